@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"structs"
+	"unsafe"
+)
+
+// CUgraphNodeType is the kind of a node. From cuda.h, CUDA 12.6.
+type CUgraphNodeType int32
+
+const (
+	CU_GRAPH_NODE_TYPE_KERNEL           CUgraphNodeType = 0
+	CU_GRAPH_NODE_TYPE_MEMCPY           CUgraphNodeType = 1
+	CU_GRAPH_NODE_TYPE_MEMSET           CUgraphNodeType = 2
+	CU_GRAPH_NODE_TYPE_HOST             CUgraphNodeType = 3
+	CU_GRAPH_NODE_TYPE_GRAPH            CUgraphNodeType = 4
+	CU_GRAPH_NODE_TYPE_EMPTY            CUgraphNodeType = 5
+	CU_GRAPH_NODE_TYPE_WAIT_EVENT       CUgraphNodeType = 6
+	CU_GRAPH_NODE_TYPE_EVENT_RECORD     CUgraphNodeType = 7
+	CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL CUgraphNodeType = 8
+	CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT   CUgraphNodeType = 9
+	CU_GRAPH_NODE_TYPE_MEM_ALLOC        CUgraphNodeType = 10
+	CU_GRAPH_NODE_TYPE_MEM_FREE         CUgraphNodeType = 11
+	CU_GRAPH_NODE_TYPE_BATCH_MEM_OP     CUgraphNodeType = 12
+	CU_GRAPH_NODE_TYPE_CONDITIONAL      CUgraphNodeType = 13
+)
+
+// CUDA_KERNEL_NODE_PARAMS is CUDA_KERNEL_NODE_PARAMS_v2. From cuda.h, CUDA
+// 12.4: 72 bytes.
+type CUDA_KERNEL_NODE_PARAMS struct {
+	_              structs.HostLayout
+	Func           CUfunction
+	GridDimX       uint32
+	GridDimY       uint32
+	GridDimZ       uint32
+	BlockDimX      uint32
+	BlockDimY      uint32
+	BlockDimZ      uint32
+	SharedMemBytes uint32
+	_              [4]byte
+	KernelParams   unsafe.Pointer // void**, one pointer per parameter
+	Extra          unsafe.Pointer // void**, or nil
+	Kern           uintptr        // CUkernel, or zero
+	Ctx            CUcontext      // zero: the current one
+}
+
+// CUDA_MEMCPY3D describes a copy. From cuda.h, CUDA 12.4: 200 bytes. A copy of
+// n bytes has WidthInBytes n, Height 1, Depth 1 and memory type UNIFIED with
+// the addresses in SrcDevice and DstDevice; pageable host memory has type HOST
+// with the address in SrcHost or DstHost.
+type CUDA_MEMCPY3D struct {
+	_             structs.HostLayout
+	SrcXInBytes   uint64
+	SrcY          uint64
+	SrcZ          uint64
+	SrcLOD        uint64
+	SrcMemoryType CUmemorytype
+	_             [4]byte
+	SrcHost       uintptr
+	SrcDevice     CUdeviceptr
+	SrcArray      uintptr
+	_             uintptr
+	SrcPitch      uint64
+	SrcHeight     uint64
+	DstXInBytes   uint64
+	DstY          uint64
+	DstZ          uint64
+	DstLOD        uint64
+	DstMemoryType CUmemorytype
+	_             [4]byte
+	DstHost       uintptr
+	DstDevice     CUdeviceptr
+	DstArray      uintptr
+	_             uintptr
+	DstPitch      uint64
+	DstHeight     uint64
+	WidthInBytes  uint64
+	Height        uint64
+	Depth         uint64
+}
+
+// CUDA_MEMSET_NODE_PARAMS describes a fill. From cuda.h, CUDA 12.4: 40 bytes
+// (CUDA_MEMSET_NODE_PARAMS_v1: the context is a parameter of its own).
+type CUDA_MEMSET_NODE_PARAMS struct {
+	_           structs.HostLayout
+	Dst         CUdeviceptr
+	Pitch       uint64
+	Value       uint32
+	ElementSize uint32 // 1, 2 or 4
+	Width       uint64 // elements in a row
+	Height      uint64
+}
+
+// CUDA_HOST_NODE_PARAMS describes a call on the host. From cuda.h, CUDA 12.4.
+type CUDA_HOST_NODE_PARAMS struct {
+	_        structs.HostLayout
+	Fn       CUhostFn
+	UserData uintptr
+}
+
+// Flags of CUDA_GRAPH_INSTANTIATE_PARAMS. From cuda.h, CUDA 12.4.
+const (
+	CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH uint64 = 1
+	CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD              uint64 = 2
+	CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH       uint64 = 4
+	CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY   uint64 = 8
+)
+
+// CUgraphInstantiateResult is why an instantiation failed. From cuda.h, CUDA 12.4.
+type CUgraphInstantiateResult int32
+
+const (
+	CUDA_GRAPH_INSTANTIATE_SUCCESS                      CUgraphInstantiateResult = 0
+	CUDA_GRAPH_INSTANTIATE_ERROR                        CUgraphInstantiateResult = 1
+	CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE            CUgraphInstantiateResult = 2
+	CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED CUgraphInstantiateResult = 3
+	CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED  CUgraphInstantiateResult = 4
+)
+
+// CUDA_GRAPH_INSTANTIATE_PARAMS is in and out. From cuda.h, CUDA 12.4: 32 bytes.
+type CUDA_GRAPH_INSTANTIATE_PARAMS struct {
+	_             structs.HostLayout
+	Flags         uint64
+	HUploadStream CUstream
+	HErrNode_out  CUgraphNode
+	Result_out    CUgraphInstantiateResult
+	_             [4]byte
+}
+
+// CUgraphExecUpdateResult is why an update failed. From cuda.h, CUDA 12.4.
+type CUgraphExecUpdateResult int32
+
+const (
+	CU_GRAPH_EXEC_UPDATE_SUCCESS                           CUgraphExecUpdateResult = 0
+	CU_GRAPH_EXEC_UPDATE_ERROR                             CUgraphExecUpdateResult = 1
+	CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED            CUgraphExecUpdateResult = 2
+	CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED           CUgraphExecUpdateResult = 3
+	CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED            CUgraphExecUpdateResult = 4
+	CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED          CUgraphExecUpdateResult = 5
+	CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED               CUgraphExecUpdateResult = 6
+	CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE CUgraphExecUpdateResult = 7
+	CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED          CUgraphExecUpdateResult = 8
+)
+
+// GraphExecUpdateResultInfo is CUgraphExecUpdateResultInfo. From cuda.h, CUDA 12.4.
+type GraphExecUpdateResultInfo struct {
+	_             structs.HostLayout
+	Result        CUgraphExecUpdateResult
+	_             [4]byte
+	ErrorNode     CUgraphNode
+	ErrorFromNode CUgraphNode
+}

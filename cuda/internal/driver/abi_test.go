@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// Sizes and offsets of a C compiler on cuda.h, CUDA 13.5, x86-64.
+func TestLayouts(t *testing.T) {
+	var (
+		pool   CUmemPoolProps
+		attr   CUlaunchAttribute
+		config CUlaunchConfig
+		kernel CUDA_KERNEL_NODE_PARAMS
+		memcpy CUDA_MEMCPY3D
+		memset CUDA_MEMSET_NODE_PARAMS
+		inst   CUDA_GRAPH_INSTANTIATE_PARAMS
+		update GraphExecUpdateResultInfo
+	)
+	tests := []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"CUmemPoolProps", unsafe.Sizeof(pool), 88},
+		{"CUmemPoolProps.maxSize", unsafe.Offsetof(pool.MaxSize), 24},
+		{"CUlaunchAttribute", unsafe.Sizeof(attr), 72},
+		{"CUlaunchAttribute.value", unsafe.Offsetof(attr.Value), 8},
+		{"CUlaunchConfig", unsafe.Sizeof(config), 56},
+		{"CUlaunchConfig.hStream", unsafe.Offsetof(config.HStream), 32},
+		{"CUlaunchConfig.attrs", unsafe.Offsetof(config.Attrs), 40},
+		{"CUDA_KERNEL_NODE_PARAMS", unsafe.Sizeof(kernel), 72},
+		{"CUDA_KERNEL_NODE_PARAMS.kernelParams", unsafe.Offsetof(kernel.KernelParams), 40},
+		{"CUDA_MEMCPY3D", unsafe.Sizeof(memcpy), 200},
+		{"CUDA_MEMCPY3D.dstDevice", unsafe.Offsetof(memcpy.DstDevice), 136},
+		{"CUDA_MEMCPY3D.WidthInBytes", unsafe.Offsetof(memcpy.WidthInBytes), 176},
+		{"CUDA_MEMSET_NODE_PARAMS", unsafe.Sizeof(memset), 40},
+		{"CUDA_GRAPH_INSTANTIATE_PARAMS", unsafe.Sizeof(inst), 32},
+		{"CUgraphExecUpdateResultInfo", unsafe.Sizeof(update), 24},
+	}
+	for _, tt := range tests {
+		if tt.got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, tt.got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package driver is the seam between cudago and a CUDA driver: the ABI types,
+// and the API interface that every driver implements.
+//
+// Names here are NVIDIA's, with only the first letter raised, so that a search
+// for "CuStreamSynchronize" finds every layer. Nothing here returns a Go error:
+// results are CUresult, as in cuda.h. The package imports nothing of ours.
+//
+// # Threads
+//
+// The current context and the capture mode belong to an OS thread, as in CUDA.
+// A caller that depends on either must hold the thread (runtime.LockOSThread,
+// or a call that came in from C) across the calls that belong together.
+package driver
+
+import "unsafe"
+
+// API is one CUDA driver. Methods are safe for concurrent use, as far as
+// CUDA's own calls are: calls on one graph need the caller's lock.
+//
+// A call that a driver does not implement returns CUDA_ERROR_NOT_SUPPORTED.
+type API interface {
+	DeviceAPI
+	ContextAPI
+	StreamAPI
+	EventAPI
+	MemoryAPI
+	ModuleAPI
+	GraphAPI
+	GraphExecAPI
+
+	// Name is "nvidia" or "sim"; a wrapping driver answers for what it wraps.
+	Name() string
+
+	// EntryPoint returns the address of a C function with the ABI of the
+	// named driver call ("cuGraphLaunch"), for callers in C. It is zero if
+	// this driver has none; the caller then comes through Go.
+	EntryPoint(name string) uintptr
+
+	// AllowHost says that device work may touch the size bytes of host memory
+	// at p until as many calls of DisallowHost as of AllowHost were made with
+	// the same range. Only pageable memory needs it: pinned and managed memory
+	// are known to the driver. NVIDIA's driver, which sees the page tables,
+	// ignores it.
+	AllowHost(p uintptr, size uint64)
+	DisallowHost(p uintptr, size uint64)
+
+	// FaultReport returns what the driver can say in words about the latest
+	// fault of a context: kernel, block, thread, address, nearest allocation.
+	// It is empty where there is nothing to say beyond the CUresult.
+	FaultReport(ctx CUcontext) string
+
+	// Close gives back what the driver object itself holds: libraries,
+	// goroutines, mappings. No call may be running or follow.
+	Close() error
+}
+
+// DeviceAPI is cuda.h's initialization, version and device management.
+type DeviceAPI interface {
+	CuInit(flags uint32) CUresult
+	CuDriverGetVersion() (version int32, r CUresult)
+	CuDeviceGetCount() (count int32, r CUresult)
+	CuDeviceGet(ordinal int32) (CUdevice, CUresult)
+	CuDeviceGetName(dev CUdevice) (string, CUresult)
+	CuDeviceGetUuid(dev CUdevice) ([16]byte, CUresult)
+	CuDeviceTotalMem(dev CUdevice) (bytes uint64, r CUresult)
+	CuDeviceGetAttribute(attrib CUdevice_attribute, dev CUdevice) (value int32, r CUresult)
+	CuDeviceGetPCIBusId(dev CUdevice) (string, CUresult)
+	CuDeviceCanAccessPeer(dev, peer CUdevice) (can bool, r CUresult)
+}
+
+// ContextAPI is cuda.h's primary context and context management.
+type ContextAPI interface {
+	CuDevicePrimaryCtxRetain(dev CUdevice) (CUcontext, CUresult)
+	CuDevicePrimaryCtxRelease(dev CUdevice) CUresult
+	CuCtxGetCurrent() (CUcontext, CUresult)
+	CuCtxSetCurrent(ctx CUcontext) CUresult
+	CuCtxPushCurrent(ctx CUcontext) CUresult
+	CuCtxPopCurrent() (CUcontext, CUresult)
+	CuCtxGetDevice() (CUdevice, CUresult)
+	CuCtxSynchronize() CUresult
+	CuCtxGetStreamPriorityRange() (least, greatest int32, r CUresult)
+}
+
+// StreamAPI is cuda.h's stream management, stream capture included.
+type StreamAPI interface {
+	CuStreamCreateWithPriority(flags uint32, priority int32) (CUstream, CUresult)
+	CuStreamDestroy(s CUstream) CUresult
+	CuStreamSynchronize(s CUstream) CUresult
+	CuStreamQuery(s CUstream) CUresult
+	CuStreamWaitEvent(s CUstream, e CUevent, flags uint32) CUresult
+	CuStreamGetPriority(s CUstream) (priority int32, r CUresult)
+	CuStreamGetFlags(s CUstream) (flags uint32, r CUresult)
+	CuStreamGetId(s CUstream) (id uint64, r CUresult)
+	CuStreamGetCtx(s CUstream) (CUcontext, CUresult)
+	// CuLaunchHostFunc enqueues fn(userData). fn is the address of a C
+	// function of type CUhostFn.
+	CuLaunchHostFunc(s CUstream, fn CUhostFn, userData uintptr) CUresult
+
+	CuStreamBeginCapture(s CUstream, mode CUstreamCaptureMode) CUresult
+	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
+	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
+	CuStreamGetCaptureInfo(s CUstream) (CaptureInfo, CUresult)
+	// CuThreadExchangeStreamCaptureMode sets the calling thread's mode and
+	// returns the one it had.
+	CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (CUstreamCaptureMode, CUresult)
+}
+
+// EventAPI is cuda.h's event management.
+type EventAPI interface {
+	CuEventCreate(flags uint32) (CUevent, CUresult)
+	CuEventDestroy(e CUevent) CUresult
+	CuEventRecord(e CUevent, s CUstream) CUresult
+	CuEventQuery(e CUevent) CUresult
+	CuEventSynchronize(e CUevent) CUresult
+	CuEventElapsedTime(start, end CUevent) (ms float32, r CUresult)
+}
+
+// MemoryAPI is cuda.h's memory management.
+type MemoryAPI interface {
+	CuMemGetInfo() (free, total uint64, r CUresult)
+	CuMemAlloc(size uint64) (CUdeviceptr, CUresult)
+	CuMemFree(p CUdeviceptr) CUresult
+	CuMemAllocAsync(size uint64, s CUstream) (CUdeviceptr, CUresult)
+	CuMemAllocFromPoolAsync(size uint64, pool CUmemoryPool, s CUstream) (CUdeviceptr, CUresult)
+	CuMemFreeAsync(p CUdeviceptr, s CUstream) CUresult
+	CuMemHostAlloc(size uint64, flags uint32) (host uintptr, r CUresult)
+	CuMemFreeHost(host uintptr) CUresult
+	CuMemAllocManaged(size uint64, flags uint32) (CUdeviceptr, CUresult)
+
+	CuDeviceGetDefaultMemPool(dev CUdevice) (CUmemoryPool, CUresult)
+	CuMemPoolCreate(props *CUmemPoolProps) (CUmemoryPool, CUresult)
+	CuMemPoolDestroy(pool CUmemoryPool) CUresult
+	CuMemPoolTrimTo(pool CUmemoryPool, keep uint64) CUresult
+	// CuMemPoolSetAttribute takes every attribute as 64 bits; the driver
+	// narrows those that cuda.h declares as int.
+	CuMemPoolSetAttribute(pool CUmemoryPool, attr CUmemPool_attribute, value uint64) CUresult
+	CuMemPoolGetAttribute(pool CUmemoryPool, attr CUmemPool_attribute) (value uint64, r CUresult)
+
+	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
+	// pinned or pageable host memory, by unified addressing.
+	CuMemcpyAsync(dst, src CUdeviceptr, size uint64, s CUstream) CUresult
+	CuMemsetD8Async(dst CUdeviceptr, value uint8, n uint64, s CUstream) CUresult
+	CuMemsetD16Async(dst CUdeviceptr, value uint16, n uint64, s CUstream) CUresult
+	CuMemsetD32Async(dst CUdeviceptr, value uint32, n uint64, s CUstream) CUresult
+	// CuPointerGetAttribute returns the attribute's value widened to 64 bits.
+	CuPointerGetAttribute(attr CUpointer_attribute, p CUdeviceptr) (value uint64, r CUresult)
+	// CuMemGetAddressRange returns the allocation that holds p.
+	CuMemGetAddressRange(p CUdeviceptr) (base CUdeviceptr, size uint64, r CUresult)
+}
+
+// ModuleAPI is cuda.h's module management, occupancy and kernel launch.
+type ModuleAPI interface {
+	// CuModuleLoadDataEx loads image: PTX text (no trailing NUL needed), cubin or
+	// fatbin. log is the JIT's error log, or why the image was refused.
+	CuModuleLoadDataEx(image []byte) (m CUmodule, log string, r CUresult)
+	CuModuleUnload(m CUmodule) CUresult
+	CuModuleGetFunction(m CUmodule, name string) (CUfunction, CUresult)
+	CuModuleGetGlobal(m CUmodule, name string) (p CUdeviceptr, size uint64, r CUresult)
+	// CuModuleFunctionNames lists the kernels of m. It stands for
+	// cuModuleGetFunctionCount, cuModuleEnumerateFunctions and cuFuncGetName
+	// (CUDA 12.4).
+	CuModuleFunctionNames(m CUmodule) ([]string, CUresult)
+	CuFuncGetAttribute(attrib CUfunction_attribute, f CUfunction) (value int32, r CUresult)
+	CuFuncSetAttribute(f CUfunction, attrib CUfunction_attribute, value int32) CUresult
+	// CuFuncGetParamInfo returns INVALID_VALUE for index past the last one.
+	CuFuncGetParamInfo(f CUfunction, index uint64) (offset, size uint64, r CUresult)
+	CuOccupancyMaxActiveBlocksPerMultiprocessor(f CUfunction, blockSize int32, dynamicSmem uint64) (blocks int32, r CUresult)
+	// CuLaunchKernelEx launches f. kernelParams has the C type void**: one
+	// pointer per parameter. Parameter values are read before it returns. Go
+	// memory behind it must be pinned.
+	CuLaunchKernelEx(config *CUlaunchConfig, f CUfunction, kernelParams unsafe.Pointer) CUresult
+}
+
+// GraphAPI is cuda.h's graph building. Not safe for concurrent use on one
+// graph, its children included.
+type GraphAPI interface {
+	CuGraphCreate(flags uint32) (CUgraph, CUresult)
+	CuGraphDestroy(g CUgraph) CUresult
+	CuGraphClone(g CUgraph) (CUgraph, CUresult)
+	CuGraphNodeFindInClone(original CUgraphNode, clone CUgraph) (CUgraphNode, CUresult)
+	// CuGraphAddKernelNode adds a kernel node. params.KernelParams follows the
+	// rules of CuLaunchKernelEx.
+	CuGraphAddKernelNode(g CUgraph, deps []CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) (CUgraphNode, CUresult)
+	// CuGraphAddMemcpyNode adds a copy of params.SrcXxx to params.DstXxx.
+	CuGraphAddMemcpyNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) (CUgraphNode, CUresult)
+	CuGraphAddMemsetNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) (CUgraphNode, CUresult)
+	CuGraphAddHostNode(g CUgraph, deps []CUgraphNode, params *CUDA_HOST_NODE_PARAMS) (CUgraphNode, CUresult)
+	CuGraphAddEmptyNode(g CUgraph, deps []CUgraphNode) (CUgraphNode, CUresult)
+	// CuGraphAddChildGraphNode embeds a clone of child.
+	CuGraphAddChildGraphNode(g CUgraph, deps []CUgraphNode, child CUgraph) (CUgraphNode, CUresult)
+	CuGraphAddEventRecordNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
+	CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
+	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode) CUresult
+	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode) CUresult
+	CuGraphDestroyNode(n CUgraphNode) CUresult
+
+	CuGraphGetNodes(g CUgraph) ([]CUgraphNode, CUresult)
+	CuGraphGetEdges(g CUgraph) (from, to []CUgraphNode, r CUresult)
+	CuGraphNodeGetType(n CUgraphNode) (CUgraphNodeType, CUresult)
+	CuGraphNodeGetDependencies(n CUgraphNode) ([]CUgraphNode, CUresult)
+	// CuGraphKernelNodeGetParams: KernelParams of the result is owned by the
+	// node and valid until it is changed or destroyed.
+	CuGraphKernelNodeGetParams(n CUgraphNode) (CUDA_KERNEL_NODE_PARAMS, CUresult)
+	CuGraphMemcpyNodeGetParams(n CUgraphNode) (CUDA_MEMCPY3D, CUresult)
+	CuGraphMemsetNodeGetParams(n CUgraphNode) (CUDA_MEMSET_NODE_PARAMS, CUresult)
+	CuGraphHostNodeGetParams(n CUgraphNode) (CUDA_HOST_NODE_PARAMS, CUresult)
+	CuGraphChildGraphNodeGetGraph(n CUgraphNode) (CUgraph, CUresult)
+	CuGraphKernelNodeSetParams(n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
+	CuGraphMemcpyNodeSetParams(n CUgraphNode, params *CUDA_MEMCPY3D) CUresult
+	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult
+	CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+}
+
+// GraphExecAPI is cuda.h's executable graphs.
+type GraphExecAPI interface {
+	// CuGraphInstantiateWithParams: look at params.Result_out also when the
+	// CUresult is CUDA_SUCCESS.
+	CuGraphInstantiateWithParams(g CUgraph, params *CUDA_GRAPH_INSTANTIATE_PARAMS) (CUgraphExec, CUresult)
+	CuGraphExecDestroy(x CUgraphExec) CUresult
+	CuGraphLaunch(x CUgraphExec, s CUstream) CUresult
+	CuGraphUpload(x CUgraphExec, s CUstream) CUresult
+	CuGraphExecUpdate(x CUgraphExec, g CUgraph) (GraphExecUpdateResultInfo, CUresult)
+	CuGraphExecKernelNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
+	CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) CUresult
+	CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) CUresult
+	CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
+	CuGraphNodeSetEnabled(x CUgraphExec, n CUgraphNode, enabled bool) CUresult
+	CuGraphNodeGetEnabled(x CUgraphExec, n CUgraphNode) (enabled bool, r CUresult)
+}
