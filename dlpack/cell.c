@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cell.h"
+
+#include <stddef.h>
+
+/* Cells whose last count is gone, newest first. Pushed by compare-and-swap, emptied by one exchange: nobody ever pops a
+ * single cell, so there is no ABA problem. */
+static _Atomic(cudago_cell *) dropped;
+static _Atomic(int (*)(void)) wake;
+static _Atomic uint64_t last_id;
+static _Atomic int64_t live[CUDAGO_CELL_KINDS];
+
+void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *)) {
+    atomic_init(&c->refs, 1);
+    c->kind = kind < CUDAGO_CELL_KINDS ? kind : CUDAGO_CELL_HOST;
+    c->flags = 0;
+    c->release = release;
+    c->next = NULL;
+    c->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    atomic_fetch_add_explicit(&live[c->kind], 1, memory_order_relaxed);
+}
+
+void cudago_cell_retain(cudago_cell *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); }
+
+/* 1 if that was the last count. Release so that what this holder did is seen by whoever frees, acquire for the one that
+ * frees. */
+static int drop(cudago_cell *c) {
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_release) != 1) return 0;
+    atomic_thread_fence(memory_order_acquire);
+    return 1;
+}
+
+static void finish(cudago_cell *c) {
+    atomic_fetch_sub_explicit(&live[c->kind], 1, memory_order_relaxed);
+    c->release(c);
+}
+
+void cudago_cell_release(cudago_cell *c) {
+    if (!drop(c)) return;
+    cudago_cell *head = atomic_load_explicit(&dropped, memory_order_relaxed);
+    do c->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&dropped, &head, c, memory_order_release, memory_order_relaxed));
+    if (head) return; /* whoever pushed on the empty stack has poked */
+    int (*poke)(void) = atomic_load_explicit(&wake, memory_order_acquire);
+    if (poke) poke(); /* if it fails, the next entry of the API drains */
+}
+
+void cudago_cell_release_gil(cudago_cell *c) {
+    if (drop(c)) finish(c);
+}
+
+int cudago_cells_pending(void) { return atomic_load_explicit(&dropped, memory_order_relaxed) != NULL; }
+
+long cudago_cells_drain(void) {
+    long n = 0;
+    cudago_cell *c;
+    /* The stack is taken whole before anything is released: a release may run Python code that drains again. */
+    while ((c = atomic_exchange_explicit(&dropped, NULL, memory_order_acquire)) != NULL) {
+        while (c) {
+            cudago_cell *next = c->next;
+            finish(c);
+            c = next;
+            n++;
+        }
+    }
+    return n;
+}
+
+void cudago_cells_set_poke(int (*poke)(void)) { atomic_store_explicit(&wake, poke, memory_order_release); }
+
+int64_t cudago_cells_live(uint32_t kind) {
+    return kind < CUDAGO_CELL_KINDS ? atomic_load_explicit(&live[kind], memory_order_relaxed) : 0;
+}

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* cell.h: the owner cell, the one counted thing behind every buffer, view, tensor, DLPack export and graph operand.
+ *
+ * Who may call what: cudago_cell_retain and cudago_cell_release need no lock, no GIL and no driver, and may run on any
+ * thread, in a CUDA host callback, during a capture, after Python has gone and in a forked child. Everything that frees
+ * runs in cudago_cells_drain or cudago_cell_release_gil, with the GIL held. */
+#pragma once
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum cudago_cell_flags {
+    CUDAGO_CELL_READONLY = 1u << 0, /* nobody may write through this cell */
+    CUDAGO_CELL_CLOSED = 1u << 1,   /* the memory is gone before its holders; set by its owner only */
+    /* bits 16 to 31 belong to whoever embeds the cell */
+};
+
+/* What kind of thing a cell stands for; the index of its statistics. */
+enum cudago_cell_kind {
+    CUDAGO_CELL_POOL,    /* stream-ordered device memory */
+    CUDAGO_CELL_DEVICE,  /* device memory outside a pool, virtual memory included */
+    CUDAGO_CELL_PINNED,  /* page-locked or mapped host memory */
+    CUDAGO_CELL_MANAGED, /* managed memory */
+    CUDAGO_CELL_HOST,    /* pageable host memory that is ours */
+    CUDAGO_CELL_FOREIGN, /* memory of a DLPack producer */
+    CUDAGO_CELL_PYTHON,  /* memory of a Python object */
+    CUDAGO_CELL_KINDS
+};
+
+/* One allocation or foreign object, counted. C memory; Go and Python refer to it, it refers to neither except through
+ * its kind's release function. Everything but refs and next is constant after cudago_cell_init and the maker's own
+ * assignments. */
+typedef struct cudago_cell {
+    _Atomic int64_t refs;
+    int32_t device_type, device_id; /* DLPack numbers; simulated device memory says CPU */
+    uint32_t flags;                 /* enum cudago_cell_flags */
+    uint32_t kind;                  /* enum cudago_cell_kind */
+    uint64_t ptr;                   /* device address as kernels see it; 0 if they cannot */
+    uint64_t host;                  /* address for the host, 0 if none; simulated device memory has one too */
+    uint64_t size;                  /* bytes */
+    /* Runs once, with the GIL, on a draining thread; gives the memory back and frees the struct. */
+    void (*release)(struct cudago_cell *);
+    struct cudago_cell *next; /* drop stack */
+    uint64_t id;              /* never 0, never used twice */
+} cudago_cell;
+
+/* Sets refs to 1, takes a new id and counts the cell as live. The caller fills in the rest. */
+void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *));
+
+/* The caller must hold a count already. */
+void cudago_cell_retain(cudago_cell *c);
+
+/* Gives one count back. The last one pushes the cell on the drop stack, lock-free, and pokes if the stack was empty. */
+void cudago_cell_release(cudago_cell *c);
+
+/* Gives one count back; the last one releases at once. GIL held, and none of the caller's own locks: the release
+ * function may run Python code. */
+void cudago_cell_release_gil(cudago_cell *c);
+
+/* Is anything on the drop stack? One relaxed load. */
+int cudago_cells_pending(void);
+
+/* Releases what is on the drop stack and returns how many cells that were. GIL held. Release functions may run Python
+ * code and may re-enter; a pending exception is the caller's to save. */
+long cudago_cells_drain(void);
+
+/* What wakes a draining thread: Py_AddPendingCall in practice. Called without the GIL from any thread, at most once
+ * until the next drain unless it returned non-zero. NULL, at interpreter exit and before the first use: cells stay on
+ * the stack. */
+void cudago_cells_set_poke(int (*poke)(void));
+
+/* Cells of a kind that were initialised and whose release function has not begun. */
+int64_t cudago_cells_live(uint32_t kind);

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic int64_t exports_made, exports_released, imports_taken, imports_released;
+static int fail_in; /* allocations until one fails; 0: none does */
+
+static void count(_Atomic int64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
+
+static void *allocate(size_t size) {
+    if (fail_in && --fail_in == 0) return NULL;
+    return malloc(size);
+}
+
+void cudago_exchange_fail_at(int n) { fail_in = n; }
+
+cudago_exchange_stats cudago_exchange_read_stats(void) {
+    return (cudago_exchange_stats){
+        .exports_made = atomic_load_explicit(&exports_made, memory_order_relaxed),
+        .exports_released = atomic_load_explicit(&exports_released, memory_order_relaxed),
+        .imports_taken = atomic_load_explicit(&imports_taken, memory_order_relaxed),
+        .imports_released = atomic_load_explicit(&imports_released, memory_order_relaxed),
+    };
+}
+
+/* --- export ------------------------------------------------------------------------------------------------------ */
+
+static void delete_versioned(DLManagedTensorVersioned *m) {
+    cudago_cell *c = m->manager_ctx;
+    free(m); /* before the count: whoever sees the last count gone sees the block gone */
+    count(&exports_released);
+    cudago_cell_release(c);
+}
+
+static void delete_legacy(DLManagedTensor *m) {
+    cudago_cell *c = m->manager_ctx;
+    free(m);
+    count(&exports_released);
+    cudago_cell_release(c);
+}
+
+/* Copies t to out with its shape and strides in the arrays that follow the managed struct. */
+static void fill(DLTensor *out, const DLTensor *t, int64_t *arrays) {
+    int n = t->ndim, empty = 0;
+    *out = *t;
+    out->shape = arrays;
+    out->strides = arrays + n;
+    int64_t next = 1; /* the row-major stride of this dimension */
+    for (int i = n - 1; i >= 0; i--) {
+        int64_t size = t->shape[i];
+        arrays[i] = size;
+        arrays[n + i] = size > 1 ? t->strides[i] : next;
+        next *= size > 1 ? size : 1;
+        empty |= size == 0;
+    }
+    out->data = empty ? NULL : (char *)t->data + t->byte_offset;
+    out->byte_offset = 0;
+}
+
+DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags) {
+    DLManagedTensorVersioned *m = allocate(sizeof *m + 2 * sizeof(int64_t) * (size_t)t->ndim);
+    if (!m) return NULL;
+    m->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    m->manager_ctx = cell;
+    m->deleter = delete_versioned;
+    m->flags = flags;
+    fill(&m->dl_tensor, t, (int64_t *)(m + 1));
+    cudago_cell_retain(cell);
+    count(&exports_made);
+    return m;
+}
+
+DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
+    DLManagedTensor *m = allocate(sizeof *m + 2 * sizeof(int64_t) * (size_t)t->ndim);
+    if (!m) return NULL;
+    m->manager_ctx = cell;
+    m->deleter = delete_legacy;
+    fill(&m->dl_tensor, t, (int64_t *)(m + 1));
+    cudago_cell_retain(cell);
+    count(&exports_made);
+    return m;
+}
+
+cudago_cell *cudago_exported_cell(const DLManagedTensorVersioned *m) {
+    return m->deleter == delete_versioned ? m->manager_ctx : NULL;
+}
+
+cudago_cell *cudago_exported_cell_legacy(const DLManagedTensor *m) {
+    return m->deleter == delete_legacy ? m->manager_ctx : NULL;
+}
+
+/* --- import ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    cudago_cell cell; /* first: a foreign cell is its cell */
+    DLManagedTensorVersioned *versioned; /* one of the two, once taken */
+    DLManagedTensor *legacy;
+} foreign;
+
+void cudago_dl_delete(DLManagedTensorVersioned *m) {
+    if (m && m->deleter) m->deleter(m);
+}
+
+void cudago_dl_delete_legacy(DLManagedTensor *m) {
+    if (m && m->deleter) m->deleter(m);
+}
+
+static void foreign_release(cudago_cell *c) {
+    foreign *f = (foreign *)c;
+    if (f->versioned || f->legacy) count(&imports_released);
+    cudago_dl_delete(f->versioned);
+    cudago_dl_delete_legacy(f->legacy);
+    free(f);
+}
+
+cudago_cell *cudago_foreign_new(void) {
+    foreign *f = allocate(sizeof *f);
+    if (!f) return NULL;
+    memset(f, 0, sizeof *f);
+    cudago_cell_init(&f->cell, CUDAGO_CELL_FOREIGN, foreign_release);
+    return &f->cell;
+}
+
+static void take(cudago_cell *c, const DLTensor *t, const cudago_extent *e) {
+    c->device_type = t->device.device_type;
+    c->device_id = t->device.device_id;
+    c->size = (uint64_t)(e->high - e->low);
+    if (c->size) c->ptr = (uint64_t)(uintptr_t)t->data + t->byte_offset + (uint64_t)e->low;
+    if (c->device_type != kDLCUDA) c->host = c->ptr;
+    count(&imports_taken);
+}
+
+void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cudago_extent *e) {
+    take(c, &m->dl_tensor, e);
+    if (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) c->flags |= CUDAGO_CELL_READONLY;
+    ((foreign *)c)->versioned = m;
+}
+
+void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e) {
+    take(c, &m->dl_tensor, e);
+    ((foreign *)c)->legacy = m;
+}
