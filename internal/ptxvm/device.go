@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"runtime"
+	"sync"
+)
+
+// Config describes a simulated device. Zero fields take their defaults.
+type Config struct {
+	Multiprocessors int    // 8; what %nsmid says
+	Workers         int    // GOMAXPROCS; blocks that run at once
+	MemoryBytes     uint64 // 2 GiB
+	CCMajor         int    // 7
+	CCMinor         int    // 5
+
+	// SharedBytes is the most shared memory a block may have, static and
+	// dynamic together: 48 KiB, or 64 KiB of which the driver grants what
+	// exceeds 48 KiB (compute capability 7.5). The VM checks this limit only.
+	SharedBytes uint32 // 64 KiB
+	// StackBytes is the local memory of one thread for recursive kernels, whose
+	// need is not known beforehand.
+	StackBytes uint32 // 16 KiB
+	// StepBudget is how many times a launch may go round loops, counted for
+	// each warp, before it is reported as stuck; 0 is no limit.
+	StepBudget uint64
+}
+
+func (c Config) withDefaults() Config {
+	if c.Multiprocessors <= 0 {
+		c.Multiprocessors = 8
+	}
+	if c.Workers <= 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.MemoryBytes == 0 {
+		c.MemoryBytes = 2 << 30
+	}
+	if c.CCMajor == 0 {
+		c.CCMajor, c.CCMinor = 7, 5
+	}
+	if c.SharedBytes == 0 {
+		c.SharedBytes = 64 << 10
+	}
+	if c.StackBytes == 0 {
+		c.StackBytes = 16 << 10
+	}
+	return c
+}
+
+// A Device is one simulated device. Its methods are safe for concurrent use.
+type Device struct {
+	config Config
+	memory *Memory
+	// helpers holds one token for each worker beyond the launching goroutine
+	// itself, so that launches in several streams do not multiply the workers.
+	helpers chan struct{}
+
+	mu       sync.Mutex
+	closed   bool       // guarded by mu
+	contexts []*context // guarded by mu; idle worker state, kept for the next launch
+	gridID   uint64     // guarded by mu
+}
+
+// NewDevice makes a device. It reserves nothing until the first allocation.
+func NewDevice(c Config) *Device {
+	c = c.withDefaults()
+	return &Device{
+		config:  c,
+		memory:  newMemory(c.MemoryBytes),
+		helpers: make(chan struct{}, max(c.Workers-1, 0)),
+	}
+}
+
+// Config returns the device's description with defaults filled in.
+func (d *Device) Config() Config { return d.config }
+
+// Memory returns the device's memory.
+func (d *Device) Memory() *Memory { return d.memory }
+
+// Close unmaps all memory. No launch may be running, and none may follow.
+func (d *Device) Close() {
+	d.mu.Lock()
+	d.closed = true
+	d.contexts = nil
+	d.mu.Unlock()
+	d.memory.close()
+}

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"io"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// A Kernel is a decoded kernel. It is immutable and safe for concurrent use.
+type Kernel struct {
+	module *Module
+	ir     *ptxir.Kernel
+}
+
+// KernelAttributes are what cuFuncGetAttribute reports.
+type KernelAttributes struct {
+	StaticSharedBytes uint32
+	ConstBytes        uint32
+	LocalBytes        uint32
+	Registers         uint32 // 32-bit registers a thread, estimated from the PTX
+	MaxThreads        uint32 // of a block
+	PTXVersion        int    // 10 * major + minor
+}
+
+// Params returns the layout of the parameter block.
+func (k *Kernel) Params() []ptxir.Param { return k.ir.Args }
+
+// Name returns the kernel's name in the PTX.
+func (k *Kernel) Name() string { return k.ir.Name }
+
+// Launch says how to run a kernel.
+type Launch struct {
+	Grid, Block   [3]uint32
+	DynamicShared uint32
+	Params        []byte // laid out by Params' offsets; may be shorter when trailing padding is missing
+	// Cooperative keeps all blocks resident, so that they may wait for each other.
+	Cooperative bool
+	// Cancel, when closed, stops the launch with FaultCanceled.
+	Cancel <-chan struct{}
+	// Printf receives what kernels print; nil discards it.
+	Printf io.Writer
+	// Instructions, if set, receives the number of thread-level PTX
+	// instructions that the launch executed.
+	Instructions *uint64
+}
+
+// Launch runs the kernel to its end on the calling goroutine and on free
+// workers of the device. Errors: a *Fault for what happened in the kernel, a
+// *LaunchError for limits that the launch exceeds.
+func (k *Kernel) Launch(l *Launch) error {
+	return k.launch(l)
+}
+
+// A LaunchError is a launch that was refused before anything ran.
+type LaunchError struct {
+	Kernel string
+	Reason string
+}
+
+// Error says which limit the launch exceeds.
+func (e *LaunchError) Error() string { return "ptxvm: cannot launch " + e.Kernel + ": " + e.Reason }
