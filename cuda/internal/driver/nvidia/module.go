@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidia
+
+/*
+#include <stdlib.h>
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// jitLogSize is room for the JIT's error log; the driver cuts longer ones.
+const jitLogSize = 16 << 10
+
+func (d *binding) CuModuleLoadDataEx(image []byte) (driver.CUmodule, string, driver.CUresult) {
+	// The driver finds the end of PTX by a NUL. A cubin or fatbin knows its
+	// own size and does not mind one more byte.
+	text := make([]byte, len(image)+1)
+	copy(text, image)
+	log := make([]byte, jitLogSize)
+	o := C.cuModuleLoadDataEx(d.fn[cuModuleLoadDataEx],
+		unsafe.Pointer(unsafe.SliceData(text)), (*C.char)(unsafe.Pointer(unsafe.SliceData(log))), C.uint32_t(len(log)))
+	return driver.CUmodule(o.module), logText(log), driver.CUresult(o.r)
+}
+
+// logText cuts log at its NUL. The size that the driver writes back counts it
+// on some versions and not on others.
+func logText(log []byte) string {
+	if end := bytes.IndexByte(log, 0); end >= 0 {
+		log = log[:end]
+	}
+	return string(bytes.TrimSpace(log))
+}
+
+func (d *binding) CuModuleUnload(m driver.CUmodule) driver.CUresult {
+	return driver.CUresult(C.cuModuleUnload(d.fn[cuModuleUnload], C.CUmodule(m)))
+}
+
+func (d *binding) CuModuleGetFunction(m driver.CUmodule, name string) (driver.CUfunction, driver.CUresult) {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	o := C.cuModuleGetFunction(d.fn[cuModuleGetFunction], C.CUmodule(m), cname)
+	return driver.CUfunction(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuModuleGetGlobal(m driver.CUmodule, name string) (p driver.CUdeviceptr, size uint64, r driver.CUresult) {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	o := C.cuModuleGetGlobal(d.fn[cuModuleGetGlobal], C.CUmodule(m), cname)
+	return driver.CUdeviceptr(o.first), uint64(o.second), driver.CUresult(o.r)
+}
+
+func (d *binding) CuModuleFunctionNames(m driver.CUmodule) ([]string, driver.CUresult) {
+	count := C.cuModuleGetFunctionCount(d.fn[cuModuleGetFunctionCount], C.CUmodule(m))
+	if count.r != 0 || count.value == 0 {
+		return nil, driver.CUresult(count.r)
+	}
+	functions := make([]C.CUfunction, count.value)
+	r := C.cuModuleEnumerateFunctions(d.fn[cuModuleEnumerateFunctions],
+		&functions[0], C.uint(len(functions)), C.CUmodule(m))
+	if r != 0 {
+		return nil, driver.CUresult(r)
+	}
+	names := make([]string, len(functions))
+	for i, f := range functions {
+		o := C.cuFuncGetName(d.fn[cuFuncGetName], f)
+		if o.r != 0 {
+			return nil, driver.CUresult(o.r)
+		}
+		names[i] = C.GoString(o.name)
+	}
+	return names, driver.CUDA_SUCCESS
+}
+
+func (d *binding) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (int32, driver.CUresult) {
+	o := C.cuFuncGetAttribute(d.fn[cuFuncGetAttribute], C.enumeration(attrib), C.CUfunction(f))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuFuncSetAttribute(f driver.CUfunction, attrib driver.CUfunction_attribute, value int32) driver.CUresult {
+	return driver.CUresult(C.cuFuncSetAttribute(d.fn[cuFuncSetAttribute],
+		C.CUfunction(f), C.enumeration(attrib), C.int(value)))
+}
+
+func (d *binding) CuFuncGetParamInfo(f driver.CUfunction, index uint64) (offset, size uint64, r driver.CUresult) {
+	o := C.cuFuncGetParamInfo(d.fn[cuFuncGetParamInfo], C.CUfunction(f), C.size_t(index))
+	return uint64(o.first), uint64(o.second), driver.CUresult(o.r)
+}
+
+func (d *binding) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunction, blockSize int32, dynamicSmem uint64) (int32, driver.CUresult) {
+	o := C.cuOccupancyMaxActiveBlocksPerMultiprocessor(d.fn[cuOccupancyMaxActiveBlocksPerMultiprocessor],
+		C.CUfunction(f), C.int(blockSize), C.size_t(dynamicSmem))
+	return int32(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunction, kernelParams unsafe.Pointer) driver.CUresult {
+	return driver.CUresult(C.cuLaunchKernelEx(d.fn[cuLaunchKernelEx],
+		*(*C.CUlaunchConfig)(unsafe.Pointer(config)), C.CUfunction(f), C.uintptr_t(uintptr(kernelParams))))
+}
