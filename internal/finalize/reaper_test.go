@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package finalize
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long a test waits for what must happen; nothing depends on
+// how soon it does.
+const patience = 30 * time.Second
+
+type stepFunc func() (bool, error)
+
+func (f stepFunc) Step() (bool, error) { return f() }
+
+func TestUnusedReaperStartsNothing(t *testing.T) {
+	r := NewReaper(ReaperOptions{ThreadInit: func() error { t.Error("started"); return nil }})
+	require.True(t, r.Flush(0))
+	require.Zero(t, r.Pending())
+	require.Zero(t, r.Stop(patience))
+	require.False(t, r.running)
+}
+
+func TestReaperStepsUntilDone(t *testing.T) {
+	var inits, steps atomic.Int64
+	r := NewReaper(ReaperOptions{ThreadInit: func() error { inits.Add(1); return nil }})
+	defer r.Stop(patience)
+	for range 3 {
+		left := 4
+		require.True(t, r.Add(stepFunc(func() (bool, error) {
+			left--
+			steps.Add(1)
+			return left == 0, nil
+		})))
+	}
+	require.True(t, r.Flush(patience))
+	require.Equal(t, int64(12), steps.Load())
+	require.Equal(t, int64(1), inits.Load())
+	require.Zero(t, r.Pending())
+}
+
+func TestReaperHasNoHeadOfLineBlocking(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	var open atomic.Bool
+	r.Add(stepFunc(func() (bool, error) { return open.Load(), nil }))
+	done := make(chan struct{})
+	r.Add(stepFunc(func() (bool, error) { close(done); return true, nil }))
+	<-done
+	require.False(t, r.Flush(time.Millisecond))
+	require.Equal(t, 1, r.Pending())
+	open.Store(true)
+	require.True(t, r.Flush(patience))
+}
+
+func TestReaperReportsErrorsAndPanics(t *testing.T) {
+	reports := make(chan error, 4)
+	broken := errors.New("broken")
+	r := NewReaper(ReaperOptions{
+		ThreadInit: func() error { return errors.New("init") },
+		Report:     func(err error) { reports <- err },
+	})
+	defer r.Stop(patience)
+	tries := 0
+	r.Add(stepFunc(func() (bool, error) {
+		tries++
+		if tries == 1 {
+			return false, broken
+		}
+		return true, nil
+	}))
+	require.ErrorContains(t, <-reports, "init")
+	require.ErrorIs(t, <-reports, broken)
+	require.True(t, r.Flush(patience))
+	require.Equal(t, 2, tries)
+
+	r.Add(stepFunc(func() (bool, error) { panic("oh") }))
+	require.ErrorContains(t, <-reports, "panic in the reaper: oh")
+	require.True(t, r.Flush(patience))
+}
+
+func TestStoppedReaperRefusesItems(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	stepped := make(chan struct{}, 1)
+	r.Add(stepFunc(func() (bool, error) {
+		select {
+		case stepped <- struct{}{}:
+		default:
+		}
+		return false, nil
+	}))
+	<-stepped
+	require.Equal(t, 1, r.Stop(patience))
+	require.False(t, r.Add(stepFunc(func() (bool, error) { return true, nil })))
+	require.Equal(t, 1, r.Stop(patience))
+	select {
+	case <-r.ended:
+	default:
+		t.Fatal("goroutine still there")
+	}
+}
+
+func TestReaperItemsMayAddItems(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	var ran atomic.Bool
+	r.Add(stepFunc(func() (bool, error) {
+		r.Add(stepFunc(func() (bool, error) { ran.Store(true); return true, nil }))
+		return true, nil
+	}))
+	require.True(t, r.Flush(patience))
+	require.True(t, ran.Load())
+}
+
+func TestReaperHammer(t *testing.T) {
+	r := NewReaper(ReaperOptions{})
+	defer r.Stop(patience)
+	const workers, each = 8, 300
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range each {
+				left := (i + w) % 3
+				r.Add(stepFunc(func() (bool, error) {
+					if left--; left < 0 {
+						done.Add(1)
+						return true, nil
+					}
+					return false, nil
+				}))
+				if i%50 == 0 {
+					r.Flush(time.Microsecond)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.True(t, r.Flush(patience))
+	require.Equal(t, int64(workers*each), done.Load())
+}
