@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvrtc
+
+/*
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "library.h"
+#include "calls.h"
+*/
+import "C"
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// PathVariable names the environment variable with directories to look in
+// first, separated as in PATH.
+const PathVariable = "CUDAGO_NVRTC_PATH"
+
+// sonames are the libraries that are known to work, newest first: one major
+// version is one ABI.
+var sonames = []string{"libnvrtc.so.13", "libnvrtc.so.12"}
+
+// Options says where to look. The zero value is the system's own places.
+type Options struct {
+	// Paths are directories that hold libnvrtc, such as a wheel's
+	// site-packages/nvidia/cu13/lib. They come before the system's.
+	Paths []string
+}
+
+// Attempt is one place where NVRTC was looked for in vain.
+type Attempt struct {
+	Place string // directory or library
+	Why   string
+}
+
+// NotFoundError says that no NVRTC could be opened.
+type NotFoundError struct {
+	Tried []Attempt
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	b.WriteString("NVRTC (libnvrtc), which compiles CUDA C++, was not found; " +
+		"`pip install cudago[sim]` brings it along; looked in")
+	for _, a := range e.Tried {
+		b.WriteString("\n  " + a.Place + ": " + a.Why)
+	}
+	return b.String()
+}
+
+// Open opens the first NVRTC that it finds: in CUDAGO_NVRTC_PATH, in o.Paths,
+// by the loader's own search, then in the toolkits that CUDA_HOME and
+// CUDA_PATH name and in /usr/local/cuda.
+//
+// Errors: [*NotFoundError].
+func Open(o Options) (*Library, error) {
+	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), o.Paths...)
+	var tried []Attempt
+	for _, dir := range dirs {
+		if l := openIn(dir, &tried); l != nil {
+			return l, nil
+		}
+	}
+	for _, name := range sonames {
+		if l := openFile(name, &tried); l != nil {
+			return l, nil
+		}
+	}
+	for _, dir := range toolkitDirs() {
+		if l := openIn(dir, &tried); l != nil {
+			return l, nil
+		}
+	}
+	return nil, &NotFoundError{tried}
+}
+
+// toolkitDirs are the library directories of installed CUDA toolkits.
+func toolkitDirs() []string {
+	target := map[string]string{"amd64": "x86_64-linux", "arm64": "sbsa-linux"}[runtime.GOARCH]
+	var dirs []string
+	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		if home == "" {
+			continue
+		}
+		for _, dir := range []string{
+			filepath.Join(home, "lib64"),
+			filepath.Join(home, "targets", target, "lib"),
+			filepath.Join(home, "lib"),
+		} {
+			if !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// openIn opens NVRTC in one directory.
+func openIn(dir string, tried *[]Attempt) *Library {
+	found := false
+	for _, name := range sonames {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err != nil {
+			continue
+		}
+		found = true
+		openBuiltins(dir)
+		if l := openFile(file, tried); l != nil {
+			return l
+		}
+	}
+	if !found {
+		why := "has none of " + strings.Join(sonames, ", ")
+		if _, err := os.Stat(dir); err != nil {
+			why = "no such directory"
+		}
+		*tried = append(*tried, Attempt{dir, why})
+	}
+	return nil
+}
+
+// openBuiltins opens the library that libnvrtc opens by bare name when it
+// compiles. Outside the loader's path, as in a wheel, it would not be found;
+// one that is loaded already is. A failure shows when something is compiled.
+func openBuiltins(dir string) {
+	files, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
+	for _, file := range files {
+		dlopen(file)
+	}
+}
+
+func openFile(file string, tried *[]Attempt) *Library {
+	handle, why := dlopen(file)
+	if handle == nil {
+		*tried = append(*tried, Attempt{file, why})
+		return nil
+	}
+	l := &Library{path: file}
+	for i, name := range callNames {
+		l.fn[i] = symbol(handle, name)
+		if l.fn[i] == 0 {
+			*tried = append(*tried, Attempt{file, "lacks " + name})
+			return nil
+		}
+	}
+	if !l.query() {
+		*tried = append(*tried, Attempt{file, "does not tell its version and architectures"})
+		return nil
+	}
+	if origin := C.cudago_symbol_file(C.uintptr_t(l.fn[nvrtcVersion])); origin != nil {
+		l.path = C.GoString(origin)
+	}
+	return l
+}
+
+func dlopen(name string) (handle unsafe.Pointer, why string) {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	var text [1024]C.char
+	handle = C.cudago_nvrtc_open(cname, &text[0], C.int(len(text)))
+	if handle == nil {
+		why = C.GoString(&text[0])
+	}
+	return handle, why
+}
+
+func symbol(handle unsafe.Pointer, name string) C.address {
+	cname := C.CString(name)
+	defer C.free(unsafe.Pointer(cname))
+	return C.address(C.cudago_nvrtc_symbol(handle, cname))
+}
+
+// The NVRTC calls, as indices into callNames and Library.fn.
+const (
+	nvrtcVersion = iota
+	nvrtcGetNumSupportedArchs
+	nvrtcGetSupportedArchs
+	nvrtcCreateProgram
+	nvrtcDestroyProgram
+	nvrtcAddNameExpression
+	nvrtcCompileProgram
+	nvrtcGetLoweredName
+	nvrtcGetProgramLogSize
+	nvrtcGetProgramLog
+	nvrtcGetPTXSize
+	nvrtcGetPTX
+	nvrtcGetCUBINSize
+	nvrtcGetCUBIN
+	nvrtcGetLTOIRSize
+	nvrtcGetLTOIR
+
+	callCount
+)
+
+var callNames = [callCount]string{
+	nvrtcVersion:              "nvrtcVersion",
+	nvrtcGetNumSupportedArchs: "nvrtcGetNumSupportedArchs",
+	nvrtcGetSupportedArchs:    "nvrtcGetSupportedArchs",
+	nvrtcCreateProgram:        "nvrtcCreateProgram",
+	nvrtcDestroyProgram:       "nvrtcDestroyProgram",
+	nvrtcAddNameExpression:    "nvrtcAddNameExpression",
+	nvrtcCompileProgram:       "nvrtcCompileProgram",
+	nvrtcGetLoweredName:       "nvrtcGetLoweredName",
+	nvrtcGetProgramLogSize:    "nvrtcGetProgramLogSize",
+	nvrtcGetProgramLog:        "nvrtcGetProgramLog",
+	nvrtcGetPTXSize:           "nvrtcGetPTXSize",
+	nvrtcGetPTX:               "nvrtcGetPTX",
+	nvrtcGetCUBINSize:         "nvrtcGetCUBINSize",
+	nvrtcGetCUBIN:             "nvrtcGetCUBIN",
+	nvrtcGetLTOIRSize:         "nvrtcGetLTOIRSize",
+	nvrtcGetLTOIR:             "nvrtcGetLTOIR",
+}
