@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptx
+
+import (
+	"slices"
+	"strings"
+)
+
+// body reads a braced list of statements.
+func (p *parser) body() *Block {
+	p.enter()
+	defer p.leave()
+	opened := p.tok.at
+	b := &Block{Line: p.tok.line}
+	p.expect('{')
+	for {
+		switch p.tok.kind {
+		case '}':
+			p.advance()
+			return b
+		case tokenEOF:
+			p.lex.fail(opened, "brace is not closed")
+		case ';':
+			p.advance()
+		case '{':
+			b.Statements = append(b.Statements, p.body())
+		case tokenDot:
+			p.statementDirective(b)
+		case '@', tokenIdent:
+			p.instructionOrLabel(b)
+		default:
+			p.fail("expected a statement, found %s", p.found())
+		}
+	}
+}
+
+func (p *parser) statementDirective(b *Block) {
+	switch p.tok.text {
+	case "loc":
+		b.Statements = append(b.Statements, p.loc())
+	case "pragma":
+		b.Statements = append(b.Statements, p.pragma())
+	case "branchtargets", "calltargets", "callprototype":
+		p.fail(".%s needs a label", p.tok.text)
+	case "section":
+		p.section()
+	case "file":
+		var ignored Module
+		ignored.Files = map[int]string{}
+		p.file(&ignored)
+	default:
+		p.variableList(p.linkage(), func(v *Variable) { b.Statements = append(b.Statements, v) })
+	}
+}
+
+// loc reads .loc file line column [, function_name label [+ n], inlined_at
+// file line column], and no more than one line.
+func (p *parser) loc() *Loc {
+	x := slab(&p.locs, 64)
+	x.PTXLine = p.tok.line
+	p.advance()
+	p.locPosition(x)
+	if !p.accept(',') {
+		return x
+	}
+	if p.tok.kind != tokenIdent || p.tok.text != "function_name" {
+		p.fail("expected function_name, found %s", p.found())
+	}
+	p.advance()
+	x.FunctionName = p.ident("a label")
+	x.FunctionOffset = int(p.offset())
+	p.expect(',')
+	if p.tok.kind != tokenIdent || p.tok.text != "inlined_at" {
+		p.fail("expected inlined_at, found %s", p.found())
+	}
+	p.advance()
+	x.InlinedAt = slab(&p.locs, 64)
+	x.InlinedAt.PTXLine = x.PTXLine
+	p.locPosition(x.InlinedAt)
+	return x
+}
+
+func (p *parser) locPosition(x *Loc) {
+	x.File = p.number("file number")
+	x.Line = p.number("line")
+	x.Column = p.number("column")
+}
+
+func (p *parser) instructionOrLabel(b *Block) {
+	i := slab(&p.instructions, 128)
+	if p.accept('@') {
+		i.Guard.Negated = p.accept('!')
+		i.Guard.Name = p.ident("a predicate")
+	}
+	first := p.tok
+	name := p.ident("an opcode")
+	if p.tok.kind == ':' {
+		if i.Guard.Name != "" {
+			p.fail("a label cannot have a guard")
+		}
+		p.advance()
+		b.Statements = append(b.Statements, p.label(first))
+		return
+	}
+	i.Line = int32(first.line)
+	i.Column = int32(first.at - strings.LastIndexByte(p.lex.src[:first.at], '\n'))
+	i.Mnemonic = p.mnemonic(name, first.at)
+	i.Operands = p.instructionOperands(name)
+	i.Text = p.lex.src[first.at:p.prevEnd]
+	p.expect(';')
+	b.Statements = append(b.Statements, i)
+}
+
+// label makes a label, or the target list that it names.
+func (p *parser) label(name token) Statement {
+	if p.tok.kind == tokenDot {
+		switch p.tok.text {
+		case "branchtargets":
+			return p.targets(BranchTargets, name)
+		case "calltargets":
+			return p.targets(CallTargets, name)
+		case "callprototype":
+			return p.prototype(name)
+		}
+	}
+	l := slab(&p.labels, 32)
+	l.Line, l.Name = name.line, name.text
+	return l
+}
+
+func (p *parser) targets(kind TargetsKind, label token) *Targets {
+	x := &Targets{Line: label.line, Kind: kind, Label: label.text}
+	p.advance()
+	for {
+		x.Names = append(x.Names, p.ident("a name"))
+		if !p.accept(',') {
+			break
+		}
+	}
+	p.expect(';')
+	return x
+}
+
+// prototype reads .callprototype (returns) _ (parameters) directives;
+func (p *parser) prototype(label token) *Targets {
+	x := &Targets{Line: label.line, Kind: CallPrototype, Label: label.text}
+	f := &Function{Line: label.line}
+	p.advance()
+	if p.tok.kind == '(' {
+		f.Returns = p.parameters()
+	}
+	f.Name = p.ident("\"_\"")
+	if p.tok.kind == '(' {
+		f.Params = p.parameters()
+	}
+	p.directives(f)
+	p.expect(';')
+	x.Prototype = f
+	return x
+}
+
+// mnemonic reads the modifiers after an opcode. Spellings are shared: a module
+// has thousands of instructions but few hundred mnemonics.
+func (p *parser) mnemonic(op string, at int) *Mnemonic {
+	p.modifiers = p.modifiers[:0]
+	end := p.prevEnd
+	for p.tok.kind == tokenDot {
+		p.modifiers = append(p.modifiers, p.tok.text)
+		p.advance()
+		end = p.prevEnd
+	}
+	text := p.lex.src[at:end]
+	m := p.mnemonics[text]
+	if m == nil {
+		m = &Mnemonic{Op: op, Modifiers: slices.Clone(p.modifiers)}
+		p.mnemonics[text] = m
+	}
+	return m
+}

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptx
+
+// maxBytes bounds sizes, so that later arithmetic cannot overflow.
+const maxBytes = 1 << 40
+
+// maxRange bounds the registers of one declaration.
+const maxRange = 1 << 24
+
+// variableList reads a declaration of one or more names up to its semicolon.
+func (p *parser) variableList(linkage Linkage, add func(*Variable)) {
+	head := p.declarationHead(linkage)
+	for {
+		v := slab(&p.variables, 16)
+		*v = *head
+		v.Line = p.tok.line
+		p.declarator(v)
+		add(v)
+		if !p.accept(',') {
+			break
+		}
+	}
+	p.expect(';')
+}
+
+// declarationHead reads everything in front of the name: space, alignment,
+// vector, type, attributes, .ptr, in any order after the space.
+func (p *parser) declarationHead(linkage Linkage) *Variable {
+	v := &Variable{Line: p.tok.line, Linkage: linkage}
+	if p.tok.kind != tokenDot {
+		p.fail("expected a state space, found %s", p.found())
+	}
+	space, ok := spaceByName(p.tok.text)
+	if !ok {
+		p.fail("unknown directive .%s", p.tok.text)
+	}
+	v.Space = space
+	p.advance()
+	for p.tok.kind == tokenDot {
+		p.declarationPart(v)
+	}
+	if v.Type == NoType {
+		p.fail("expected a type, found %s", p.found())
+	}
+	return v
+}
+
+func (p *parser) declarationPart(v *Variable) {
+	switch p.tok.text {
+	case "align":
+		p.advance()
+		v.Align = p.alignment()
+		return
+	case "v2", "v4", "v8":
+		v.Vector = p.tok.text[1] - '0'
+	case "attribute":
+		v.Attributes = append(v.Attributes, p.attributes()...)
+		return
+	case "ptr":
+		p.advance()
+		p.pointer(v)
+		return
+	default:
+		t := TypeByName(p.tok.text)
+		if t == NoType {
+			p.fail("unknown type .%s", p.tok.text)
+		}
+		if v.Type != NoType {
+			p.fail("second type .%s", p.tok.text)
+		}
+		v.Type = t
+	}
+	p.advance()
+}
+
+func (p *parser) alignment() uint32 {
+	at := p.tok.at
+	n := p.size("alignment", 1<<20)
+	if n == 0 || n&(n-1) != 0 {
+		p.lex.fail(at, "alignment must be a power of two, got %d", n)
+	}
+	return uint32(n)
+}
+
+// pointer reads what follows .ptr: an optional space and alignment.
+func (p *parser) pointer(v *Variable) {
+	v.Pointer = &Pointer{}
+	if p.tok.kind == tokenDot {
+		if s, ok := spaceByName(p.tok.text); ok {
+			v.Pointer.Space = s
+			p.advance()
+		}
+	}
+	if p.acceptDot("align") {
+		v.Pointer.Align = p.alignment()
+	}
+}
+
+// declarator reads the name, the range or dimensions, and the initialiser.
+func (p *parser) declarator(v *Variable) {
+	v.Name = p.ident("a name")
+	if p.accept('<') {
+		// A sum at most: the > that closes the range is no comparison.
+		at := p.tok.at
+		n := p.binary(additive)
+		if !n.Integer() || n.Bits > maxRange {
+			p.lex.fail(at, "a register count must be an integer from 0 to %d, got %s", maxRange, n)
+		}
+		v.Range = uint32(n.Bits)
+		p.expect('>')
+	}
+	bytes := uint64(max(v.Type.Size(), 1)) * uint64(max(v.Vector, 1))
+	for p.tok.kind == '[' {
+		at := p.tok.at
+		p.advance()
+		n := uint64(0)
+		if p.tok.kind != ']' {
+			n = p.size("array size", 1<<32-1)
+		}
+		p.expect(']')
+		v.Dims = append(v.Dims, uint32(n))
+		if bytes *= max(n, 1); bytes > maxBytes {
+			p.lex.fail(at, "%s is larger than %d bytes", v.Name, uint64(maxBytes))
+		}
+	}
+	if v.Pointer == nil && p.tok.kind == tokenDot && p.tok.text == "ptr" {
+		p.advance()
+		p.pointer(v)
+	}
+	if p.tok.kind == '=' && v.Type >= TexRef {
+		p.samplerState()
+	}
+	if p.accept('=') {
+		init := p.initializer()
+		v.Init = &init
+	}
+}
+
+// samplerState skips { addr_mode_0 = wrap, ... }: no texture is ever sampled.
+func (p *parser) samplerState() {
+	p.advance()
+	if p.tok.kind != '{' {
+		p.fail("expected \"{\", found %s", p.found())
+	}
+	p.lex.skipBody(p.tok.at)
+	p.advance()
+}
+
+// initializer reads a value, an address, or a braced list of them.
+//
+// PTX ISA, "Initializers".
+func (p *parser) initializer() Init {
+	p.enter()
+	defer p.leave()
+	switch {
+	case p.accept('{'):
+		list := Init{Kind: InitList}
+		for p.tok.kind != '}' {
+			list.Elems = append(list.Elems, p.initializer())
+			if !p.accept(',') {
+				break
+			}
+		}
+		p.expect('}')
+		return list
+	case p.tok.kind == tokenIdent && p.tok.text != "WARP_SZ":
+		return p.address()
+	}
+	value := p.constant()
+	if !p.accept('(') {
+		return Init{Value: value}
+	}
+	// The mask operator: 0xFF00(symbol) is the second byte of its address.
+	x := p.address()
+	x.Mask = value.Bits
+	p.expect(')')
+	return x
+}
+
+// address reads symbol, symbol+offset, generic(symbol)+offset.
+func (p *parser) address() Init {
+	x := Init{Kind: InitSymbol, Symbol: p.ident("a symbol")}
+	if x.Symbol == "generic" && p.accept('(') {
+		x.Generic = true
+		inner := p.address()
+		x.Symbol, x.Offset = inner.Symbol, inner.Offset
+		p.expect(')')
+	}
+	x.Offset += p.offset()
+	return x
+}
+
+// offset reads +constant or -constant, if one is there. Only sums are part of
+// it: the name in front of it is the first summand.
+func (p *parser) offset() int64 {
+	sum := int64(0)
+	for p.tok.kind == '+' || p.tok.kind == '-' {
+		negative := p.tok.kind == '-'
+		p.advance()
+		at := p.tok.at
+		lit := p.binary(additive + 1)
+		if !lit.Integer() {
+			p.lex.fail(at, "an offset must be an integer, got %s", lit)
+		}
+		if negative {
+			lit.Bits = -lit.Bits
+		}
+		sum += int64(lit.Bits)
+	}
+	return sum
+}
