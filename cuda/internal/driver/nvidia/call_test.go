@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvidia
+
+import (
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/nvidia/hostfn"
+)
+
+func TestDeviceAndContextCalls(t *testing.T) {
+	s, d := openStandin(t)
+	version, r := d.CuDriverGetVersion()
+	require.Zero(t, r)
+	require.EqualValues(t, 12040, version)
+	name, r := d.CuDeviceGetName(3)
+	require.Zero(t, r)
+	require.Equal(t, "Stand-in 3", name)
+	least, greatest, r := d.CuCtxGetStreamPriorityRange()
+	require.Zero(t, r)
+	require.Equal(t, [2]int32{0, -5}, [2]int32{least, greatest})
+	require.Equal(t, []string{"cuDeviceGetName 256 3"}, s.calls(t))
+}
+
+func TestStreamCalls(t *testing.T) {
+	s, d := openStandin(t)
+	h, r := d.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, -5)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUstream(0xabcdef0123456789), h)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_HANDLE, d.CuStreamDestroy(h))
+	old, r := d.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+	require.Zero(t, r)
+	require.Equal(t, driver.CU_STREAM_CAPTURE_MODE_RELAXED, old)
+	ms, r := d.CuEventElapsedTime(0x41, 0x42)
+	require.Zero(t, r)
+	require.InDelta(t, 1.5, ms, 0)
+	require.Equal(t, []string{
+		"cuStreamCreateWithPriority 1 -5",
+		"cuStreamDestroy 0xabcdef0123456789",
+		"cuThreadExchangeStreamCaptureMode 1",
+		"cuEventElapsedTime 0x41 0x42",
+	}, s.calls(t))
+}
+
+func TestCaptureInfoIsCopied(t *testing.T) {
+	s, d := openStandin(t)
+	info, r := d.CuStreamGetCaptureInfo(0x10)
+	require.Zero(t, r)
+	require.Equal(t, driver.CaptureInfo{
+		Status: driver.CU_STREAM_CAPTURE_STATUS_ACTIVE,
+		ID:     1 << 40,
+		Graph:  6,
+		Deps:   []driver.CUgraphNode{7, 8, 9},
+	}, info)
+	require.Equal(t, []string{"cuStreamGetCaptureInfo 0x10 edges=1"}, s.calls(t))
+}
+
+func TestHostFunctionRuns(t *testing.T) {
+	s, d := openStandin(t)
+	cell := hostfn.NewCell()
+	defer cell.Free()
+	require.Zero(t, d.CuLaunchHostFunc(0x10, hostfn.Count(), cell.UserData()))
+	node, r := d.CuGraphAddHostNode(5, nil, &driver.CUDA_HOST_NODE_PARAMS{Fn: hostfn.Count(), UserData: cell.UserData()})
+	require.Zero(t, r)
+	require.EqualValues(t, 33, node)
+	require.EqualValues(t, 2, cell.Value())
+	require.Equal(t, []string{"cuLaunchHostFunc 0x10", "cuGraphAddHostNode 0x5 deps=0:(nil)"}, s.calls(t))
+}
+
+func TestMemoryCalls(t *testing.T) {
+	s, d := openStandin(t)
+	free, total, r := d.CuMemGetInfo()
+	require.Zero(t, r)
+	require.Equal(t, [2]uint64{5 << 32, 6 << 32}, [2]uint64{free, total})
+	p, r := d.CuMemAllocFromPoolAsync(1<<33, 11, 0x10)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUdeviceptr(0x7f0000000000), p)
+	require.Zero(t, d.CuMemsetD16Async(p, 0xffff, 1<<33, 0x10))
+	require.Zero(t, d.CuMemcpyAsync(p, p+16, 1<<34, 0x10))
+	require.Equal(t, []string{
+		"cuMemAllocFromPoolAsync 8589934592 0xb 0x10",
+		"cuMemsetD16Async 0x7f0000000000 65535 8589934592 0x10",
+		"cuMemcpyAsync 0x7f0000000000 0x7f0000000010 17179869184 0x10",
+	}, s.calls(t))
+}
+
+func TestPoolCalls(t *testing.T) {
+	s, d := openStandin(t)
+	pool, r := d.CuMemPoolCreate(&driver.CUmemPoolProps{
+		AllocType: 1, LocationType: 1, LocationID: 7, MaxSize: 1 << 35, Usage: 3,
+	})
+	require.Zero(t, r)
+	require.EqualValues(t, 11, pool)
+	require.Zero(t, d.CuMemPoolSetAttribute(pool, driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, 1))
+	require.Zero(t, d.CuMemPoolSetAttribute(pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 1<<40))
+	reuse, r := d.CuMemPoolGetAttribute(pool, driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC)
+	require.Zero(t, r)
+	require.EqualValues(t, 1, reuse)
+	used, r := d.CuMemPoolGetAttribute(pool, driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+	require.Zero(t, r)
+	require.EqualValues(t, 3<<32, used)
+	require.Equal(t, []string{
+		"cuMemPoolCreate 1 0 1 7 34359738368 3",
+		"cuMemPoolSetAttribute 0xb 2 1",
+		"cuMemPoolSetAttribute 0xb 4 1099511627776",
+		"cuMemPoolGetAttribute 0xb 2",
+		"cuMemPoolGetAttribute 0xb 8",
+	}, s.calls(t))
+}
+
+func TestPointerAttributesAreWidened(t *testing.T) {
+	tests := []struct {
+		name string
+		attr driver.CUpointer_attribute
+		want uint64
+	}{
+		{"unsigned int", driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2},
+		{"bool", driver.CU_POINTER_ATTRIBUTE_IS_MANAGED, 1},
+		{"int below zero", driver.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 1<<64 - 2},
+		{"pointer", driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, 0x7f0000000000},
+	}
+	_, d := openStandin(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, r := d.CuPointerGetAttribute(tt.attr, 0x7f0000000000)
+			require.Zero(t, r)
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestModuleCalls(t *testing.T) {
+	s, d := openStandin(t)
+	m, log, r := d.CuModuleLoadDataEx([]byte("some ptx"))
+	require.Zero(t, r)
+	require.EqualValues(t, 12, m)
+	require.Empty(t, log)
+	_, log, r = d.CuModuleLoadDataEx([]byte("bad"))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_PTX, r)
+	require.Equal(t, "ptxas: line 1; bad", log)
+
+	f, r := d.CuModuleGetFunction(m, "saxpy")
+	require.Zero(t, r)
+	require.EqualValues(t, 13, f)
+	names, r := d.CuModuleFunctionNames(m)
+	require.Zero(t, r)
+	require.Equal(t, []string{"first", "second"}, names)
+	names, r = d.CuModuleFunctionNames(99)
+	require.Zero(t, r)
+	require.Empty(t, names)
+	offset, size, r := d.CuFuncGetParamInfo(f, 2)
+	require.Zero(t, r)
+	require.Equal(t, [2]uint64{16, 8}, [2]uint64{offset, size})
+	_, _, r = d.CuFuncGetParamInfo(f, 3)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	require.Equal(t, []string{
+		"cuModuleLoadDataEx some ptx 2",
+		"cuModuleLoadDataEx bad 2",
+		"cuModuleGetFunction 0xc saxpy",
+		"cuModuleEnumerateFunctions 2 0xc",
+		"cuFuncGetParamInfo 0xd 2",
+		"cuFuncGetParamInfo 0xd 3",
+	}, s.calls(t))
+}
+
+// arguments are two kernel parameters in pinned Go memory, behind a void**.
+func arguments(t *testing.T, a int32, b float64) unsafe.Pointer {
+	t.Helper()
+	var pin runtime.Pinner
+	t.Cleanup(pin.Unpin)
+	pa, pb := new(int32), new(float64)
+	*pa, *pb = a, b
+	list := &[2]unsafe.Pointer{unsafe.Pointer(pa), unsafe.Pointer(pb)}
+	pin.Pin(pa)
+	pin.Pin(pb)
+	pin.Pin(list)
+	return unsafe.Pointer(list)
+}
+
+func TestLaunchPassesPinnedGoMemory(t *testing.T) {
+	s, d := openStandin(t)
+	attr := &driver.CUlaunchAttribute{ID: driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE}
+	attr.Value[0] = 1
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	pin.Pin(attr)
+	config := driver.CUlaunchConfig{
+		GridDimX: 1, GridDimY: 2, GridDimZ: 3, BlockDimX: 4, BlockDimY: 5, BlockDimZ: 6,
+		SharedMemBytes: 7, HStream: 0x10, Attrs: unsafe.Pointer(attr), NumAttrs: 1,
+	}
+	require.Zero(t, d.CuLaunchKernelEx(&config, 13, arguments(t, 42, 2.5)))
+	require.Equal(t, []string{
+		"cuLaunchKernelEx 1,2,3 4,5,6 7 0x10 attrs=1:2:1 f=0xd params=42,2.5 extra=(nil)",
+	}, s.calls(t))
+}
+
+func TestKernelNodeCalls(t *testing.T) {
+	s, d := openStandin(t)
+	node, r := d.CuGraphAddKernelNode(5, []driver.CUgraphNode{1, 2}, &driver.CUDA_KERNEL_NODE_PARAMS{
+		Func: 13, GridDimX: 1, GridDimY: 2, GridDimZ: 3, BlockDimX: 4, BlockDimY: 5, BlockDimZ: 6,
+		SharedMemBytes: 7, KernelParams: arguments(t, 42, 0), Kern: 8, Ctx: 9,
+	})
+	require.Zero(t, r)
+	require.EqualValues(t, 30, node)
+	p, r := d.CuGraphKernelNodeGetParams(node)
+	require.Zero(t, r)
+	require.EqualValues(t, 13, p.Func)
+	require.EqualValues(t, 3, p.GridDimZ)
+	require.EqualValues(t, 128, p.BlockDimX)
+	require.EqualValues(t, 42, **(**int32)(p.KernelParams))
+	require.EqualValues(t, 2, p.Ctx)
+	require.Equal(t, []string{
+		"cuGraphAddKernelNode 0x5 deps=2:0x2",
+		"  0xd 1,2,3 4,5,6 7 42 (nil) 0x8 0x9",
+		"cuGraphKernelNodeGetParams 0x1e",
+	}, s.calls(t))
+}
+
+func TestMemoryNodeCalls(t *testing.T) {
+	s, d := openStandin(t)
+	copyParams := driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_HOST, SrcHost: 0x1000,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: 0x7f0000000000,
+		WidthInBytes: 1 << 33, Height: 1, Depth: 1,
+	}
+	node, r := d.CuGraphAddMemcpyNode(5, []driver.CUgraphNode{1}, &copyParams, 9)
+	require.Zero(t, r)
+	require.EqualValues(t, 31, node)
+	r = d.CuGraphExecMemcpyNodeSetParams(34, node, &copyParams, 9)
+	require.Equal(t, driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	node, r = d.CuGraphAddMemsetNode(5, nil, &driver.CUDA_MEMSET_NODE_PARAMS{
+		Dst: 0x7f0000000000, Pitch: 64, Value: 0xff, ElementSize: 4, Width: 16, Height: 2,
+	}, 9)
+	require.Zero(t, r)
+	require.EqualValues(t, 32, node)
+	require.Equal(t, []string{
+		"cuGraphAddMemcpyNode 0x5 deps=1:0x1",
+		"  1 0x1000 4 0x7f0000000000 8589934592 1 1 0x9",
+		"cuGraphExecMemcpyNodeSetParams 0x22 0x1f 8589934592 0x9",
+		"cuGraphAddMemsetNode 0x5 deps=0:(nil)",
+		"  0x7f0000000000 64 255 4 16 2 0x9",
+	}, s.calls(t))
+}
+
+func TestGraphStructureCalls(t *testing.T) {
+	s, d := openStandin(t)
+	from, to, r := d.CuGraphGetEdges(5)
+	require.Zero(t, r)
+	require.Equal(t, []driver.CUgraphNode{1, 3}, from)
+	require.Equal(t, []driver.CUgraphNode{2, 4}, to)
+	from, to, r = d.CuGraphGetEdges(6)
+	require.Zero(t, r)
+	require.Empty(t, from)
+	require.Empty(t, to)
+	require.Zero(t, d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1, 3}, []driver.CUgraphNode{2, 4}))
+	r = d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1}, nil)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	require.Equal(t, []string{
+		"cuGraphGetEdges 0x5 arrays=0",
+		"cuGraphGetEdges 0x5 arrays=1",
+		"cuGraphGetEdges 0x6 arrays=0",
+		"cuGraphRemoveDependencies 0x5 0x3 0x4 2",
+	}, s.calls(t))
+}
+
+func TestExecCalls(t *testing.T) {
+	s, d := openStandin(t)
+	params := driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: driver.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, HUploadStream: 0x10}
+	x, r := d.CuGraphInstantiateWithParams(5, &params)
+	require.Zero(t, r)
+	require.EqualValues(t, 34, x)
+	require.Equal(t, driver.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, params.Result_out)
+	require.EqualValues(t, 35, params.HErrNode_out)
+	info, r := d.CuGraphExecUpdate(x, 5)
+	require.Equal(t, driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	require.Equal(t, driver.GraphExecUpdateResultInfo{
+		Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, ErrorNode: 36, ErrorFromNode: 37,
+	}, info)
+	require.Zero(t, d.CuGraphNodeSetEnabled(x, 30, true))
+	require.Zero(t, d.CuGraphNodeSetEnabled(x, 30, false))
+	require.Equal(t, []string{
+		"cuGraphInstantiateWithParams 0x5 2 0x10",
+		"cuGraphExecUpdate 0x22 0x5",
+		"cuGraphNodeSetEnabled 0x22 0x1e 1",
+		"cuGraphNodeSetEnabled 0x22 0x1e 0",
+	}, s.calls(t))
+}

@@ -1,0 +1,440 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A stand-in for libcuda, compiled by the tests. It writes a line for each
+// look-up and each call to the file that STANDIN_LOG names and computes
+// nothing. Its structs are spelled out after cuda.h, CUDA 12.4, apart from
+// those of package driver, so that the two check one another.
+//
+// STANDIN_VERSION  what cuDriverGetVersion says (12040)
+// STANDIN_MISSING  names that it does not have, separated by commas
+// WITHOUT_GET_PROC_ADDRESS, at compile time: exported names only
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int CUresult;
+typedef uint64_t CUdeviceptr;
+typedef void *handle;
+
+#define EXPORT __attribute__((visibility("default")))
+#define HANDLE(n) ((handle)(uintptr_t)(n))
+
+static void note(const char *format, ...)
+{
+	FILE *f = fopen(getenv("STANDIN_LOG"), "a");
+	va_list args;
+	va_start(args, format);
+	vfprintf(f, format, args);
+	va_end(args);
+	fputc('\n', f);
+	fclose(f);
+}
+
+EXPORT CUresult cuDriverGetVersion(int *version)
+{
+	const char *v = getenv("STANDIN_VERSION");
+	*version = v != NULL ? atoi(v) : 12040;
+	return 0;
+}
+
+EXPORT CUresult cuDeviceGetName(char *name, int size, int dev)
+{
+	note("cuDeviceGetName %d %d", size, dev);
+	snprintf(name, (size_t)size, "Stand-in %d", dev);
+	return 0;
+}
+
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = -5;
+	return 0;
+}
+
+EXPORT CUresult cuStreamCreateWithPriority(handle *s, unsigned flags, int priority)
+{
+	note("cuStreamCreateWithPriority %u %d", flags, priority);
+	*s = HANDLE(0xabcdef0123456789);
+	return 0;
+}
+
+EXPORT CUresult cuStreamDestroy_v2(handle s)
+{
+	note("cuStreamDestroy %p", s);
+	return 400;
+}
+
+EXPORT CUresult cuLaunchHostFunc(handle s, void (*fn)(void *), void *data)
+{
+	note("cuLaunchHostFunc %p", s);
+	fn(data);
+	return 0;
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v3(handle s, int *status, uint64_t *id, handle *graph,
+	const handle **deps, const uint64_t **edges, size_t *count)
+{
+	static const handle nodes[] = {HANDLE(7), HANDLE(8), HANDLE(9)};
+	note("cuStreamGetCaptureInfo %p edges=%d", s, edges != NULL);
+	*status = 1;
+	*id = 1ull << 40;
+	*graph = HANDLE(6);
+	*deps = nodes;
+	*count = 3;
+	return 0;
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	note("cuThreadExchangeStreamCaptureMode %d", *mode);
+	*mode = 2;
+	return 0;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *ms, handle start, handle end)
+{
+	note("cuEventElapsedTime %p %p", start, end);
+	*ms = 1.5f;
+	return 0;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+	*free_bytes = (size_t)5 << 32;
+	*total = (size_t)6 << 32;
+	return 0;
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t size, handle pool, handle s)
+{
+	note("cuMemAllocFromPoolAsync %zu %p %p", size, pool, s);
+	*p = 0x7f0000000000;
+	return 0;
+}
+
+EXPORT CUresult cuMemsetD16Async(CUdeviceptr p, unsigned short value, size_t n, handle s)
+{
+	note("cuMemsetD16Async %#llx %u %zu %p", (unsigned long long)p, value, n, s);
+	return 0;
+}
+
+EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, handle s)
+{
+	note("cuMemcpyAsync %#llx %#llx %zu %p", (unsigned long long)dst, (unsigned long long)src, n, s);
+	return 0;
+}
+
+typedef struct {
+	int alloc_type, handle_types;
+	struct { int type, id; } location;
+	void *win32;
+	size_t max_size;
+	unsigned short usage;
+	unsigned char reserved[54];
+} pool_props;
+
+EXPORT CUresult cuMemPoolCreate(handle *pool, const pool_props *p)
+{
+	note("cuMemPoolCreate %d %d %d %d %zu %u", p->alloc_type, p->handle_types,
+		p->location.type, p->location.id, p->max_size, p->usage);
+	*pool = HANDLE(11);
+	return 0;
+}
+
+// Writes what the driver writes: an int for attributes 1 to 3. The neighbours
+// of an int that is taken for 64 bits show in the value.
+EXPORT CUresult cuMemPoolSetAttribute(handle pool, int attr, void *value)
+{
+	uint64_t v = attr <= 3 ? (uint64_t)*(int *)value : *(uint64_t *)value;
+	note("cuMemPoolSetAttribute %p %d %llu", pool, attr, (unsigned long long)v);
+	return 0;
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(handle pool, int attr, void *value)
+{
+	note("cuMemPoolGetAttribute %p %d", pool, attr);
+	if (attr <= 3)
+		*(int *)value = 1;
+	else
+		*(uint64_t *)value = (uint64_t)3 << 32;
+	return 0;
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, int attr, CUdeviceptr p)
+{
+	note("cuPointerGetAttribute %d %#llx", attr, (unsigned long long)p);
+	switch (attr) {
+	case 2: *(unsigned *)data = 2; break;
+	case 8: *(unsigned char *)data = 1; break;
+	case 9: *(int *)data = -2; break;
+	default: *(uint64_t *)data = p;
+	}
+	return 0;
+}
+
+EXPORT CUresult cuModuleLoadDataEx(handle *m, const char *image, unsigned n, int *options, void **values)
+{
+	note("cuModuleLoadDataEx %s %u", image, n);
+	if (strcmp(image, "bad") != 0) {
+		*m = HANDLE(12);
+		return 0;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (options[i] == 5)
+			strcpy(values[i], "ptxas: line 1; bad\n");
+	return 218;
+}
+
+EXPORT CUresult cuModuleGetFunction(handle *f, handle m, const char *name)
+{
+	note("cuModuleGetFunction %p %s", m, name);
+	*f = HANDLE(13);
+	return 0;
+}
+
+EXPORT CUresult cuModuleGetFunctionCount(unsigned *count, handle m)
+{
+	*count = m == HANDLE(12) ? 2 : 0;
+	return 0;
+}
+
+EXPORT CUresult cuModuleEnumerateFunctions(handle *f, unsigned n, handle m)
+{
+	note("cuModuleEnumerateFunctions %u %p", n, m);
+	f[0] = HANDLE(20);
+	f[1] = HANDLE(21);
+	return 0;
+}
+
+EXPORT CUresult cuFuncGetName(const char **name, handle f)
+{
+	*name = f == HANDLE(20) ? "first" : "second";
+	return 0;
+}
+
+EXPORT CUresult cuFuncGetParamInfo(handle f, size_t i, size_t *offset, size_t *size)
+{
+	note("cuFuncGetParamInfo %p %zu", f, i);
+	*offset = 16;
+	*size = 8;
+	return i < 3 ? 0 : 1;
+}
+
+typedef struct { int id; char pad[4]; char value[64]; } launch_attribute;
+typedef struct {
+	unsigned grid[3], block[3], shared;
+	handle stream;
+	launch_attribute *attrs;
+	unsigned count;
+} launch_config;
+
+EXPORT CUresult cuLaunchKernelEx(const launch_config *c, handle f, void **params, void **extra)
+{
+	note("cuLaunchKernelEx %u,%u,%u %u,%u,%u %u %p attrs=%u:%d:%d f=%p params=%d,%g extra=%p",
+		c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
+		c->stream, c->count, c->attrs[0].id, *(int *)c->attrs[0].value, f,
+		*(int *)params[0], *(double *)params[1], (void *)extra);
+	return 0;
+}
+
+static void note_deps(const char *call, handle g, const handle *deps, size_t n)
+{
+	note("%s %p deps=%zu:%p", call, g, n, n > 0 ? deps[n - 1] : NULL);
+}
+
+typedef struct {
+	handle func;
+	unsigned grid[3], block[3], shared;
+	void **params, **extra;
+	handle kern, ctx;
+} kernel_params;
+
+EXPORT CUresult cuGraphAddKernelNode_v2(handle *node, handle g, const handle *deps, size_t n, const kernel_params *p)
+{
+	note_deps("cuGraphAddKernelNode", g, deps, n);
+	note("  %p %u,%u,%u %u,%u,%u %u %d %p %p %p", p->func, p->grid[0], p->grid[1], p->grid[2],
+		p->block[0], p->block[1], p->block[2], p->shared, *(int *)p->params[0], (void *)p->extra, p->kern, p->ctx);
+	*node = HANDLE(30);
+	return 0;
+}
+
+EXPORT CUresult cuGraphKernelNodeGetParams_v2(handle node, kernel_params *p)
+{
+	static int value = 42;
+	static void *params[] = {&value};
+	note("cuGraphKernelNodeGetParams %p", node);
+	p->func = HANDLE(13);
+	p->grid[2] = 3;
+	p->block[0] = 128;
+	p->params = params;
+	p->ctx = HANDLE(2);
+	return 0;
+}
+
+typedef struct {
+	size_t x, y, z, lod;
+	int type;
+	const void *host;
+	CUdeviceptr device;
+	handle array;
+	void *reserved;
+	size_t pitch, height;
+} copy_side;
+typedef struct { copy_side src, dst; size_t width, height, depth; } memcpy_params;
+
+EXPORT CUresult cuGraphAddMemcpyNode(handle *node, handle g, const handle *deps, size_t n,
+	const memcpy_params *p, handle ctx)
+{
+	note_deps("cuGraphAddMemcpyNode", g, deps, n);
+	note("  %d %p %d %#llx %zu %zu %zu %p", p->src.type, p->src.host, p->dst.type,
+		(unsigned long long)p->dst.device, p->width, p->height, p->depth, ctx);
+	*node = HANDLE(31);
+	return 0;
+}
+
+EXPORT CUresult cuGraphExecMemcpyNodeSetParams(handle x, handle node, const memcpy_params *p, handle ctx)
+{
+	note("cuGraphExecMemcpyNodeSetParams %p %p %zu %p", x, node, p->width, ctx);
+	return 910;
+}
+
+typedef struct { CUdeviceptr dst; size_t pitch; unsigned value, element; size_t width, height; } memset_params;
+
+EXPORT CUresult cuGraphAddMemsetNode(handle *node, handle g, const handle *deps, size_t n,
+	const memset_params *p, handle ctx)
+{
+	note_deps("cuGraphAddMemsetNode", g, deps, n);
+	note("  %#llx %zu %u %u %zu %zu %p", (unsigned long long)p->dst, p->pitch, p->value, p->element,
+		p->width, p->height, ctx);
+	*node = HANDLE(32);
+	return 0;
+}
+
+typedef struct { void (*fn)(void *); void *data; } host_params;
+
+EXPORT CUresult cuGraphAddHostNode(handle *node, handle g, const handle *deps, size_t n, const host_params *p)
+{
+	note_deps("cuGraphAddHostNode", g, deps, n);
+	p->fn(p->data);
+	*node = HANDLE(33);
+	return 0;
+}
+
+EXPORT CUresult cuGraphGetEdges_v2(handle g, handle *from, handle *to, uint64_t *edges, size_t *count)
+{
+	note("cuGraphGetEdges %p arrays=%d", g, from != NULL && to != NULL && edges != NULL);
+	if (from != NULL) {
+		from[0] = HANDLE(1), to[0] = HANDLE(2), edges[0] = 0;
+		from[1] = HANDLE(3), to[1] = HANDLE(4), edges[1] = 1;
+	}
+	*count = g == HANDLE(5) ? 2 : 0;
+	return 0;
+}
+
+EXPORT CUresult cuGraphRemoveDependencies(handle g, const handle *from, const handle *to, size_t n)
+{
+	note("cuGraphRemoveDependencies %p %p %p %zu", g, from[n - 1], to[n - 1], n);
+	return 0;
+}
+
+typedef struct { uint64_t flags; handle upload_stream, error_node; int result; } instantiate_params;
+
+EXPORT CUresult cuGraphInstantiateWithParams(handle *x, handle g, instantiate_params *p)
+{
+	note("cuGraphInstantiateWithParams %p %llu %p", g, (unsigned long long)p->flags, p->upload_stream);
+	p->error_node = HANDLE(35);
+	p->result = 2;
+	*x = HANDLE(34);
+	return 0;
+}
+
+typedef struct { int result; handle error_node, error_from; } update_info;
+
+EXPORT CUresult cuGraphExecUpdate_v2(handle x, handle g, update_info *p)
+{
+	note("cuGraphExecUpdate %p %p", x, g);
+	p->result = 3;
+	p->error_node = HANDLE(36);
+	p->error_from = HANDLE(37);
+	return 910;
+}
+
+EXPORT CUresult cuGraphNodeSetEnabled(handle x, handle node, unsigned enabled)
+{
+	note("cuGraphNodeSetEnabled %p %p %u", x, node, enabled);
+	return 0;
+}
+
+static CUresult unimplemented(void) { return 999; }
+
+#ifndef WITHOUT_GET_PROC_ADDRESS
+typedef struct { const char *name; void *address; } named;
+
+#define NAMED(call) {#call, (void *)call}
+#define RENAMED(call, suffix) {#call, (void *)call##suffix}
+
+static const named calls[] = {
+	NAMED(cuDriverGetVersion),
+	NAMED(cuDeviceGetName),
+	NAMED(cuCtxGetStreamPriorityRange),
+	NAMED(cuStreamCreateWithPriority),
+	RENAMED(cuStreamDestroy, _v2),
+	NAMED(cuLaunchHostFunc),
+	RENAMED(cuStreamGetCaptureInfo, _v3),
+	NAMED(cuThreadExchangeStreamCaptureMode),
+	NAMED(cuEventElapsedTime),
+	RENAMED(cuMemGetInfo, _v2),
+	NAMED(cuMemAllocFromPoolAsync),
+	NAMED(cuMemsetD16Async),
+	NAMED(cuMemcpyAsync),
+	NAMED(cuMemPoolCreate),
+	NAMED(cuMemPoolSetAttribute),
+	NAMED(cuMemPoolGetAttribute),
+	NAMED(cuPointerGetAttribute),
+	NAMED(cuModuleLoadDataEx),
+	NAMED(cuModuleGetFunction),
+	NAMED(cuModuleGetFunctionCount),
+	NAMED(cuModuleEnumerateFunctions),
+	NAMED(cuFuncGetName),
+	NAMED(cuFuncGetParamInfo),
+	NAMED(cuLaunchKernelEx),
+	RENAMED(cuGraphAddKernelNode, _v2),
+	RENAMED(cuGraphKernelNodeGetParams, _v2),
+	NAMED(cuGraphAddMemcpyNode),
+	NAMED(cuGraphExecMemcpyNodeSetParams),
+	NAMED(cuGraphAddMemsetNode),
+	NAMED(cuGraphAddHostNode),
+	RENAMED(cuGraphGetEdges, _v2),
+	NAMED(cuGraphRemoveDependencies),
+	NAMED(cuGraphInstantiateWithParams),
+	RENAMED(cuGraphExecUpdate, _v2),
+	NAMED(cuGraphNodeSetEnabled),
+};
+
+static int missing(const char *symbol)
+{
+	const char *list = getenv("STANDIN_MISSING");
+	const char *at = list != NULL ? strstr(list, symbol) : NULL;
+	size_t n = strlen(symbol);
+	return at != NULL && (at == list || at[-1] == ',') && (at[n] == 0 || at[n] == ',');
+}
+
+// What it does not implement it has all the same, as a call that returns 999.
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **found, int version, uint64_t flags, int *status)
+{
+	note("lookup %s %d %llu", symbol, version, (unsigned long long)flags);
+	*found = NULL;
+	*status = missing(symbol) ? 1 : 0; // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+	if (*status != 0)
+		return 0;
+	*found = (void *)unimplemented;
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (strcmp(calls[i].name, symbol) == 0)
+			*found = calls[i].address;
+	return 0;
+}
+#endif
