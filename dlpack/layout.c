@@ -119,7 +119,8 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
     if (!t->data) return "the data pointer is missing";
     int64_t low, high, end;
     if (!reach(t, bits, &low, &high)) return "the strides overflow";
-    e->low = low >= 0 ? 0 : -((-low + 7) / 8);
+    if (low < -(INT64_MAX - 7)) return "the strides overflow";
+    e->low = -((-low + 7) / 8);
     if (__builtin_add_overflow(high, (int64_t)7, &high)) return "the strides overflow";
     e->high = high / 8;
     int64_t first;

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+/* NumPy is a soft dependency: asked for when somebody needs one of its types, and done without where it is missing. */
+
+static int parse_text(PyObject *o, DLDataType *out) {
+    PyObject *text = PyObject_Str(o);
+    const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int r = s ? cudago_dtype_parse(s, out) : -1;
+    Py_XDECREF(text);
+    PyErr_Clear();
+    return r;
+}
+
+static PyObject *numpy_dtype(PyObject *o) {
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *d = numpy ? PyObject_CallMethod(numpy, "dtype", "O", o) : NULL;
+    Py_XDECREF(numpy);
+    if (!d) PyErr_Clear();
+    return d;
+}
+
+/* str() of NumPy's and PyTorch's types and of names is a name that we know, or an unknown one: foreign byte order,
+ * structures, objects. Anything else NumPy may understand: float, numpy.float32, "single". */
+int cudago_dtype_from_python(PyObject *o, DLDataType *out) {
+    if (o != Py_None) {
+        if (!parse_text(o, out)) return 0;
+        PyObject *d = numpy_dtype(o);
+        int r = d ? parse_text(d, out) : -1;
+        Py_XDECREF(d);
+        if (!r) return 0;
+    }
+    PyErr_Format(PyExc_TypeError,
+                 "dtype must be a boolean, integer, floating-point or complex type in native byte order, such as "
+                 "'float32', '<f4' or 'bfloat16', got %R",
+                 o);
+    return -1;
+}
+
+PyObject *cudago_dtype_to_python(DLDataType d) {
+    enum { CODES = kDLBool + 1, WIDTHS = 5 }; /* 8 to 128 bits */
+    static PyObject *cache[CODES][WIDTHS];
+    const char *typestr = cudago_dtype_typestr(d);
+    if (!typestr) return PyUnicode_FromString(cudago_dtype_name(d));
+    PyObject **slot = &cache[d.code][__builtin_ctz(d.bits) - 3]; /* types with a typestr have those codes and widths */
+    if (*slot) return NEW_REF(*slot);
+    PyObject *name = PyUnicode_FromString(typestr);
+    PyObject *found = name ? numpy_dtype(name) : NULL;
+    Py_XDECREF(name);
+    if (!found) return PyUnicode_FromString(cudago_dtype_name(d));
+    *slot = NEW_REF(found);
+    return found;
+}

@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+static const char versioned_name[] = "dltensor_versioned";
+static const char legacy_name[] = "dltensor";
+
+/* What a consumer asks for. */
+typedef struct {
+    PyObject *stream, *max_version, *dl_device, *copy; /* borrowed; NULL or None: not given */
+} wish;
+
+static int given(PyObject *o) { return o && o != Py_None; }
+
+static int read_wish(PyObject *const *args, Py_ssize_t n, PyObject *names, wish *w) {
+    static const char *const known[] = {"stream", "max_version", "dl_device", "copy"};
+    PyObject **slots[] = {&w->stream, &w->max_version, &w->dl_device, &w->copy};
+    if (n) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), -1;
+    for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int k = 0;
+        while (k < 4 && PyUnicode_CompareWithASCIIString(name, known[k])) k++;
+        if (k == 4) return PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected argument %R", name), -1;
+        *slots[k] = args[i];
+    }
+    return 0;
+}
+
+/* Two small integers from a tuple. */
+static int read_pair(PyObject *o, const char *name, long *a, long *b) {
+    if (PyTuple_Check(o) && PyTuple_Size(o) == 2) {
+        *a = PyLong_AsLong(PyTuple_GetItem(o, 0));
+        *b = PyLong_AsLong(PyTuple_GetItem(o, 1));
+        if (!PyErr_Occurred()) return 0;
+        PyErr_Clear();
+    }
+    PyErr_Format(PyExc_TypeError, "%s must be a tuple of two ints, got %R", name, o);
+    return -1;
+}
+
+/* --- what is exported, and as what ------------------------------------------------------------------------------------ */
+
+int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
+    for (int i = 0; i < as->ndim; i++) {
+        if (t->strides[i] >= 0 || t->shape[i] < 2) continue;
+        /* PyTorch ends the process when it meets one (pytorch/pytorch#188023). */
+        PyErr_Format(PyExc_BufferError, "dimension %d has a negative stride, which not every consumer can read: export "
+                     "with copy=True", i);
+        return -1;
+    }
+    return 0;
+}
+
+/* Labels d as memory of the device asked for. 1: that needs a copy. */
+static int relabel(const TensorObject *t, PyObject *dl_device, DLTensor *d) {
+    long type, id;
+    if (read_pair(dl_device, "dl_device", &type, &id)) return -1;
+    if (type == d->device.device_type && id == d->device.device_id) return 0;
+    if (type == kDLCPU && id == 0) {
+        if (!t->cell->host) return 1;
+        d->data = (void *)(uintptr_t)(t->ptr - t->cell->ptr + t->cell->host);
+        d->device = (DLDevice){kDLCPU, 0};
+        return 0;
+    }
+    int mapped = d->device.device_type == kDLCUDAHost || d->device.device_type == kDLCUDAManaged;
+    if (type == kDLCUDA && id >= 0 && mapped) {
+        d->data = (void *)(uintptr_t)t->ptr;
+        d->device = (DLDevice){kDLCUDA, (int32_t)id};
+        return 0;
+    }
+    PyErr_Format(PyExc_BufferError, "memory of DLPack device (%d, %d) cannot be exported to device (%ld, %ld)",
+                 d->device.device_type, d->device.device_id, type, id);
+    return -1;
+}
+
+int cudago_tensor_settle(TensorObject *t, const DLTensor *as) {
+    return as->device.device_type == kDLCPU ? cudago_stream_order(t->cell, 0) : 0;
+}
+
+/* Orders our pending work before the consumer's. */
+static int order(TensorObject *t, const DLTensor *d, PyObject *stream) {
+    int on_host = d->device.device_type == kDLCPU;
+    if (!given(stream)) /* the host reads pinned and managed memory without a word about streams: NumPy does */
+        return cudago_stream_order(t->cell, d->device.device_type == kDLCUDA ? 1 : 0);
+    long long n = PyLong_AsLongLong(stream);
+    if (n == -1) return PyErr_Occurred() ? -1 : 0; /* the consumer takes care */
+    if (n == 0) {
+        PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one");
+        return -1;
+    }
+    if (n < 0) return PyErr_Format(PyExc_ValueError, "stream must be -1, 1, 2 or a handle, got %lld", n), -1;
+    if (on_host) {
+        PyErr_SetString(PyExc_ValueError, "stream must be None for memory that is exported to the host");
+        return -1;
+    }
+    return cudago_stream_order(t->cell, (intptr_t)n);
+}
+
+/* --- capsules ----------------------------------------------------------------------------------------------------------- */
+
+/* A consumer renames the capsule and then owns the tensor. No error is saved here: nothing below can set one. */
+static void capsule_versioned_gone(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, versioned_name)) cudago_dl_delete(PyCapsule_GetPointer(capsule, versioned_name));
+}
+static void capsule_legacy_gone(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, legacy_name)) cudago_dl_delete_legacy(PyCapsule_GetPointer(capsule, legacy_name));
+}
+
+static PyObject *capsule_versioned(const DLTensor *d, cudago_cell *cell, uint64_t flags) {
+    DLManagedTensorVersioned *m = cudago_export(d, cell, flags);
+    if (!m) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(m, versioned_name, capsule_versioned_gone);
+    if (!capsule) cudago_dl_delete(m);
+    return capsule;
+}
+
+static PyObject *capsule_legacy(const DLTensor *d, cudago_cell *cell) {
+    DLManagedTensor *m = cudago_export_legacy(d, cell);
+    if (!m) return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(m, legacy_name, capsule_legacy_gone);
+    if (!capsule) cudago_dl_delete_legacy(m);
+    return capsule;
+}
+
+static PyObject *export(TensorObject *t, const DLTensor *d, int versioned, uint64_t flags) {
+    if (t->flags & TENSOR_READONLY && !(flags & DLPACK_FLAG_BITMASK_IS_COPIED)) {
+        if (!versioned) {
+            PyErr_SetString(PyExc_BufferError, "a read-only tensor needs a consumer that asks for max_version=(1, 0) or "
+                                               "newer: older capsules cannot say read-only");
+            return NULL;
+        }
+        flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+    }
+    return versioned ? capsule_versioned(d, t->cell, flags) : capsule_legacy(d, t->cell);
+}
+
+/* A copy in row-major order, on the host or on the tensor's own device, and its export. Python's side makes it: it needs
+ * allocations and streams. */
+static PyObject *export_copy(TensorObject *t, int to_host, PyObject *stream, int versioned) {
+    PyObject *face = PyImport_ImportModule("cudago._tensor");
+    PyObject *copy = face ? PyObject_CallMethod(face, "_copy_for_export", "OiO", t, to_host, stream ? stream : Py_None) : NULL;
+    Py_XDECREF(face);
+    if (!copy) return NULL;
+    DLTensor d;
+    PyObject *capsule = NULL;
+    if (!cudago_is_tensor(copy)) PyErr_SetString(PyExc_TypeError, "BUG: the copy is no Tensor");
+    else if (!cudago_tensor_open((TensorObject *)copy)) {
+        cudago_tensor_describe((TensorObject *)copy, &d);
+        capsule = export((TensorObject *)copy, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED);
+    }
+    Py_DECREF(copy);
+    return capsule;
+}
+
+PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    wish w = {NULL};
+    DLTensor d;
+    long major = 0, minor;
+    if (cudago_tensor_open(t) || read_wish(args, n, names, &w)) return NULL;
+    if (given(w.max_version) && read_pair(w.max_version, "max_version", &major, &minor)) return NULL;
+    if (given(w.copy) && !PyBool_Check(w.copy))
+        return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", w.copy), NULL;
+    cudago_tensor_describe(t, &d);
+    int needed = given(w.dl_device) ? relabel(t, w.dl_device, &d) : 0;
+    if (needed < 0) return NULL;
+    if (needed && w.copy == Py_False) {
+        PyErr_SetString(PyExc_BufferError, "device memory cannot be exported to the host without a copy");
+        return NULL;
+    }
+    if (needed || w.copy == Py_True)
+        return export_copy(t, needed || d.device.device_type == kDLCPU, w.stream, major >= 1);
+    if (cudago_tensor_exportable(t, &d) || order(t, &d, w.stream)) return NULL;
+    return export(t, &d, major >= 1, 0);
+}
+
+PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {
+    (void)unused;
+    if (cudago_tensor_open(t)) return NULL;
+    return Py_BuildValue("(ii)", t->cell->device_type, t->cell->device_id);
+}
+
+/* --- to PyTorch ----------------------------------------------------------------------------------------------------------- */
+
+/* PyTorch's exchange table, or NULL without an exception if it is too old to have one. */
+static const DLPackExchangeAPI *torch_table(PyObject *torch) {
+    PyObject *type = PyObject_GetAttrString(torch, "Tensor");
+    const DLPackExchangeAPI *api = type ? cudago_exchange_table_of((PyTypeObject *)type) : NULL;
+    Py_XDECREF(type);
+    return api;
+}
+
+/* PyTorch knows neither pinned nor managed memory of others (pytorch/pytorch#96318): pinned memory is the host's to it,
+ * managed memory the device's. */
+static void for_torch(const TensorObject *t, DLTensor *d) {
+    if (d->device.device_type == kDLCUDAHost) d->device = (DLDevice){kDLCPU, 0};
+    if (d->device.device_type == kDLCUDAManaged) {
+        d->device.device_type = kDLCUDA;
+        d->data = (void *)(uintptr_t)t->ptr;
+    }
+}
+
+static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {
+    DLTensor d;
+    void *stream = NULL, *made = NULL;
+    cudago_tensor_describe(t, &d);
+    for_torch(t, &d);
+    if (cudago_tensor_exportable(t, &d)) return NULL;
+    if (d.device.device_type == kDLCPU) {
+        if (cudago_stream_order(t->cell, 0)) return NULL;
+    } else if (api->current_work_stream(d.device.device_type, d.device.device_id, &stream) ||
+               cudago_stream_order(t->cell, stream ? (intptr_t)stream : 1)) {
+        return NULL;
+    }
+    DLManagedTensorVersioned *m =
+        cudago_export(&d, t->cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+    if (!m) return PyErr_NoMemory();
+    if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
+    cudago_dl_delete(m); /* PyTorch takes it over on success only */
+    return NULL;
+}
+
+PyObject *cudago_to_torch(PyObject *module, PyObject *tensor) {
+    (void)module;
+    static const DLPackExchangeAPI *api; /* PyTorch, once imported, stays */
+    CUDAGO_ENTER(NULL);
+    if (!cudago_is_tensor(tensor)) {
+        PyErr_Format(PyExc_TypeError, "to_torch() takes a Tensor, got %R", (PyObject *)Py_TYPE(tensor));
+        return NULL;
+    }
+    if (cudago_tensor_open((TensorObject *)tensor)) return NULL;
+    if (api) return through_table((TensorObject *)tensor, api);
+    PyObject *torch = PyImport_ImportModule("torch");
+    if (!torch) return NULL;
+    PyObject *r;
+    api = torch_table(torch);
+    if (api) r = through_table((TensorObject *)tensor, api);
+    else r = PyErr_Occurred() ? NULL : PyObject_CallMethod(torch, "from_dlpack", "O", tensor);
+    Py_DECREF(torch);
+    return r;
+}

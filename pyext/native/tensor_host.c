@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+/* --- the buffer protocol: memory that is the host's on a GPU too ------------------------------------------------------ */
+
+static int refuse(Py_buffer *view, const char *why) {
+    view->obj = NULL;
+    PyErr_SetString(PyExc_BufferError, why);
+    return -1;
+}
+
+/* Is the tensor contiguous the way flags ask for it? */
+static int fits(const TensorObject *t, int flags) {
+    int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
+    int c = (t->flags & TENSOR_COMPACT) != 0;
+    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) return c;
+    if ((flags & PyBUF_F_CONTIGUOUS) != PyBUF_F_CONTIGUOUS && (flags & PyBUF_ANY_CONTIGUOUS) != PyBUF_ANY_CONTIGUOUS)
+        return 1;
+    if (c && (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS) return 1;
+    for (int i = 0; i < t->ndim; i++) {
+        shape[i] = t->shape[t->ndim - 1 - i];
+        strides[i] = t->strides[t->ndim - 1 - i];
+    }
+    return cudago_is_compact(t->ndim, shape, strides);
+}
+
+int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
+    view->obj = NULL;
+    CUDAGO_ENTER(-1);
+    if (cudago_tensor_open(t)) return -1;
+    const char *format = cudago_dtype_format(t->dtype);
+    int64_t itemsize = cudago_itemsize(t->dtype);
+    /* Simulated device memory has a host address, but a program that used it would fail on a GPU. */
+    if (!t->cell->host || t->cell->kind == CUDAGO_CELL_POOL || t->cell->kind == CUDAGO_CELL_DEVICE)
+        return refuse(view, "device memory has no Python buffer: use t.numpy(stream=), or share it over DLPack");
+    if (!format) return refuse(view, "the buffer protocol has no format for this element type: share it over DLPack");
+    if (flags & PyBUF_WRITABLE && t->flags & TENSOR_READONLY) return refuse(view, "the tensor is read-only");
+    if (!fits(t, flags)) return refuse(view, "the tensor is not contiguous in the order asked for");
+    if (cudago_stream_order(t->cell, 0)) return -1;
+    Py_ssize_t *strides = malloc(sizeof *strides * (size_t)(t->ndim ? t->ndim : 1));
+    if (!strides) return PyErr_NoMemory(), -1;
+    for (int i = 0; i < t->ndim; i++) strides[i] = (Py_ssize_t)(t->strides[i] * itemsize);
+    DLTensor d;
+    cudago_tensor_describe(t, &d);
+    *view = (Py_buffer){
+        .buf = d.data,
+        .obj = NEW_REF(t),
+        .len = (Py_ssize_t)(t->size * itemsize),
+        .itemsize = (Py_ssize_t)itemsize,
+        .readonly = (t->flags & TENSOR_READONLY) != 0,
+        .ndim = flags & PyBUF_ND ? t->ndim : 1,
+        .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
+        .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? strides : NULL,
+        .internal = strides,
+    };
+    t->exports++;
+    return 0;
+}
+
+void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view) {
+    free(view->internal);
+    t->exports--;
+}
+
+/* --- __cuda_array_interface__ ------------------------------------------------------------------------------------------ */
+
+/* AttributeError rather than another one, so that hasattr() tells the truth. */
+PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (cudago_tensor_open(t)) return NULL;
+    const char *typestr = cudago_dtype_typestr(t->dtype);
+    if (t->cell->device_type == kDLCPU || !typestr) {
+        PyErr_SetString(PyExc_AttributeError,
+                        typestr ? "__cuda_array_interface__ is for memory of NVIDIA's driver: this is host or simulated memory"
+                                : "__cuda_array_interface__ has no name for this element type");
+        return NULL;
+    }
+    /* Who synchronises with the stream named below must have waited for all of our work. */
+    if (cudago_stream_order(t->cell, 1)) return NULL;
+    PyObject *shape = cudago_tuple_of(t->ndim, t->shape, 1);
+    PyObject *strides = t->flags & TENSOR_COMPACT ? NEW_REF(Py_None)
+                                                  : cudago_tuple_of(t->ndim, t->strides, cudago_itemsize(t->dtype));
+    PyObject *readonly = PyBool_FromLong(t->flags & TENSOR_READONLY);
+    PyObject *r = shape && strides ? Py_BuildValue("{sOsOsss(KO)sisi}", "shape", shape, "strides", strides, "typestr",
+                                                   typestr, "data", (unsigned long long)(t->size ? t->ptr : 0), readonly,
+                                                   "version", 3, "stream", 1)
+                                   : NULL;
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    Py_DECREF(readonly);
+    return r;
+}

@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+/* A view in the making. */
+typedef struct {
+    const TensorObject *t;
+    int axis;         /* next dimension of t to be used */
+    int ndim;         /* dimensions so far */
+    int64_t offset;   /* elements from t's first */
+    int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
+} building;
+
+/* The checked layout of every tensor fits the address space in bits, so offsets cannot overflow here. */
+static PyObject *finish(building *b) {
+    const TensorObject *t = b->t;
+    int64_t itemsize = cudago_itemsize(t->dtype);
+    if (!itemsize && b->offset % 2) { /* packed FP4: two in a byte */
+        PyErr_Format(PyExc_IndexError, "a view of packed %s must begin at a whole byte", cudago_dtype_name(t->dtype));
+        return NULL;
+    }
+    int64_t bytes = itemsize ? b->offset * itemsize : b->offset * t->dtype.bits * t->dtype.lanes / 8;
+    return cudago_tensor_derive(t, t->ptr + (uint64_t)bytes, t->dtype, b->ndim, b->shape, b->strides);
+}
+
+static int push(building *b, int64_t size, int64_t stride) {
+    if (b->ndim == CUDAGO_MAX_NDIM) return PyErr_SetString(PyExc_IndexError, "too many dimensions"), -1;
+    b->shape[b->ndim] = size;
+    b->strides[b->ndim++] = stride;
+    return 0;
+}
+
+static int take_int(building *b, Py_ssize_t i) {
+    int64_t n = b->t->shape[b->axis];
+    if (i < -n || i >= n) {
+        PyErr_Format(PyExc_IndexError, "index %zd is out of range for dimension %d of size %lld", i, b->axis, (long long)n);
+        return -1;
+    }
+    b->offset += (i < 0 ? i + n : i) * b->t->strides[b->axis++];
+    return 0;
+}
+
+static int take_slice(building *b, PyObject *slice) {
+    Py_ssize_t start, stop, step;
+    int64_t stride = b->t->strides[b->axis];
+    if (PySlice_Unpack(slice, &start, &stop, &step)) return -1;
+    Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)b->t->shape[b->axis++], &start, &stop, step);
+    if (n) b->offset += start * stride;
+    /* With fewer than two elements the stride is never used, and a huge step must not overflow it. */
+    return push(b, n, n > 1 ? stride * step : stride);
+}
+
+static int take_rest(building *b, int upto) {
+    while (b->axis < upto) {
+        if (push(b, b->t->shape[b->axis], b->t->strides[b->axis])) return -1;
+        b->axis++;
+    }
+    return 0;
+}
+
+static int take(building *b, PyObject *key, int after) {
+    if (key == Py_None) return push(b, 1, 0);
+    if (key == Py_Ellipsis) return take_rest(b, b->t->ndim - after);
+    if (PySlice_Check(key)) return take_slice(b, key);
+    if (PyIndex_Check(key) && !PyBool_Check(key)) {
+        Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+        return i == -1 && PyErr_Occurred() ? -1 : take_int(b, i);
+    }
+    PyErr_Format(PyExc_TypeError, "a tensor is indexed by integers, slices, None and ..., not by %R",
+                 (PyObject *)Py_TYPE(key));
+    return -1;
+}
+
+/* Does key use up a dimension? */
+static int consumes(PyObject *key) { return key != Py_None && key != Py_Ellipsis; }
+
+PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_tensor_open(t)) return NULL;
+    int tuple = PyTuple_Check(key);
+    Py_ssize_t n = tuple ? PyTuple_Size(key) : 1;
+    int used = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *k = tuple ? PyTuple_GetItem(key, i) : key;
+        used += consumes(k);
+        ellipses += k == Py_Ellipsis;
+    }
+    if (used > t->ndim || ellipses > 1) {
+        if (ellipses > 1) PyErr_SetString(PyExc_IndexError, "an index can have only one ellipsis (...)");
+        else PyErr_Format(PyExc_IndexError, "%d indices for a tensor of %d dimensions", used, t->ndim);
+        return NULL;
+    }
+    building b = {.t = t};
+    for (Py_ssize_t i = 0, after = used; i < n; i++) {
+        PyObject *k = tuple ? PyTuple_GetItem(key, i) : key;
+        after -= consumes(k);
+        if (take(&b, k, (int)after)) return NULL;
+    }
+    return take_rest(&b, t->ndim) ? NULL : finish(&b);
+}
+
+PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i) {
+    if (cudago_tensor_open(t)) return NULL;
+    if (!t->ndim) return PyErr_SetString(PyExc_TypeError, "a tensor without dimensions cannot be iterated over"), NULL;
+    building b = {.t = t};
+    return take_int(&b, i) || take_rest(&b, t->ndim) ? NULL : finish(&b);
+}
+
+PyObject *cudago_tensor_transpose(TensorObject *t, void *unused) {
+    (void)unused;
+    if (cudago_tensor_open(t)) return NULL;
+    int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
+    for (int i = 0; i < t->ndim; i++) {
+        shape[i] = t->shape[t->ndim - 1 - i];
+        strides[i] = t->strides[t->ndim - 1 - i];
+    }
+    return cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, shape, strides);
+}
+
+/* --- shapes from Python -------------------------------------------------------------------------------------------- */
+
+/* Replaces the one -1, if there is one, by what is left of size. */
+static int infer(int64_t size, int n, int64_t *shape) {
+    int64_t known = 1;
+    int open = -1;
+    for (int i = 0; i < n; i++) {
+        if (shape[i] == -1 && open < 0 && size >= 0) {
+            open = i;
+        } else if (shape[i] < 0) {
+            PyErr_Format(PyExc_ValueError, "dimension %d is negative: %lld", i, (long long)shape[i]);
+            return -1;
+        } else if (__builtin_mul_overflow(known, shape[i], &known)) {
+            return PyErr_SetString(PyExc_OverflowError, "the shape has more elements than fit 64 bits"), -1;
+        }
+    }
+    if (open < 0) return 0;
+    if (!known || size % known) {
+        PyErr_Format(PyExc_ValueError, "dimension %d cannot be worked out: %lld elements into rows of %lld", open,
+                     (long long)size, (long long)known);
+        return -1;
+    }
+    shape[open] = size / known;
+    return 0;
+}
+
+static int read_dims(PyObject *const *items, Py_ssize_t n, int64_t *shape) {
+    if (n > CUDAGO_MAX_NDIM) {
+        PyErr_Format(PyExc_ValueError, "at most %d dimensions, got %zd", CUDAGO_MAX_NDIM, n);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *index = PyNumber_Index(items[i]);
+        if (!index) return -1;
+        shape[i] = PyLong_AsLongLong(index);
+        Py_DECREF(index);
+        if (shape[i] == -1 && PyErr_Occurred()) return -1;
+    }
+    return (int)n;
+}
+
+static int read_sequence(PyObject *o, int64_t *shape) {
+    PyObject *items[CUDAGO_MAX_NDIM];
+    PyObject *tuple = PySequence_Tuple(o);
+    if (!tuple) return -1;
+    Py_ssize_t n = PyTuple_Size(tuple);
+    for (Py_ssize_t i = 0; i < n && i < CUDAGO_MAX_NDIM; i++) items[i] = PyTuple_GetItem(tuple, i);
+    int r = read_dims(items, n, shape);
+    Py_DECREF(tuple);
+    return r;
+}
+
+int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape) {
+    int n = PyIndex_Check(o) ? read_dims(&o, 1, shape) : read_sequence(o, shape);
+    return n < 0 || infer(size, n, shape) ? -1 : n;
+}
+
+/* reshape(2, 3) or reshape((2, 3)) */
+PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t nbytes;
+    int64_t shape[CUDAGO_MAX_NDIM], size = 1;
+    if (cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
+    int ndim = n == 1 ? cudago_shape_from_python(args[0], t->size, shape) : read_dims(args, n, shape);
+    if (ndim < 0 || (n != 1 && infer(t->size, ndim, shape))) return NULL;
+    for (int i = 0; i < ndim; i++) size *= shape[i];
+    if (size != t->size) {
+        PyErr_Format(PyExc_ValueError, "a tensor of %lld elements cannot take a shape of %lld", (long long)t->size,
+                     (long long)size);
+        return NULL;
+    }
+    return cudago_tensor_derive(t, t->ptr, t->dtype, ndim, shape, NULL);
+}
+
+/* --- Buffer.view ------------------------------------------------------------------------------------------------- */
+
+static int read_view_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out) {
+    static const char *const known[] = {"dtype", "shape", "strides"};
+    if (n > 3) return PyErr_Format(PyExc_TypeError, "view(dtype, shape=None, strides=None) takes 3 arguments, got %zd", n), -1;
+    for (Py_ssize_t i = 0; i < n; i++) out[i] = args[i];
+    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int k = 0;
+        while (k < 3 && PyUnicode_CompareWithASCIIString(name, known[k])) k++;
+        if (k == 3) return PyErr_Format(PyExc_TypeError, "view() got an unexpected argument %R", name), -1;
+        if (out[k]) return PyErr_Format(PyExc_TypeError, "view() got %R twice", name), -1;
+        out[k] = args[n + i];
+    }
+    if (!out[0]) return PyErr_SetString(PyExc_TypeError, "view(dtype, shape=None, strides=None) needs a dtype"), -1;
+    return 0;
+}
+
+PyObject *cudago_tensor_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    BufferObject *b = (BufferObject *)buffer;
+    PyObject *given[3] = {NULL};
+    DLDataType dtype;
+    int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
+    if (read_view_arguments(args, n, names, given)) return NULL;
+    if (!b->cell) return cudago_raise_closed("buffer"), NULL;
+    if (cudago_dtype_from_python(given[0], &dtype)) return NULL;
+    int64_t elements = (int64_t)b->size * 8 / (dtype.bits * dtype.lanes);
+    int ndim = 1, with_strides = given[2] && given[2] != Py_None;
+    shape[0] = elements;
+    if (given[1] && given[1] != Py_None) ndim = cudago_shape_from_python(given[1], elements, shape);
+    else if (elements * dtype.bits * dtype.lanes / 8 != (int64_t)b->size)
+        return PyErr_Format(PyExc_ValueError, "%lld bytes are not a whole number of %s", (long long)b->size,
+                            cudago_dtype_name(dtype));
+    if (ndim < 0) return NULL;
+    if (with_strides) {
+        int m = read_sequence(given[2], strides);
+        if (m >= 0 && m != ndim) PyErr_Format(PyExc_ValueError, "%d strides for %d dimensions", m, ndim);
+        if (m != ndim) return NULL;
+    }
+    return cudago_tensor_within(b->cell, b->ptr, b->size, dtype, ndim, shape, with_strides ? strides : NULL);
+}

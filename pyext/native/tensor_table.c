@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+static const char capsule_name[] = "dlpack_exchange_api";
+static const char *const attributes[] = {
+    "__dlpack_c_exchange_api__",
+    "__c_dlpack_exchange_api__", /* the name before DLPack 1.3 */
+};
+
+/* --- ours ----------------------------------------------------------------------------------------------------------------- */
+
+/* The functions are called with the GIL by other libraries, without any of our API being entered: they do not drain,
+ * because what a drain runs is not what such a caller expects inside a conversion. */
+static TensorObject *usable(void *o) {
+    if (cudago_forked) return cudago_raise_forked(), NULL;
+    if (!cudago_is_tensor(o)) {
+        PyErr_Format(PyExc_TypeError, "cudago's exchange table takes a cudago Tensor, got %R", (PyObject *)Py_TYPE((PyObject *)o));
+        return NULL;
+    }
+    return cudago_tensor_open(o) ? NULL : o;
+}
+
+static int from_py(void *o, DLManagedTensorVersioned **out) {
+    *out = NULL;
+    TensorObject *t = usable(o);
+    DLTensor d;
+    if (!t) return -1;
+    cudago_tensor_describe(t, &d);
+    /* The table need not synchronise, but a consumer of host memory has no stream to ask for and reads at once. */
+    if (cudago_tensor_exportable(t, &d) || cudago_tensor_settle(t, &d)) return -1;
+    *out = cudago_export(&d, t->cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+    return *out ? 0 : (PyErr_NoMemory(), -1);
+}
+
+static int borrow(void *o, DLTensor *out) {
+    TensorObject *t = usable(o);
+    if (!t) return -1;
+    cudago_tensor_describe(t, out);
+    if (!t->size) out->data = NULL;
+    return cudago_tensor_exportable(t, out) || cudago_tensor_settle(t, out) ? -1 : 0;
+}
+
+static int to_py(DLManagedTensorVersioned *m, void **out) {
+    *out = NULL;
+    if (cudago_forked) return cudago_raise_forked();
+    *out = cudago_tensor_import(m);
+    return *out ? 0 : -1;
+}
+
+/* We have no stream of our own for other people's work: the legacy default stream is everybody's. */
+static int current_stream(int32_t device_type, int32_t device_id, void **out) {
+    (void)device_type;
+    (void)device_id;
+    *out = NULL;
+    return 0;
+}
+
+typedef struct {
+    cudago_cell cell;
+    void *memory;
+} host_cell;
+
+static void host_release(cudago_cell *c) {
+    free(((host_cell *)c)->memory);
+    free(c);
+}
+
+/* A host tensor; may be called without the GIL, so nothing of Python's is used. */
+static int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *context,
+                    void (*fail)(void *, const char *, const char *)) {
+    *out = NULL;
+    DLTensor d = *like;
+    int64_t strides[CUDAGO_MAX_NDIM];
+    cudago_extent e = {0};
+    d.data = &d; /* not looked at: any address passes */
+    d.strides = NULL;
+    d.byte_offset = 0;
+    const char *wrong = cudago_tensor_check(&d, 0, &e);
+    if (wrong) return fail(context, "ValueError", wrong), -1;
+    if (d.device.device_type != kDLCPU) {
+        fail(context, "NotImplementedError", "cudago's DLPack allocator makes host tensors only: allocate device memory "
+                                             "with cudago.empty()");
+        return -1;
+    }
+    cudago_c_strides(d.ndim, d.shape, strides);
+    d.strides = strides;
+    size_t nbytes = ((size_t)e.high + 255) / 256 * 256;
+    host_cell *c = calloc(1, sizeof *c);
+    if (c) c->memory = aligned_alloc(256, nbytes ? nbytes : 256);
+    if (!c || !c->memory) return free(c), fail(context, "MemoryError", "no memory for a tensor"), -1;
+    cudago_cell_init(&c->cell, CUDAGO_CELL_HOST, host_release);
+    c->cell.device_type = kDLCPU;
+    c->cell.ptr = c->cell.host = (uint64_t)(uintptr_t)c->memory;
+    c->cell.size = (uint64_t)e.high;
+    d.data = c->memory;
+    *out = cudago_export(&d, &c->cell, 0);
+    cudago_cell_release(&c->cell); /* the export holds its own count */
+    return *out ? 0 : (fail(context, "MemoryError", "no memory for a tensor"), -1);
+}
+
+static DLPackExchangeAPI table = {
+    .header = {.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}},
+    .managed_tensor_allocator = allocate,
+    .managed_tensor_from_py_object_no_sync = from_py,
+    .managed_tensor_to_py_object_no_sync = to_py,
+    .dltensor_from_py_object_no_sync = borrow,
+    .current_work_stream = current_stream,
+};
+
+int cudago_exchange_init(PyObject *type) {
+    PyObject *capsule = PyCapsule_New(&table, capsule_name, NULL);
+    int r = capsule ? 0 : -1;
+    for (size_t i = 0; !r && i < sizeof attributes / sizeof *attributes; i++)
+        r = PyObject_SetAttrString(type, attributes[i], capsule);
+    Py_XDECREF(capsule);
+    return r;
+}
+
+/* --- those of other types ------------------------------------------------------------------------------------------------- */
+
+/* What is known of a type, by its address; the strong reference keeps the address from being used again. A type without
+ * a table is remembered too: if it gets one later, the way over __dlpack__ is slower but right. Guarded by the GIL. */
+enum { SLOTS = 64 };
+static struct {
+    PyTypeObject *type;
+    const DLPackExchangeAPI *api;
+} seen[SLOTS];
+
+static const DLPackExchangeAPI *ask(PyTypeObject *type) {
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        PyObject *capsule = PyObject_GetAttrString((PyObject *)type, attributes[i]);
+        PyErr_Clear();
+        const DLPackExchangeAPIHeader *h =
+            capsule && PyCapsule_IsValid(capsule, capsule_name) ? PyCapsule_GetPointer(capsule, capsule_name) : NULL;
+        Py_XDECREF(capsule);
+        while (h && h->version.major != DLPACK_MAJOR_VERSION) h = h->prev_api;
+        if (h) return (const DLPackExchangeAPI *)h;
+    }
+    return NULL;
+}
+
+const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type) {
+    size_t i = ((uintptr_t)type >> 4) % SLOTS;
+    if (seen[i].type == type) return seen[i].api;
+    const DLPackExchangeAPI *api = ask(type);
+    PyTypeObject *old = seen[i].type;
+    Py_INCREF(type);
+    seen[i].type = type;
+    seen[i].api = api;
+    Py_XDECREF(old); /* last: it may run code */
+    return api;
+}
