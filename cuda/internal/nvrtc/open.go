@@ -112,7 +112,6 @@ func openIn(dir string, tried *[]Attempt) *Library {
 			continue
 		}
 		found = true
-		openBuiltins(dir)
 		if l := openFile(file, tried); l != nil {
 			return l
 		}
@@ -128,8 +127,9 @@ func openIn(dir string, tried *[]Attempt) *Library {
 }
 
 // openBuiltins opens the library that libnvrtc opens by bare name when it
-// compiles. Outside the loader's path, as in a wheel, it would not be found;
-// one that is loaded already is. A failure shows when something is compiled.
+// compiles. Outside the loader's path, as in a wheel, it would not be found
+// ("failed to open libnvrtc-builtins.so.13.0"); one that is loaded already is.
+// A failure shows when something is compiled.
 func openBuiltins(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
 	for _, file := range files {
@@ -157,6 +157,7 @@ func openFile(file string, tried *[]Attempt) *Library {
 	}
 	if origin := C.cudago_symbol_file(C.uintptr_t(l.fn[nvrtcVersion])); origin != nil {
 		l.path = C.GoString(origin)
+		openBuiltins(filepath.Dir(l.path))
 	}
 	return l
 }
