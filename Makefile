@@ -1,8 +1,133 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
 
-PYTHON ?= python3.11
+# A machine needs Python 3.11 or newer with its headers, and make. The rest is set up by the targets: .venv, and in it
+# Go and a C compiler where the machine has none. Stamps in .venv say what has been done.
 
-.PHONY: build
-build: ## build the native module in place
-	$(PYTHON) build_hooks/extension.py
+VENV ?= .venv
+INTEROP_VENV ?= .venv-interop
+PY := $(VENV)/bin/python
+# Everything that runs Go does so in a shell that read this: GO, CC, CGO_CFLAGS.
+TOOLS := $(VENV)/tools.sh
+MODULE := python/cudago/_core.abi3.so
+
+# The first Python that is new enough; override with BASE_PYTHON=/path/to/python.
+BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' -o -name '*.[chS]' 2>/dev/null) \
+	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
+GENERATED := $(wildcard cuda/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* python/cudago/_gopy/*.py)
+
+# Packages whose own files use cgo are tested without the race detector: it sees nothing of C.
+CGO_FILES := {{if .CgoFiles}}{{.ImportPath}}{{end}}
+PURE_FILES := {{if not .CgoFiles}}{{.ImportPath}}{{end}}
+GO_TEST_FLAGS ?=
+PYTEST_FLAGS ?= -q
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- environments ------------------------------------------------------------
+
+$(VENV)/made:
+	@test -n "$(BASE_PYTHON)" || { echo 'cudago needs Python 3.11 or newer; none was found on PATH' >&2; exit 1; }
+	$(BASE_PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(TOOLS): build_hooks/extension.py $(VENV)/made
+	@$(PY) build_hooks/extension.py --environment > $@
+
+$(VENV)/packages: pyproject.toml $(TOOLS)
+	. $(TOOLS) && $(PY) -m pip install -q -e '.[sim,test,demo]'
+	@touch $@
+
+# Tools that only make lint, gen and docs need.
+$(VENV)/tools: $(VENV)/packages
+	. $(TOOLS) && $(PY) -m pip install -q -e '.[docs,lint]'
+	@touch $@
+
+# pip has built the module once; after that, changes only need this.
+$(MODULE): $(SOURCES) $(TOOLS) | $(VENV)/packages
+	@. $(TOOLS) && $(PY) build_hooks/extension.py
+
+# --- use -----------------------------------------------------------------------
+
+.PHONY: demo build wheel
+demo: $(MODULE) ## train and run a digit recognizer on whatever driver there is
+	$(PY) examples/digits.py
+
+build: $(MODULE) ## build the native module in place
+
+wheel: $(VENV)/packages ## build the wheel into dist/
+	. $(TOOLS) && $(PY) -m pip wheel -q --no-deps -w dist .
+
+# --- tests ---------------------------------------------------------------------
+
+.PHONY: test test-go test-py test-interop test-gpu
+test: test-go test-py ## all tests that need no GPU and no other framework
+
+test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
+	. $(TOOLS) && "$$GO" vet ./...
+	. $(TOOLS) && "$$GO" test -race $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
+	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
+
+test-py: $(MODULE) ## the Python tests, on every driver that this machine has
+	$(PY) -m pytest $(PYTEST_FLAGS) tests_py
+
+# PyTorch, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
+$(INTEROP_VENV)/packages: tests_py/interop/requirements.txt
+	$(BASE_PYTHON) -m venv $(INTEROP_VENV)
+	$(INTEROP_VENV)/bin/python -m pip install -q -r tests_py/interop/requirements.txt
+	@touch $@
+
+test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the other frameworks, on the host
+	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop
+
+# Tests of what talks to libcuda, for machines with a GPU and without Go.
+GPU_PACKAGES := ./cuda ./cuda/internal/driver/nvidia ./graph ./dlpack
+.PHONY: go-test-binaries
+go-test-binaries: $(TOOLS) ## build the Go tests that make test-gpu runs, to be carried to a machine with a GPU
+	@mkdir -p build/gotest
+	. $(TOOLS) && for p in $(GPU_PACKAGES:./%=%); do \
+		"$$GO" test -c -trimpath -o build/gotest/$$(echo $$p | tr / +).test ./$$p || exit 1; done
+
+test-gpu: $(MODULE) go-test-binaries ## everything that needs a GPU, with the installed package
+	PYTHON=$(PY) tests_py/gpu.sh
+
+.PHONY: bench bench-sim
+bench: $(MODULE) ## measure our calls beside the C floor and the peers, on NVIDIA's driver
+	CUDAGO_DRIVER=nvidia $(PY) benchmarks/run.py
+
+bench-sim: $(MODULE) ## the same on the simulated driver
+	CUDAGO_DRIVER=sim $(PY) benchmarks/run.py
+
+# --- work on the code ------------------------------------------------------------
+
+.PHONY: lint fmt gen gen-check docs clean
+lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy
+	@. $(TOOLS) && PY=$(PY) build_hooks/lint.sh
+
+fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
+	. $(TOOLS) && "$$GO" tool goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix-only -q .
+
+gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
+	. $(TOOLS) && "$$GO" run ./internal/gen
+	. $(TOOLS) && $(PY) pyext/gen.py
+
+gen-check: $(VENV)/tools $(TOOLS) ## fail if the generated files are not what make gen makes
+	@before=$$(cat $(sort $(GENERATED)) | cksum) && $(MAKE) --no-print-directory gen && \
+	after=$$(cat $(sort $(GENERATED)) | cksum) && \
+	{ [ "$$before" = "$$after" ] || { echo 'generated files were out of date; see git diff' >&2; exit 1; }; }
+
+docs: $(VENV)/tools $(MODULE) ## build the documentation into docs/_build/html
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+clean: ## remove everything that was built or installed here
+	rm -rf $(VENV) $(INTEROP_VENV) build dist docs/_build $(MODULE)

