@@ -48,7 +48,8 @@ void cudago_cell_release(cudago_cell *c) {
 }
 
 void cudago_cell_release_gil(cudago_cell *c) {
-    if (drop(c)) finish(c);
+    /* A count of 1 is the caller's own, and nobody can add to it without having one: no locked instruction is needed. */
+    if (atomic_load_explicit(&c->refs, memory_order_acquire) == 1 || drop(c)) finish(c);
 }
 
 int cudago_cells_pending(void) { return atomic_load_explicit(&dropped, memory_order_relaxed) != NULL; }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic int64_t exports_made, exports_released, imports_taken, imports_released;
+static _Atomic int64_t exports_made, exports_released;
+static int64_t imports_taken, imports_released; /* guarded by the GIL */
 static int fail_in; /* allocations until one fails; 0: none does */
 
 static void count(_Atomic int64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
@@ -22,8 +23,8 @@ cudago_exchange_stats cudago_exchange_read_stats(void) {
     return (cudago_exchange_stats){
         .exports_made = atomic_load_explicit(&exports_made, memory_order_relaxed),
         .exports_released = atomic_load_explicit(&exports_released, memory_order_relaxed),
-        .imports_taken = atomic_load_explicit(&imports_taken, memory_order_relaxed),
-        .imports_released = atomic_load_explicit(&imports_released, memory_order_relaxed),
+        .imports_taken = imports_taken,
+        .imports_released = imports_released,
     };
 }
 
@@ -111,7 +112,7 @@ void cudago_dl_delete_legacy(DLManagedTensor *m) {
 
 static void foreign_release(cudago_cell *c) {
     foreign *f = (foreign *)c;
-    if (f->versioned || f->legacy) count(&imports_released);
+    if (f->versioned || f->legacy) imports_released++;
     cudago_dl_delete(f->versioned);
     cudago_dl_delete_legacy(f->legacy);
     free(f);
@@ -131,7 +132,7 @@ static void take(cudago_cell *c, const DLTensor *t, const cudago_extent *e) {
     c->size = (uint64_t)(e->high - e->low);
     if (c->size) c->ptr = (uint64_t)(uintptr_t)t->data + t->byte_offset + (uint64_t)e->low;
     if (c->device_type != kDLCUDA) c->host = c->ptr;
-    count(&imports_taken);
+    imports_taken++;
 }
 
 void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cudago_extent *e) {

@@ -138,6 +138,8 @@ cudago_cell *cudago_exported_cell_legacy(const DLManagedTensor *m);
 
 /* --- import ------------------------------------------------------------------------------------------------------ */
 
+/* An import is taken and released with the GIL held. */
+
 /* An empty cell for an import, kind FOREIGN, one count; NULL: no memory. It is made before the producer's tensor is
  * taken, so that taking it cannot fail. */
 cudago_cell *cudago_foreign_new(void);
@@ -157,7 +159,7 @@ typedef struct {
     int64_t exports_made, exports_released; /* managed tensors given away, and their deleters run */
     int64_t imports_taken, imports_released;
 } cudago_exchange_stats;
-cudago_exchange_stats cudago_exchange_read_stats(void);
+cudago_exchange_stats cudago_exchange_read_stats(void); /* GIL held */
 
 /* For tests: the n-th allocation of this file from now on fails; 0 turns it off. GIL held. */
 void cudago_exchange_fail_at(int n);
