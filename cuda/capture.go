@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/cudago/cudago/cuda/internal/driver"
+
+// A CaptureMode says which calls the driver refuses, and punishes by spoiling
+// the capture, while a stream is capturing.
+type CaptureMode int32
+
+const (
+	// CaptureGlobal refuses calls that may be unsafe, such as a synchronous
+	// allocation, in every thread.
+	CaptureGlobal CaptureMode = 0
+	// CaptureThreadLocal refuses them in the capturing thread only.
+	CaptureThreadLocal CaptureMode = 1
+	// CaptureRelaxed refuses none, and lets another thread end the capture.
+	CaptureRelaxed CaptureMode = 2
+)
+
+// A CaptureStatus is a stream's state of capture.
+type CaptureStatus int32
+
+const (
+	// CaptureNone means that work is enqueued.
+	CaptureNone CaptureStatus = 0
+	// CaptureActive means that work becomes nodes of a graph.
+	CaptureActive CaptureStatus = 1
+	// CaptureInvalidated means that an error spoilt the capture; only EndCapture
+	// gets the stream out of it.
+	CaptureInvalidated CaptureStatus = 2
+)
+
+// CaptureInfo is what is known of a capture under way.
+type CaptureInfo struct {
+	Status CaptureStatus
+	// ID is the driver's number for the capture. Captures into one graph can
+	// have the same.
+	ID uint64
+	// Graph is the graph under construction. It belongs to the driver: nodes
+	// may be added, nothing may be destroyed.
+	Graph GraphHandle
+	// Dependencies are the nodes that the next operation will depend on.
+	Dependencies []NodeHandle
+}
+
+// BeginCapture makes s collect work in a graph instead of running it, until
+// [Stream.EndCapture]. It calls cuStreamBeginCapture.
+//
+// Concurrency: unless mode is [CaptureRelaxed] the capture belongs to the OS
+// thread, so the caller must hold it, with runtime.LockOSThread, until
+// EndCapture.
+//
+// Errors: [ErrorStreamCaptureImplicit] or [ErrorStreamCaptureUnsupported] for
+// the legacy default stream; [ErrorIllegalState] if s is capturing already.
+func (s *Stream) BeginCapture(mode CaptureMode) error {
+	return s.call("cuStreamBeginCapture", func(api driver.API) driver.CUresult {
+		return api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
+	})
+}
+
+// EndCapture ends the capture that was begun in s and returns its graph. It
+// calls cuStreamEndCapture. On an error there is no graph, and s is not
+// capturing any more, unless the error is one of the last two below.
+//
+// Lifetime: the caller owns the graph.
+//
+// Errors: [ErrorStreamCaptureInvalidated] if an earlier error spoilt the
+// capture; [ErrorStreamCaptureUnjoined] if a stream that joined it was not
+// joined back; [ErrorStreamCaptureUnmatched] if it was not begun in s;
+// [ErrorStreamCaptureWrongThread] if it was begun by another thread.
+func (s *Stream) EndCapture() (GraphHandle, error) {
+	g, err := s.endCapture()
+	// What could not be freed during the capture can be now.
+	s.ctx.drv.Drain()
+	return g, err
+}
+
+func (s *Stream) endCapture() (GraphHandle, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	g, r := s.ctx.drv.api.CuStreamEndCapture(s.h)
+	return GraphHandle(g), s.ctx.check("cuStreamEndCapture", r)
+}
+
+// IsCapturing returns the state of capture. It calls cuStreamIsCapturing, does
+// not block, and is always allowed.
+func (s *Stream) IsCapturing() (CaptureStatus, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return CaptureNone, err
+	}
+	defer leave()
+	st, r := s.ctx.drv.api.CuStreamIsCapturing(s.h)
+	return CaptureStatus(st), s.ctx.check("cuStreamIsCapturing", r)
+}
+
+// CaptureInfo returns the graph under construction and what the next operation
+// will depend on. Fields beside Status are meaningful only if it is
+// [CaptureActive]. It calls cuStreamGetCaptureInfo.
+func (s *Stream) CaptureInfo() (CaptureInfo, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return CaptureInfo{}, err
+	}
+	defer leave()
+	ci, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	if err := s.ctx.check("cuStreamGetCaptureInfo", r); err != nil {
+		return CaptureInfo{}, err
+	}
+	return CaptureInfo{CaptureStatus(ci.Status), ci.ID, GraphHandle(ci.Graph), fromNodes(ci.Deps)}, nil
+}
+
+// capturing reports whether s is in a capture, also an invalidated one. The
+// legacy default stream cannot be captured, and asking about it while another
+// stream is captured is an error of its own: it counts as capturing then.
+//
+// Preconditions: the context is current, the handle is valid.
+func (s *Stream) capturing() bool {
+	st, r := s.ctx.drv.api.CuStreamIsCapturing(s.h)
+	return st != driver.CU_STREAM_CAPTURE_STATUS_NONE || isCaptureRefusal(r)
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"runtime"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// A Context is a device's primary context: the one that the CUDA runtime, and
+// with it PyTorch and the others, use too.
+//
+// Nobody has to set a current context. Every method of this package that needs
+// one makes it current for the length of the call and then restores the
+// caller's.
+//
+// A Context lives until its [Driver] is closed. Safe for concurrent use.
+type Context struct {
+	drv *Driver
+	dev *Device
+	h   driver.CUcontext
+
+	legacy    *Stream // handle 1, of all threads
+	perThread *Stream // handle 2, of the calling thread
+
+	// unlock and restore are the two ways to leave, made once so that Enter
+	// allocates nothing.
+	restore func()
+
+	deferred deferred
+}
+
+func newContext(dev *Device, h driver.CUcontext) *Context {
+	c := &Context{drv: dev.drv, dev: dev, h: h}
+	c.legacy = &Stream{ctx: c, h: driver.CU_STREAM_LEGACY, kind: defaultStream, name: "legacy default"}
+	c.perThread = &Stream{ctx: c, h: driver.CU_STREAM_PER_THREAD, kind: defaultStream, name: "per-thread default"}
+	c.restore = func() {
+		// The result is dropped: a pop can only fail if someone else popped our
+		// entry from this thread's stack, and then there is nothing to restore.
+		c.drv.api.CuCtxPopCurrent()
+		runtime.UnlockOSThread()
+	}
+	return c
+}
+
+// Handle returns the CUcontext.
+func (c *Context) Handle() uintptr { return uintptr(c.h) }
+
+// Device returns the device that c belongs to.
+func (c *Context) Device() *Device { return c.dev }
+
+// Driver returns the driver that c belongs to.
+func (c *Context) Driver() *Driver { return c.drv }
+
+// Enter makes c current on this OS thread and locks the goroutine to it until
+// leave is called, which restores the context that the caller had. Calls nest.
+// leave must be called exactly once, by the same goroutine; it is nil if err is
+// not.
+//
+// It calls cuCtxGetCurrent, and cuCtxPushCurrent if c is not current yet.
+func (c *Context) Enter() (leave func(), err error) {
+	// The current context belongs to the OS thread; without the lock the
+	// goroutine could move to another one between two calls.
+	runtime.LockOSThread()
+	current, r := c.drv.api.CuCtxGetCurrent()
+	if r != driver.CUDA_SUCCESS {
+		runtime.UnlockOSThread()
+		return nil, check("cuCtxGetCurrent", r)
+	}
+	if current == c.h {
+		return runtime.UnlockOSThread, nil
+	}
+	if r := c.drv.api.CuCtxPushCurrent(c.h); r != driver.CUDA_SUCCESS {
+		runtime.UnlockOSThread()
+		return nil, c.fail("cuCtxPushCurrent", r, "")
+	}
+	return c.restore, nil
+}
+
+// Do runs fn with c current and returns its error.
+func (c *Context) Do(fn func() error) error {
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return fn()
+}
+
+// Synchronize blocks until all work of the context has completed. It calls
+// cuCtxSynchronize.
+func (c *Context) Synchronize() error {
+	return c.call("cuCtxSynchronize", c.drv.api.CuCtxSynchronize)
+}
+
+// StreamPriorityRange returns the least and the greatest priority that streams
+// of this device can have. Lower numbers are greater priorities, so greatest is
+// at most least. It calls cuCtxGetStreamPriorityRange.
+func (c *Context) StreamPriorityRange() (least, greatest int, err error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	lo, hi, r := c.drv.api.CuCtxGetStreamPriorityRange()
+	return int(lo), int(hi), c.check("cuCtxGetStreamPriorityRange", r)
+}
+
+// call runs one driver call with c current.
+func (c *Context) call(op string, f func() driver.CUresult) error {
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.check(op, f())
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// deferred holds what could not be given back yet because a stream capture is
+// open: a free in a capturing stream would become a node of the graph or spoil
+// the capture.
+type deferred struct {
+	waiting atomic.Int64 // len(work), readable without the lock
+
+	mu   sync.Mutex
+	work []func() (done bool) // guarded by mu
+}
+
+func (d *deferred) add(f func() bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.work = append(d.work, f)
+	d.waiting.Store(int64(len(d.work)))
+}
+
+// drain tries everything that waits and returns how much still has to. The
+// driver is called without the lock.
+func (d *deferred) drain() int {
+	if d.waiting.Load() == 0 {
+		return 0
+	}
+	d.mu.Lock()
+	work := d.work
+	d.work = nil
+	d.waiting.Store(0)
+	d.mu.Unlock()
+	for _, f := range work {
+		if !f() {
+			d.add(f)
+		}
+	}
+	return int(d.waiting.Load())
+}
+
+// dispose gives something back with c current, in relaxed capture mode, so that
+// it spoils no capture of another thread. free reports how the driver call that
+// it made went. While stream s is capturing, or the driver says that a capture
+// forbids it, it is put off until [Context.Drain]. s may be nil. count goes down
+// by one once the thing is gone. then, if not nil, runs last, gone or not.
+//
+// What fails is reported to the driver's warning function: a release has no
+// caller who could act on it.
+func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
+	try := func() bool {
+		leave, err := c.Enter()
+		if err != nil {
+			c.drv.warn(what, err)
+			finish(then)
+			return true
+		}
+		defer leave()
+		if s != nil && s.capturing() {
+			return false
+		}
+		restore := c.drv.relax()
+		defer restore()
+		r := free(c.drv.api)
+		if isCaptureRefusal(r) {
+			return false
+		}
+		if r != driver.CUDA_SUCCESS {
+			c.drv.warn(what, c.fail(op, r, ""))
+		} else {
+			count.Add(-1)
+		}
+		finish(then)
+		return true
+	}
+	if !try() {
+		c.deferred.add(try)
+	}
+}
+
+func finish(then func()) {
+	if then != nil {
+		then()
+	}
+}
+
+// isCaptureRefusal reports whether r says that a call has to wait for the end
+// of a capture.
+func isCaptureRefusal(r driver.CUresult) bool {
+	return r >= driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+}
+
+// Drain gives back what had to wait for the end of a stream capture and returns
+// how many things still have to. It is called by EndCapture, by allocations,
+// and from outside by whoever reaps. Safe for concurrent use.
+func (c *Context) Drain() int { return c.deferred.drain() }

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/nvrtc"
+)
+
+// A Driver is an opened CUDA driver: NVIDIA's, or the simulated one. Get one
+// from [Open].
+//
+// Safe for concurrent use, but for Close.
+type Driver struct {
+	api     driver.API
+	version int
+	notice  string
+	count   int
+
+	codeKind string                         // the form of code that this driver runs: PTX or Cubin
+	compiler func() (nvrtc.Compiler, error) // opened by the first call
+
+	onWarning atomic.Pointer[func(error)]
+	live      liveCounts
+
+	mu      sync.Mutex
+	devices []*Device // guarded by mu; nil until asked for
+	closed  bool      // guarded by mu
+}
+
+// newDriver initializes api and asks it for the facts that do not change.
+func newDriver(api driver.API) (*Driver, error) {
+	if err := check("cuInit", api.CuInit(0)); err != nil {
+		return nil, err
+	}
+	version, r := api.CuDriverGetVersion()
+	if err := check("cuDriverGetVersion", r); err != nil {
+		return nil, err
+	}
+	count, r := api.CuDeviceGetCount()
+	if err := check("cuDeviceGetCount", r); err != nil {
+		return nil, err
+	}
+	return &Driver{api: api, version: int(version), count: int(count), devices: make([]*Device, count)}, nil
+}
+
+// Name returns "nvidia" or "sim".
+func (d *Driver) Name() string { return d.api.Name() }
+
+// Version returns the CUDA version that the driver implements, as 12040 for
+// 12.4.
+func (d *Driver) Version() int { return d.version }
+
+// Notice says in one sentence why the choice "auto" fell on the simulated
+// driver. It is empty otherwise.
+func (d *Driver) Notice() string { return d.notice }
+
+// DeviceCount returns the number of devices.
+func (d *Driver) DeviceCount() int { return d.count }
+
+// Device returns the device with the given ordinal, the same pointer each time.
+//
+// Errors: an [*ArgumentError] if there is none; [ErrClosed] after Close.
+func (d *Driver) Device(ordinal int) (*Device, error) {
+	if ordinal < 0 || ordinal >= d.count {
+		return nil, badValue("ordinal", "must be %s, got %d", d.ordinals(), ordinal)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, &ClosedError{"driver"}
+	}
+	if d.devices[ordinal] == nil {
+		h, r := d.api.CuDeviceGet(int32(ordinal))
+		if err := check("cuDeviceGet", r); err != nil {
+			return nil, err
+		}
+		d.devices[ordinal] = &Device{drv: d, ordinal: ordinal, h: h}
+	}
+	return d.devices[ordinal], nil
+}
+
+func (d *Driver) ordinals() string {
+	switch d.count {
+	case 0:
+		return "that of a device, and there is none"
+	case 1:
+		return "0, the only device"
+	}
+	return fmt.Sprintf("0 to %d", d.count-1)
+}
+
+// EntryPoint returns the address of a C function with the ABI of the named
+// driver call, such as "cuGraphLaunch", for callers in C. It is zero if this
+// driver has none; the RawXxx methods then do the same.
+func (d *Driver) EntryPoint(name string) uintptr { return d.api.EntryPoint(name) }
+
+// AllowHost says that device work may touch the size bytes of pageable host
+// memory at p until as many calls of DisallowHost as of AllowHost were made
+// with the same range. Pinned and managed memory need no permission.
+func (d *Driver) AllowHost(p uintptr, size uint64) { d.api.AllowHost(p, size) }
+
+// DisallowHost takes back one AllowHost.
+func (d *Driver) DisallowHost(p uintptr, size uint64) { d.api.DisallowHost(p, size) }
+
+// OnWarning sets the function that is told of failures that no caller could be
+// told of: a free or a destroy that the driver refused. It may be called from
+// any goroutine, and must not call back into d. Nil discards them.
+func (d *Driver) OnWarning(f func(error)) {
+	if f == nil {
+		d.onWarning.Store(nil)
+		return
+	}
+	d.onWarning.Store(&f)
+}
+
+// A ReleaseError is a failure to give something back.
+type ReleaseError struct {
+	// What was to be given back, such as "stream".
+	What string
+	Err  error
+}
+
+// Error says what could not be given back, and why.
+func (e *ReleaseError) Error() string { return "cannot release " + e.What + ": " + e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *ReleaseError) Unwrap() error { return e.Err }
+
+func (d *Driver) warn(what string, err error) {
+	if f := d.onWarning.Load(); f != nil {
+		(*f)(&ReleaseError{what, err})
+	}
+}
+
+// Drain does [Context.Drain] for every context of d and returns the sum.
+func (d *Driver) Drain() int {
+	n := 0
+	for _, c := range d.contexts() {
+		n += c.Drain()
+	}
+	return n
+}
+
+// contexts returns the contexts that were retained.
+func (d *Driver) contexts() []*Context {
+	d.mu.Lock()
+	devices := append([]*Device(nil), d.devices...)
+	d.mu.Unlock()
+	var cs []*Context
+	for _, dev := range devices {
+		if dev != nil {
+			if c := dev.context.Load(); c != nil {
+				cs = append(cs, c)
+			}
+		}
+	}
+	return cs
+}
+
+// Close gives back the primary contexts that d retained, and the driver. No
+// call may be running, and nothing of d may be used afterwards. Closing twice
+// is fine.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	closed := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if closed {
+		return nil
+	}
+	var first error
+	for _, c := range d.contexts() {
+		c.Drain()
+		r := d.api.CuDevicePrimaryCtxRelease(c.dev.h)
+		if err := check("cuDevicePrimaryCtxRelease", r); err != nil && first == nil {
+			first = err
+		}
+	}
+	if err := d.api.Close(); err != nil && first == nil {
+		first = err
+	}
+	return first
+}
+
+// ExchangeCaptureMode sets the calling thread's capture mode and returns the
+// one it had. The caller must hold the OS thread for as long as it relies on
+// the mode. It calls cuThreadExchangeStreamCaptureMode.
+func (d *Driver) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
+	old, r := d.api.CuThreadExchangeStreamCaptureMode(driver.CUstreamCaptureMode(mode))
+	return CaptureMode(old), check("cuThreadExchangeStreamCaptureMode", r)
+}
+
+// Relaxed runs fn on a locked OS thread in relaxed capture mode, in which calls
+// that a capture of another thread would forbid are allowed and spoil nothing.
+func (d *Driver) Relaxed(fn func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	restore := d.relax()
+	defer restore()
+	fn()
+}
+
+// relax puts the calling thread into relaxed capture mode until restore.
+//
+// Preconditions: the goroutine is locked to its OS thread.
+func (d *Driver) relax() (restore func()) {
+	old, r := d.api.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_RELAXED)
+	if r != driver.CUDA_SUCCESS || old == driver.CU_STREAM_CAPTURE_MODE_RELAXED {
+		return func() {}
+	}
+	return func() { d.api.CuThreadExchangeStreamCaptureMode(old) }
+}

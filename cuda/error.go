@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// ErrClosed is what every use of a closed object matches. The error itself is a
+// [*ClosedError], which names the object.
+var ErrClosed = errors.New("object is closed")
+
+// A ClosedError says that an object was used after its Close. It matches
+// [ErrClosed].
+type ClosedError struct {
+	// What is the kind of object, and its name if it has one: "stream",
+	// `stream "upload"`.
+	What string
+}
+
+// Error returns "stream is closed".
+func (e *ClosedError) Error() string { return e.What + " is closed" }
+
+// Is reports whether target is [ErrClosed].
+func (e *ClosedError) Is(target error) bool { return target == ErrClosed }
+
+// A Result is the code that a driver call returned. It is an error, and what an
+// [*Error] unwraps to, so that errors.Is(err, ErrorOutOfMemory) works. The
+// codes are the constants Success and ErrorXxx.
+type Result int32
+
+type resultText struct{ name, explanation string }
+
+// Name returns the name that cuda.h gives, such as "CUDA_ERROR_OUT_OF_MEMORY",
+// or "CUresult 12345" for a code that this version does not know.
+func (r Result) Name() string {
+	if t, ok := resultTexts[r]; ok {
+		return t.name
+	}
+	return "CUresult " + strconv.Itoa(int(r))
+}
+
+// Explanation says in a few words what r means. It is empty for a code that
+// this version does not know.
+func (r Result) Explanation() string { return resultTexts[r].explanation }
+
+// Error returns "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
+func (r Result) Error() string {
+	if text := r.Explanation(); text != "" {
+		return r.Name() + ": " + text
+	}
+	return r.Name()
+}
+
+// Sticky reports whether r says that a context is broken for good: every later
+// call that uses it fails too, and only ending the process clears it. Such an
+// error may belong to work that was enqueued long before the call that
+// returned it.
+func (r Result) Sticky() bool {
+	switch r {
+	case ErrorECCUncorrectable, ErrorNVLinkUncorrectable, ErrorContained,
+		ErrorIllegalAddress, ErrorLaunchTimeout, ErrorAssert,
+		ErrorHardwareStackError, ErrorIllegalInstruction, ErrorMisalignedAddress,
+		ErrorInvalidAddressSpace, ErrorInvalidPC, ErrorLaunchFailed,
+		ErrorTensorMemoryLeak, ErrorMPSClientTerminated, ErrorExternalDevice:
+		return true
+	}
+	return false
+}
+
+// Results returns every result code that this version knows, with its name.
+func Results() map[Result]string {
+	m := make(map[Result]string, len(resultTexts))
+	for r, t := range resultTexts {
+		m[r] = t.name
+	}
+	return m
+}
+
+// An Error is a driver call that failed.
+type Error struct {
+	// Op is the driver call, such as "cuMemAllocAsync".
+	Op string
+	// Result is the code that it returned.
+	Result Result
+	// Detail holds the numbers, the names and whatever else the driver can say.
+	// It may be empty.
+	Detail string
+	// Requested is the size in bytes that an allocation asked for, else zero.
+	Requested uint64
+}
+
+// Error returns, for example,
+//
+//	cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY: out of memory (1073741824 bytes on device 0)
+func (e *Error) Error() string {
+	s := e.Op + ": " + e.Result.Error()
+	if e.Detail != "" {
+		s += " (" + e.Detail + ")"
+	}
+	return s
+}
+
+// Unwrap returns e.Result.
+func (e *Error) Unwrap() error { return e.Result }
+
+// An ArgumentKind says what is wrong with an argument.
+type ArgumentKind int
+
+// Kinds of [ArgumentError]. The Python face raises TypeError, ValueError and
+// OverflowError.
+const (
+	WrongType  ArgumentKind = iota // of a type that is not accepted
+	WrongValue                     // of the right type, but outside what is accepted
+	Overflow                       // a number that its type cannot hold
+)
+
+// An ArgumentError is a mistake in the arguments of a call, found before the
+// driver was called.
+type ArgumentError struct {
+	Kind ArgumentKind
+	// Arg is the argument's name, or "parameter 3 (n)" for a kernel's.
+	Arg string
+	// Text says what was expected and what came.
+	Text string
+}
+
+// Error returns the argument's name and what is wrong with it.
+func (e *ArgumentError) Error() string {
+	if e.Arg == "" {
+		return e.Text
+	}
+	return e.Arg + " " + e.Text
+}
+
+func badType(arg, format string, args ...any) error {
+	return &ArgumentError{WrongType, arg, fmt.Sprintf(format, args...)}
+}
+
+func badValue(arg, format string, args ...any) error {
+	return &ArgumentError{WrongValue, arg, fmt.Sprintf(format, args...)}
+}
+
+func overflow(arg, format string, args ...any) error {
+	return &ArgumentError{Overflow, arg, fmt.Sprintf(format, args...)}
+}
+
+// A CompileError is source that did not compile.
+type CompileError struct {
+	// Name is the program's name, as it stands in the log.
+	Name string
+	// Log is everything the compiler wrote.
+	Log string
+	// Options are the options that the compiler was given.
+	Options []string
+}
+
+// Error returns the first error line of the log. The whole log is in e.Log.
+func (e *CompileError) Error() string {
+	return "compilation of " + e.Name + " failed: " + firstErrorLine(e.Log)
+}
+
+// firstErrorLine returns the line of a compiler's log that a reader wants to
+// see first.
+func firstErrorLine(log string) string {
+	first := ""
+	for line := range strings.Lines(log) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "error") {
+			return line
+		}
+		if first == "" {
+			first = line
+		}
+	}
+	if first == "" {
+		return "the compiler said nothing"
+	}
+	return first
+}
+
+// A PTXError is PTX that the driver refused to load.
+type PTXError struct {
+	// Op and Result are the driver call and its code.
+	Op     string
+	Result Result
+	// Line and Column are where in the text, counted from 1, or zero where the
+	// driver did not say.
+	Line, Column int
+	// Message is the first complaint, Log all that the driver wrote, and Source
+	// the line of PTX that it is about; any of them may be empty.
+	Message, Log, Source string
+}
+
+// Error returns the place, the complaint and the line of PTX.
+func (e *PTXError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op + ": " + e.Result.Name() + ": ")
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "line %d", e.Line)
+		if e.Column > 0 {
+			fmt.Fprintf(&b, ", column %d", e.Column)
+		}
+		b.WriteString(": ")
+	}
+	if e.Message != "" {
+		b.WriteString(e.Message)
+	} else {
+		b.WriteString(e.Result.Explanation())
+	}
+	if e.Source != "" {
+		b.WriteString("\n    " + e.Source)
+	}
+	return b.String()
+}
+
+// Unwrap returns e.Result.
+func (e *PTXError) Unwrap() error { return e.Result }
+
+// A DriverNotFoundError says that no CUDA driver could be opened.
+type DriverNotFoundError struct {
+	// Tried are the library names that were tried.
+	Tried []string
+	// Reason is what the system's loader said, or why the driver that it found
+	// is of no use.
+	Reason string
+}
+
+// Error says what was tried, why it failed, and how to do without.
+func (e *DriverNotFoundError) Error() string {
+	s := "no usable CUDA driver"
+	if len(e.Tried) > 0 {
+		s += " (tried " + strings.Join(e.Tried, ", ") + ")"
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s + `; to run without a GPU choose the simulated driver with CUDAGO_DRIVER=sim or driver="sim"`
+}
+
+// check turns the result of the driver call op into an error that has no
+// context to ask for details.
+func check(op string, r driver.CUresult) error {
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	return &Error{Op: op, Result: Result(r)}
+}
+
+// check turns the result of the driver call op into an error.
+func (c *Context) check(op string, r driver.CUresult) error {
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	return c.fail(op, r, "")
+}
+
+// fail returns the error for a driver call that failed. A sticky result may
+// belong to earlier work, so the driver is asked what it knows of the fault.
+func (c *Context) fail(op string, r driver.CUresult, detail string) error {
+	e := &Error{Op: op, Result: Result(r), Detail: detail}
+	if !e.Result.Sticky() {
+		return e
+	}
+	if report := c.drv.api.FaultReport(c.h); report != "" {
+		if e.Detail != "" {
+			e.Detail += "; "
+		}
+		e.Detail += report
+	}
+	return e
+}
+
+// failAlloc is fail for an allocation of size bytes.
+func (c *Context) failAlloc(op string, r driver.CUresult, size uint64) error {
+	e := c.fail(op, r, fmt.Sprintf("%d bytes on device %d", size, c.dev.ordinal)).(*Error)
+	e.Requested = size
+	return e
+}

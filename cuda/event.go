@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// An Event marks a point in a stream's work: [Stream.Record] sets it,
+// [Stream.Wait] orders other work after it, and the host can ask or wait for
+// it. An event that was never recorded counts as completed.
+//
+// Close an event when done; what waits for it still does. Safe for concurrent
+// use.
+type Event struct {
+	ctx    *Context
+	h      driver.CUevent // immutable
+	timing bool           // immutable
+	uses   uses
+}
+
+// EventOptions says what kind of event [Context.NewEvent] creates. The zero
+// value is the cheapest: no time, and a host that waits spins.
+type EventOptions struct {
+	// Timing makes [Event.ElapsedMS] possible.
+	Timing bool
+	// BlockingSync makes Synchronize sleep instead of spin.
+	BlockingSync bool
+}
+
+// NewEvent creates an event. It calls cuEventCreate.
+//
+// Lifetime: the caller must Close it.
+func (c *Context) NewEvent(o EventOptions) (*Event, error) {
+	flags := driver.CU_EVENT_DEFAULT
+	if !o.Timing {
+		flags |= driver.CU_EVENT_DISABLE_TIMING
+	}
+	if o.BlockingSync {
+		flags |= driver.CU_EVENT_BLOCKING_SYNC
+	}
+	leave, err := c.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	h, r := c.drv.api.CuEventCreate(flags)
+	if err := c.check("cuEventCreate", r); err != nil {
+		return nil, err
+	}
+	c.drv.live.events.Add(1)
+	return &Event{ctx: c, h: h, timing: o.Timing}, nil
+}
+
+// Handle returns the CUevent. It must not be used after Close; [Event.Use] is
+// the safe way.
+func (e *Event) Handle() uintptr { return uintptr(e.h) }
+
+// Context returns the context that e belongs to.
+func (e *Event) Context() *Context { return e.ctx }
+
+// Device returns the device that e belongs to.
+func (e *Event) Device() *Device { return e.ctx.dev }
+
+// Timing reports whether e records time.
+func (e *Event) Timing() bool { return e.timing }
+
+// String returns "event 0x55d0c8".
+func (e *Event) String() string { return fmt.Sprintf("event %#x", uintptr(e.h)) }
+
+// Use returns the handle and keeps it valid until done, which must be called
+// exactly once. Close does not wait for done.
+//
+// Errors: [ErrClosed] after Close.
+func (e *Event) Use() (handle uintptr, done func(), err error) {
+	if err := e.begin(); err != nil {
+		return 0, nil, err
+	}
+	return uintptr(e.h), e.end, nil
+}
+
+func (e *Event) begin() error {
+	if !e.uses.begin() {
+		return &ClosedError{e.String()}
+	}
+	return nil
+}
+
+func (e *Event) end() {
+	if e.uses.end() {
+		e.destroy()
+	}
+}
+
+// call runs one driver call with e in use and its context current.
+func (e *Event) call(f func(driver.API) driver.CUresult) (driver.CUresult, error) {
+	if err := e.begin(); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	leave, err := e.ctx.Enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	return f(e.ctx.drv.api), nil
+}
+
+// Query reports whether the work that e stands for has completed. It calls
+// cuEventQuery, and does not block.
+//
+// Errors: [ErrClosed]; [ErrorCapturedEvent] if e was last recorded in a
+// capture; otherwise an [*Error], which may report a fault in earlier work.
+func (e *Event) Query() (bool, error) {
+	r, err := e.call(func(api driver.API) driver.CUresult { return api.CuEventQuery(e.h) })
+	if err != nil || r == driver.CUDA_ERROR_NOT_READY {
+		return false, err
+	}
+	return r == driver.CUDA_SUCCESS, e.ctx.check("cuEventQuery", r)
+}
+
+// Synchronize blocks until the work that e stands for has completed. It calls
+// cuEventSynchronize.
+//
+// Errors: as for [Event.Query].
+func (e *Event) Synchronize() error {
+	r, err := e.call(func(api driver.API) driver.CUresult { return api.CuEventSynchronize(e.h) })
+	if err != nil {
+		return err
+	}
+	return e.ctx.check("cuEventSynchronize", r)
+}
+
+// ElapsedMS returns the time from since to e in milliseconds, with a resolution
+// of about half a microsecond. Both must have been created with Timing and have
+// completed. It calls cuEventElapsedTime.
+//
+// Errors: [ErrClosed]; an [*ArgumentError] if an event has no time or they
+// belong to different devices; [ErrorNotReady] if one has not completed.
+func (e *Event) ElapsedMS(since *Event) (float64, error) {
+	switch {
+	case !e.timing:
+		return 0, badValue("", "the end event was created without timing")
+	case !since.timing:
+		return 0, badValue("since", "was created without timing")
+	case e.ctx != since.ctx:
+		return 0, badValue("since", "must be of %v, as the end event is, got one of %v", e.ctx.dev, since.ctx.dev)
+	}
+	if err := since.begin(); err != nil {
+		return 0, err
+	}
+	defer since.end()
+	var ms float32
+	r, err := e.call(func(api driver.API) (r driver.CUresult) {
+		ms, r = api.CuEventElapsedTime(since.h, e.h)
+		return r
+	})
+	if err != nil {
+		return 0, err
+	}
+	switch r {
+	case driver.CUDA_SUCCESS:
+		return float64(ms), nil
+	case driver.CUDA_ERROR_NOT_READY:
+		return 0, e.ctx.fail("cuEventElapsedTime", r, "synchronize with the later event first")
+	case driver.CUDA_ERROR_INVALID_HANDLE:
+		return 0, e.ctx.fail("cuEventElapsedTime", r, "has either event never been recorded?")
+	}
+	return 0, e.ctx.fail("cuEventElapsedTime", r, "")
+}
+
+// IsClosed reports whether Close was called.
+func (e *Event) IsClosed() bool { return e.uses.closed() }
+
+// Close ends the use of e. Closing twice is fine. It calls cuEventDestroy
+// unless e is still in use; then the last user does. Does not block.
+func (e *Event) Close() error {
+	if _, destroy := e.uses.close(); destroy {
+		e.destroy()
+	}
+	return nil
+}
+
+func (e *Event) destroy() {
+	e.ctx.dispose("cuEventDestroy", e.String(), nil, &e.ctx.drv.live.events, func(api driver.API) driver.CUresult {
+		return api.CuEventDestroy(e.h)
+	}, nil)
+}

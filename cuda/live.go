@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "sync/atomic"
+
+// liveCounts counts what the driver was asked to create and has not been asked
+// to destroy. It exists for leak tests and reports; nothing depends on it.
+type liveCounts struct {
+	streams, events, allocations, pools, modules atomic.Int64
+}
+
+// Live returns how many driver objects this package holds open, by kind:
+// streams, events, allocations, pools and modules. Kinds with none are absent.
+// What was closed but is still in use, or waits for the end of a capture, counts.
+func (d *Driver) Live() map[string]int {
+	m := make(map[string]int)
+	for name, n := range map[string]*atomic.Int64{
+		"Stream": &d.live.streams, "Event": &d.live.events, "Allocation": &d.live.allocations,
+		"MemoryPool": &d.live.pools, "Module": &d.live.modules,
+	} {
+		if v := n.Load(); v != 0 {
+			m[name] = int(v)
+		}
+	}
+	return m
+}

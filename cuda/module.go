@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// A Module is code that is loaded on a device. [ObjectCode] and each open
+// [Kernel] of it hold it; the last holder unloads it.
+//
+// Safe for concurrent use.
+type Module struct {
+	ctx  *Context
+	code *ObjectCode
+	h    driver.CUmodule // immutable
+	refs refs
+}
+
+// loadModule loads code on dev for one holder.
+func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
+	if code.Kind == LTOIR {
+		return nil, &Error{Op: "cuModuleLoadDataEx", Result: ErrorNotSupported, Detail: "LTO-IR must be linked before it can be loaded"}
+	}
+	c, err := dev.Context()
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	restore := c.drv.relax()
+	defer restore()
+	h, log, r := c.drv.api.CuModuleLoadDataEx(code.Data)
+	if r != driver.CUDA_SUCCESS {
+		return nil, c.loadError(code, log, r)
+	}
+	c.drv.live.modules.Add(1)
+	m := &Module{ctx: c, code: code, h: h}
+	m.refs.init()
+	return m, nil
+}
+
+// loadError tells PTX that is wrong from all else that can go wrong.
+func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) error {
+	const op = "cuModuleLoadDataEx"
+	switch r {
+	case driver.CUDA_ERROR_INVALID_PTX, driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+		return newPTXError(op, Result(r), log, code.PTX)
+	case driver.CUDA_ERROR_INVALID_IMAGE, driver.CUDA_ERROR_INVALID_SOURCE:
+		if code.Kind == PTX {
+			return newPTXError(op, Result(r), log, code.PTX)
+		}
+	case driver.CUDA_ERROR_OUT_OF_MEMORY:
+		return c.failAlloc(op, r, uint64(len(code.Data)))
+	}
+	return c.fail(op, r, strings.TrimSpace(log))
+}
+
+// logPlace finds the first complaint with a place: ptxas writes "ptxas
+// application ptx input, line 5; error : text", the simulated driver
+// "line 5, column 7: text".
+var logPlace = regexp.MustCompile(`line (\d+)(?:, column (\d+))?\s*[;:]\s*(?:(?:error|fatal)\s*:\s*)?(.*)`)
+
+func newPTXError(op string, r Result, log, text string) *PTXError {
+	e := &PTXError{Op: op, Result: r, Log: strings.TrimSpace(log)}
+	m := logPlace.FindStringSubmatch(e.Log)
+	if m == nil {
+		e.Message, _, _ = strings.Cut(e.Log, "\n")
+		return e
+	}
+	e.Line, _ = strconv.Atoi(m[1])
+	e.Column, _ = strconv.Atoi(m[2])
+	e.Message = strings.TrimSpace(m[3])
+	n := 0
+	for line := range strings.Lines(text) {
+		if n++; n == e.Line {
+			e.Source = strings.TrimSpace(line)
+			break
+		}
+	}
+	return e
+}
+
+// Context returns the context that m is loaded in.
+func (m *Module) Context() *Context { return m.ctx }
+
+// Device returns the device that m is loaded on.
+func (m *Module) Device() *Device { return m.ctx.dev }
+
+// Code returns what was loaded.
+func (m *Module) Code() *ObjectCode { return m.code }
+
+// Handle returns the CUmodule, which is valid as long as someone holds m.
+func (m *Module) Handle() uintptr { return uintptr(m.h) }
+
+// Retain adds a holder.
+//
+// Errors: [ErrClosed] if m has already been unloaded.
+func (m *Module) Retain() error {
+	if !m.refs.retain() {
+		return &ClosedError{"module"}
+	}
+	return nil
+}
+
+// Release takes back one Retain. The last holder unloads m, which waits for
+// launches of its kernels. It calls cuModuleUnload.
+func (m *Module) Release() {
+	if !m.refs.release() {
+		return
+	}
+	m.ctx.dispose("cuModuleUnload", "module", nil, &m.ctx.drv.live.modules, func(api driver.API) driver.CUresult {
+		return api.CuModuleUnload(m.h)
+	}, nil)
+}
+
+// KernelNames lists the kernels. It calls cuModuleEnumerateFunctions.
+func (m *Module) KernelNames() ([]string, error) {
+	if err := m.Retain(); err != nil {
+		return nil, err
+	}
+	defer m.Release()
+	return call1(m.ctx, "cuModuleEnumerateFunctions", func(api driver.API) ([]string, driver.CUresult) {
+		return api.CuModuleFunctionNames(m.h)
+	})
+}
+
+// Global returns the address and the size in bytes of a variable of the module,
+// by its symbol or name expression. It calls cuModuleGetGlobal.
+//
+// Lifetime: the address is valid as long as someone holds m.
+func (m *Module) Global(name string) (ptr, size uint64, err error) {
+	if err := m.Retain(); err != nil {
+		return 0, 0, err
+	}
+	defer m.Release()
+	leave, err := m.ctx.Enter()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer leave()
+	p, size, r := m.ctx.drv.api.CuModuleGetGlobal(m.h, m.code.Symbol(name))
+	if r != driver.CUDA_SUCCESS {
+		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, strconv.Quote(name))
+	}
+	return uint64(p), size, nil
+}
+
+// Kernel returns a kernel by its symbol or name expression. It calls
+// cuModuleGetFunction.
+//
+// Lifetime: the caller must Close the Kernel, which keeps m loaded.
+//
+// Errors: [ErrorNotFound], with the names that there are.
+func (m *Module) Kernel(name string) (*Kernel, error) {
+	if err := m.Retain(); err != nil {
+		return nil, err
+	}
+	k, err := m.kernel(name)
+	if err != nil {
+		m.Release()
+		return nil, err
+	}
+	return k, nil
+}
+
+// kernel makes a Kernel that takes over one holder of m.
+func (m *Module) kernel(name string) (*Kernel, error) {
+	leave, err := m.ctx.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	symbol := m.code.Symbol(name)
+	f, r := m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
+	if r == driver.CUDA_ERROR_NOT_FOUND {
+		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.haveNames()))
+	}
+	if r != driver.CUDA_SUCCESS {
+		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name))
+	}
+	k := &Kernel{m: m, h: f, name: name, symbol: symbol}
+	if k.signature, err = m.signature(f, symbol); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// haveNames says which kernels there are, for a message.
+func (m *Module) haveNames() string {
+	names := m.code.Names()
+	if len(names) == 0 {
+		var r driver.CUresult
+		if names, r = m.ctx.drv.api.CuModuleFunctionNames(m.h); r != driver.CUDA_SUCCESS {
+			return "the module does not tell its kernels"
+		}
+	}
+	const most = 20
+	switch {
+	case len(names) == 0:
+		return "the module has no kernel"
+	case len(names) > most:
+		return fmt.Sprintf("there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// signature returns what is known of a kernel's parameters: everything from
+// PTX, only places and sizes from the driver.
+//
+// Preconditions: the context is current.
+func (m *Module) signature(f driver.CUfunction, symbol string) (Signature, error) {
+	if params, ok := m.code.entries()[symbol]; ok {
+		return signatureFromPTX(params), nil
+	}
+	var sig Signature
+	for i := uint64(0); ; i++ {
+		offset, size, r := m.ctx.drv.api.CuFuncGetParamInfo(f, i)
+		if r == driver.CUDA_ERROR_INVALID_VALUE {
+			return sig, nil // past the last one
+		}
+		if r != driver.CUDA_SUCCESS {
+			return nil, m.ctx.fail("cuFuncGetParamInfo", r, fmt.Sprintf("parameter %d of %s", i, symbol))
+		}
+		sig = append(sig, Param{Kind: untypedKind(size), Offset: uint32(offset), Size: uint32(size), Align: naturalAlign(size)})
+	}
+}

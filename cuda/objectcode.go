@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// ObjectCode is compiled code, and where it is loaded.
+//
+// # Lifetime
+//
+// Close it when done. What was loaded stays loaded until the last [Kernel] of
+// it is closed too.
+//
+// Safe for concurrent use.
+type ObjectCode struct {
+	// Kind is [PTX], [Cubin], [Fatbin] or [LTOIR]. All fields are read-only.
+	Kind string
+	// Data is the code.
+	Data []byte
+	// PTX is the code as PTX, where it is known; it tells kernels' signatures.
+	PTX string
+	// Log is what the compiler wrote: warnings.
+	Log string
+
+	names map[string]string // name expression to symbol
+
+	parse      sync.Once
+	signatures map[string][]ptx.Param // of PTX; by symbol
+
+	mu     sync.Mutex
+	closed bool                 // guarded by mu
+	loaded map[*Device]*loading // guarded by mu
+}
+
+// loading is a module that is loaded or being loaded. The fields are fixed when
+// done is closed.
+type loading struct {
+	done chan struct{}
+	m    *Module
+	err  error
+}
+
+// ObjectCodeFrom wraps code that was compiled elsewhere. PTX may end in a NUL.
+//
+// Errors: an [*ArgumentError] for an unknown kind or empty data.
+func ObjectCodeFrom(kind string, data []byte) (*ObjectCode, error) {
+	if !slices.Contains([]string{PTX, Cubin, Fatbin, LTOIR}, kind) {
+		return nil, badValue("kind", `must be "ptx", "cubin", "fatbin" or "ltoir", got %q`, kind)
+	}
+	if len(data) == 0 {
+		return nil, badValue("data", "must not be empty")
+	}
+	code := &ObjectCode{Kind: kind, Data: data}
+	if kind == PTX {
+		code.Data = bytes.TrimRight(data, "\x00")
+		code.PTX = string(code.Data)
+	}
+	return code, nil
+}
+
+// Symbol returns the symbol that a kernel's or variable's name stands for: that
+// of a name expression, or name itself.
+func (o *ObjectCode) Symbol(name string) string {
+	if symbol, ok := o.names[name]; ok {
+		return symbol
+	}
+	return name
+}
+
+// Load loads the code on dev, or returns what an earlier Load returned. The
+// Module is o's: retain it to keep it longer than o. It calls cuModuleLoadDataEx.
+//
+// Blocks until loaded, which for PTX may take seconds; a second caller waits
+// for the first.
+//
+// Errors: [ErrClosed]; a [*PTXError] if the driver refuses the PTX; an [*Error]
+// otherwise, such as [ErrorNoBinaryForGPU]. A later Load tries again.
+func (o *ObjectCode) Load(dev *Device) (*Module, error) {
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return nil, &ClosedError{"object code"}
+	}
+	l, found := o.loaded[dev]
+	if !found {
+		l = &loading{done: make(chan struct{})}
+		if o.loaded == nil {
+			o.loaded = make(map[*Device]*loading)
+		}
+		o.loaded[dev] = l
+	}
+	o.mu.Unlock()
+	if found {
+		<-l.done
+		return l.m, l.err
+	}
+	// The lock is not held across the load, which blocks.
+	l.m, l.err = loadModule(o, dev)
+	o.mu.Lock()
+	abandoned := o.closed && l.err == nil
+	if l.err != nil || abandoned {
+		delete(o.loaded, dev)
+	}
+	o.mu.Unlock()
+	if abandoned {
+		l.m.Release()
+		l.m, l.err = nil, &ClosedError{"object code"}
+	}
+	close(l.done)
+	return l.m, l.err
+}
+
+// Kernel returns a kernel of the code, which it loads on dev if need be. name
+// is a symbol or a name expression of the [Program].
+//
+// Lifetime: the caller must Close the Kernel.
+//
+// Errors: as for [ObjectCode.Load]; [ErrorNotFound], with the names that there
+// are.
+func (o *ObjectCode) Kernel(dev *Device, name string) (*Kernel, error) {
+	m, err := o.Load(dev)
+	if err != nil {
+		return nil, err
+	}
+	return m.Kernel(name)
+}
+
+// Names returns the names of the kernels, as far as they are known without
+// loading the code: name expressions, and the entries of PTX.
+func (o *ObjectCode) Names() []string {
+	var names []string
+	lowered := make(map[string]bool)
+	for expression, symbol := range o.names {
+		names = append(names, expression)
+		lowered[symbol] = true
+	}
+	for symbol := range o.entries() {
+		if !lowered[symbol] {
+			names = append(names, symbol)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// entries returns the signatures in the PTX. PTX that our parser refuses has
+// none: whether it is right is the driver's to say.
+func (o *ObjectCode) entries() map[string][]ptx.Param {
+	o.parse.Do(func() {
+		if o.PTX != "" {
+			o.signatures, _ = ptx.Signatures(o.PTX)
+		}
+	})
+	return o.signatures
+}
+
+// IsClosed reports whether Close was called.
+func (o *ObjectCode) IsClosed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
+// Close lets go of what o has loaded. Closing twice is fine.
+func (o *ObjectCode) Close() error {
+	o.mu.Lock()
+	loaded := o.loaded
+	o.closed, o.loaded = true, nil
+	o.mu.Unlock()
+	for _, l := range loaded {
+		select {
+		case <-l.done:
+			l.m.Release()
+		default: // whoever is loading sees that o is closed
+		}
+	}
+	return nil
+}
+
+// String returns "PTX object code of 1234 bytes".
+func (o *ObjectCode) String() string {
+	return fmt.Sprintf("%s object code of %d bytes", strings.ToUpper(o.Kind), len(o.Data))
+}

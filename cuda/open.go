@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/nvidia"
+	"github.com/cudago/cudago/cuda/internal/nvrtc"
+)
+
+// Options says which driver [Open] opens, and how. The zero value takes
+// everything from the environment.
+type Options struct {
+	// Driver is "nvidia", "sim" or "auto". Empty means the environment variable
+	// CUDAGO_DRIVER, or "auto" where that is empty too. "auto" takes NVIDIA's
+	// driver where it opens and has a device, else the simulated one.
+	Driver string
+	// Sim configures the simulated driver, as "devices=2,memory=8GiB". Empty
+	// means the environment variable CUDAGO_SIM.
+	Sim string
+	// CallHost calls the C function fn(userData) for host functions in streams
+	// and graphs of the simulated driver, which has no cgo of its own. Nil makes
+	// them an error there. NVIDIA's driver does not use it.
+	CallHost func(fn, userData uintptr)
+	// NVRTCPaths are directories to look for NVRTC in, before the system's.
+	NVRTCPaths []string
+	// Printf receives what kernels print on the simulated driver. Nil means
+	// standard output.
+	Printf io.Writer
+	// Trace receives a line for every driver call. Nil means none.
+	Trace io.Writer
+}
+
+// Open opens a CUDA driver and initializes it. It makes no context.
+//
+// Lifetime: the caller must Close the Driver.
+//
+// Errors: [*DriverNotFoundError] if the driver asked for cannot be opened or,
+// for NVIDIA's, has no device; an [*ArgumentError] for an unknown choice.
+func Open(o Options) (*Driver, error) {
+	choice := o.Driver
+	if choice == "" {
+		choice = os.Getenv("CUDAGO_DRIVER")
+	}
+	switch choice {
+	case "nvidia":
+		return openNVIDIA(o)
+	case "sim":
+		return openSim(o)
+	case "", "auto":
+		d, err := openNVIDIA(o)
+		if err == nil {
+			return d, nil
+		}
+		sim, simErr := openSim(o)
+		if simErr != nil {
+			return nil, errors.Join(err, simErr)
+		}
+		sim.notice = "using the simulated driver, because " + autoReason(err)
+		return sim, nil
+	}
+	return nil, badValue("driver", `must be "nvidia", "sim" or "auto", got %q`, choice)
+}
+
+// autoReason turns why NVIDIA's driver is of no use into part of a sentence.
+func autoReason(err error) string {
+	var missing *DriverNotFoundError
+	if errors.As(err, &missing) && missing.Reason != "" {
+		first, _, _ := strings.Cut(missing.Reason, "\n")
+		return first
+	}
+	return err.Error()
+}
+
+func openNVIDIA(o Options) (*Driver, error) {
+	api, err := nvidia.Open(nvidia.Options{})
+	if err != nil {
+		return nil, notFound(err)
+	}
+	d, err := finishOpen(o, api, Cubin)
+	if err != nil {
+		return nil, &DriverNotFoundError{Reason: "NVIDIA's driver does not start: " + err.Error()}
+	}
+	if d.count == 0 {
+		d.Close()
+		return nil, &DriverNotFoundError{Reason: "NVIDIA's driver has no device"}
+	}
+	return d, nil
+}
+
+// notFound turns nvidia.Open's errors into ours.
+func notFound(err error) error {
+	e := &DriverNotFoundError{Reason: err.Error()}
+	var missing *nvidia.NotFoundError
+	if errors.As(err, &missing) {
+		e.Reason = "NVIDIA's driver library was not found"
+		for i, a := range missing.Tried {
+			e.Tried = append(e.Tried, a.Name)
+			if i == 0 {
+				e.Reason += ": " + a.Why
+			}
+		}
+	}
+	return e
+}
+
+// finishOpen wraps api as the options say and initializes it. kind is the form
+// of code that the driver runs.
+func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
+	api = wrapForTest(api)
+	d, err := newDriver(api)
+	if err != nil {
+		api.Close()
+		return nil, err
+	}
+	d.codeKind = kind
+	d.compiler = sync.OnceValues(func() (nvrtc.Compiler, error) {
+		return nvrtc.Open(nvrtc.Options{Paths: o.NVRTCPaths})
+	})
+	return d, nil
+}
+
+// wrapForTest is replaced by the build tag cudagotest.
+var wrapForTest = func(api driver.API) driver.API { return api }
+
+func openSim(o Options) (*Driver, error) {
+	return nil, &DriverNotFoundError{Reason: "the simulated driver is not built in"}
+}

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/cudago/cudago/cuda/internal/driver"
+
+// PointerInfo is what the driver knows of an address.
+type PointerInfo struct {
+	Kind MemoryKind
+	// Ordinal is the device whose memory it is, or through which it was
+	// allocated; -1 for [HostMemory].
+	Ordinal int
+	// Base and Size are the allocation that holds the address; zero where the
+	// driver does not say.
+	Base, Size uint64
+	// BufferID is a number that no other allocation of this process has.
+	BufferID uint64
+	// DevicePointer is the address for device work, HostPointer that for the
+	// host; zero where there is none.
+	DevicePointer, HostPointer uint64
+}
+
+// PointerInfo asks the driver about an address. An address that it does not
+// know is [HostMemory]. It calls cuPointerGetAttribute and
+// cuMemGetAddressRange.
+func (c *Context) PointerInfo(ptr uint64) (PointerInfo, error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return PointerInfo{}, err
+	}
+	defer leave()
+	api, p := c.drv.api, driver.CUdeviceptr(ptr)
+	memoryType, r := api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p)
+	if r == driver.CUDA_ERROR_INVALID_VALUE || r == driver.CUDA_SUCCESS && memoryType == 0 {
+		return PointerInfo{Kind: HostMemory, Ordinal: -1, HostPointer: ptr}, nil
+	}
+	if err := c.check("cuPointerGetAttribute", r); err != nil {
+		return PointerInfo{}, err
+	}
+	// Not every attribute exists for every kind of memory; what is refused stays
+	// zero.
+	get := func(attr driver.CUpointer_attribute) uint64 {
+		v, r := api.CuPointerGetAttribute(attr, p)
+		if r != driver.CUDA_SUCCESS {
+			return 0
+		}
+		return v
+	}
+	info := PointerInfo{
+		Ordinal:       int(int32(get(driver.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL))),
+		BufferID:      get(driver.CU_POINTER_ATTRIBUTE_BUFFER_ID),
+		DevicePointer: get(driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER),
+		HostPointer:   get(driver.CU_POINTER_ATTRIBUTE_HOST_POINTER),
+	}
+	switch {
+	case get(driver.CU_POINTER_ATTRIBUTE_IS_MANAGED) != 0:
+		info.Kind = UnifiedMemory
+	case driver.CUmemorytype(memoryType) == driver.CU_MEMORYTYPE_HOST:
+		info.Kind = PinnedMemory
+	default:
+		info.Kind = DeviceMemory
+	}
+	if base, size, r := api.CuMemGetAddressRange(p); r == driver.CUDA_SUCCESS {
+		info.Base, info.Size = uint64(base), size
+	}
+	return info, nil
+}

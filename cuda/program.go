@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cudago/cudago/cuda/internal/nvrtc"
+)
+
+// Kinds of source of a [Program], and kinds and targets of [ObjectCode].
+const (
+	CPlusPlus = "c++"    // CUDA C++
+	PTX       = "ptx"    // NVIDIA's assembly language; any later device runs it
+	Cubin     = "cubin"  // machine code of one architecture
+	Fatbin    = "fatbin" // several of the above in one
+	LTOIR     = "ltoir"  // input of a link-time optimizer; cannot be loaded
+)
+
+// A Program is source code with its options.
+//
+// It holds nothing of the driver and needs no Close. Safe for concurrent use.
+type Program struct {
+	drv    *Driver
+	source string
+	kind   string
+	o      ProgramOptions
+}
+
+// ProgramOptions says how a [Program] is compiled. The zero value is the
+// compiler's defaults for the device.
+type ProgramOptions struct {
+	// Name stands for the source's file name in messages.
+	Name string
+	// Arch is the architecture, such as "sm_90" or "compute_90". Empty means the
+	// device's.
+	Arch string
+	// Std is the language, such as "c++17".
+	Std string
+	// IncludePath are the directories that #include searches.
+	IncludePath []string
+	// DefineMacro are macros, as "NAME" or "NAME=VALUE".
+	DefineMacro []string
+	// UndefineMacro are macros that the compiler shall not define.
+	UndefineMacro []string
+	// Debug adds debug information and turns off optimizations of device code,
+	// LineInfo only line numbers.
+	Debug, LineInfo bool
+	// FastMath trades precision for speed.
+	FastMath bool
+	// MaxRegisters limits the registers of a thread. Zero means no limit.
+	MaxRegisters int
+	// Options are given to the compiler as they are, after all others.
+	Options []string
+	// NameExpressions are kernels and variables as C++ spells them, such as
+	// "scale<float>". Naming a template instantiates it, and [ObjectCode.Kernel]
+	// takes the same spelling.
+	NameExpressions []string
+}
+
+// NewProgram returns a program of the given kind, [CPlusPlus] or [PTX]. Nothing
+// is compiled yet.
+//
+// Errors: an [*ArgumentError] for another kind, or for options that PTX source
+// cannot have.
+func (d *Driver) NewProgram(source, kind string, o ProgramOptions) (*Program, error) {
+	switch kind {
+	case CPlusPlus:
+	case PTX:
+		if len(o.NameExpressions) > 0 {
+			return nil, badValue("name expressions", "need C++ source")
+		}
+	default:
+		return nil, badValue("kind", `must be "c++" or "ptx", got %q`, kind)
+	}
+	if o.Name == "" {
+		o.Name = "program"
+	}
+	return &Program{d, source, kind, o}, nil
+}
+
+// Kind returns the kind of source.
+func (p *Program) Kind() string { return p.kind }
+
+// Source returns the source.
+func (p *Program) Source() string { return p.source }
+
+// Compile compiles p for dev. target is the form of the result: [PTX], [Cubin],
+// [LTOIR], or empty for the form that this driver runs; that is machine code on
+// NVIDIA's, unless the compiler is older than the device, and PTX on the
+// simulated one.
+//
+// Blocks until done, which may take seconds; the first call looks for NVRTC.
+//
+// Errors: a [*CompileError] with the log; an [*ArgumentError] for a target that
+// the source's kind cannot have or an option that the compiler refuses; an
+// error that says where NVRTC was looked for.
+func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
+	if !slices.Contains([]string{"", PTX, Cubin, LTOIR}, target) {
+		return nil, badValue("target", `must be "ptx", "cubin", "ltoir" or empty, got %q`, target)
+	}
+	if p.kind == PTX {
+		if target != "" && target != PTX {
+			return nil, badValue("target", `of PTX source must be "ptx", got %q; the driver turns PTX into machine code when it loads it`, target)
+		}
+		return ObjectCodeFrom(PTX, []byte(p.source))
+	}
+	compiler, err := p.drv.compiler()
+	if err != nil {
+		return nil, err
+	}
+	in, kind, err := p.input(compiler, dev, target)
+	if err != nil {
+		return nil, err
+	}
+	out, r := compiler.Compile(in)
+	if r != nvrtc.NVRTC_SUCCESS {
+		return nil, p.compileError(in, out.Log, r)
+	}
+	code := &ObjectCode{Kind: kind, PTX: string(out.PTX), Log: out.Log, names: out.LoweredNames}
+	switch kind {
+	case PTX:
+		code.Data = out.PTX
+	case Cubin:
+		code.Data = out.CUBIN
+	case LTOIR:
+		code.Data = out.LTOIR
+	}
+	if len(code.Data) == 0 {
+		return nil, &CompileError{p.o.Name, "the compiler gave no " + kind, in.Options}
+	}
+	return code, nil
+}
+
+// input is what the compiler is given, and the kind of code that comes out.
+func (p *Program) input(compiler nvrtc.Compiler, dev *Device, target string) (nvrtc.Input, string, error) {
+	arch, kind := p.o.Arch, target
+	if kind == "" {
+		kind = p.drv.codeKind
+	}
+	if arch == "" {
+		a, newer, err := deviceArch(compiler, dev)
+		if err != nil {
+			return nvrtc.Input{}, "", err
+		}
+		if newer && target == "" {
+			// The compiler cannot make machine code for this device, but the
+			// driver can, of PTX for an older one.
+			kind = PTX
+		}
+		if kind == Cubin {
+			arch = fmt.Sprintf("sm_%d", a)
+		} else {
+			arch = fmt.Sprintf("compute_%d", a)
+		}
+	} else if kind == Cubin && strings.HasPrefix(arch, "compute_") {
+		if target == Cubin {
+			return nvrtc.Input{}, "", badValue("arch", `must be of the form "sm_90" for machine code, got %q`, arch)
+		}
+		kind = PTX
+	}
+	options := []string{"--gpu-architecture=" + arch}
+	if kind == LTOIR {
+		options = append(options, "-dlto")
+	}
+	options = append(options, p.o.flags()...)
+	return nvrtc.Input{
+		Source: p.source, Name: p.o.Name, Options: options, NameExpressions: p.o.NameExpressions,
+	}, kind, nil
+}
+
+// deviceArch returns the newest architecture that the compiler knows and dev
+// runs, as 86, and whether dev is newer than it.
+func deviceArch(compiler nvrtc.Compiler, dev *Device) (arch int, newer bool, err error) {
+	major, minor, err := dev.ComputeCapability()
+	if err != nil {
+		return 0, false, err
+	}
+	capability := 10*major + minor
+	for _, a := range compiler.SupportedArchs() {
+		if a <= capability {
+			arch = max(arch, a)
+		}
+	}
+	if arch == 0 {
+		major, minor := compiler.Version()
+		return 0, false, badValue("", "%v has compute capability %d.%d, which is too old for NVRTC %d.%d", dev, capability/10, capability%10, major, minor)
+	}
+	return arch, arch < capability, nil
+}
+
+// flags are the compiler's options that do not depend on the device.
+func (o *ProgramOptions) flags() []string {
+	var f []string
+	if o.Std != "" {
+		f = append(f, "--std="+o.Std)
+	}
+	for _, dir := range o.IncludePath {
+		f = append(f, "--include-path="+dir)
+	}
+	for _, m := range o.DefineMacro {
+		f = append(f, "--define-macro="+m)
+	}
+	for _, m := range o.UndefineMacro {
+		f = append(f, "--undefine-macro="+m)
+	}
+	for _, b := range []struct {
+		on   bool
+		flag string
+	}{{o.Debug, "--device-debug"}, {o.LineInfo, "--generate-line-info"}, {o.FastMath, "--use_fast_math"}} {
+		if b.on {
+			f = append(f, b.flag)
+		}
+	}
+	if o.MaxRegisters > 0 {
+		f = append(f, fmt.Sprintf("--maxrregcount=%d", o.MaxRegisters))
+	}
+	return append(f, o.Options...)
+}
+
+func (p *Program) compileError(in nvrtc.Input, log string, r nvrtc.Result) error {
+	if r == nvrtc.NVRTC_ERROR_INVALID_OPTION {
+		if log == "" {
+			log = "the compiler does not say which"
+		}
+		return badValue("options", "are not all accepted by NVRTC: %s (given: %s)", log, strings.Join(in.Options, " "))
+	}
+	if log == "" {
+		log = r.String()
+	}
+	return &CompileError{p.o.Name, log, in.Options}
+}

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// Flags of [Context.Instantiate].
+const (
+	// InstantiateAutoFree frees what alloc nodes of an earlier launch left.
+	InstantiateAutoFree = driver.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+	// InstantiateUpload uploads to the stream given.
+	InstantiateUpload = driver.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
+	// InstantiateDeviceLaunch lets kernels launch the executable.
+	InstantiateDeviceLaunch = driver.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+	// InstantiateUseNodePriority takes priorities from the nodes, not the stream.
+	InstantiateUseNodePriority = driver.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+)
+
+// An InstantiateError says why a graph cannot be instantiated. It unwraps to
+// the [*Error] of the call.
+type InstantiateError struct {
+	Err *Error
+	// Reason says why, in words.
+	Reason string
+	// Node is the node at fault, or zero.
+	Node NodeHandle
+}
+
+// Error returns the reason and the driver's error.
+func (e *InstantiateError) Error() string {
+	return "cannot instantiate the graph: " + e.Reason + ": " + e.Err.Error()
+}
+
+// Unwrap returns e.Err.
+func (e *InstantiateError) Unwrap() error { return e.Err }
+
+var instantiateReasons = map[driver.CUgraphInstantiateResult]string{
+	driver.CUDA_GRAPH_INSTANTIATE_ERROR:                        "the driver failed",
+	driver.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:            "its structure is invalid, for example a cycle",
+	driver.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "an operation of a node cannot be launched from the device",
+	driver.CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:  "its nodes belong to different devices",
+}
+
+// Instantiate makes an executable of g. flags are InstantiateXxx. It calls
+// cuGraphInstantiateWithParams.
+//
+// Errors: [*InstantiateError] if the driver says why; otherwise an [*Error].
+func (c *Context) Instantiate(g GraphHandle, flags uint64) (ExecHandle, error) {
+	return c.instantiate(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: flags})
+}
+
+// InstantiateUploading is Instantiate with [InstantiateUpload] on s.
+func (c *Context) InstantiateUploading(g GraphHandle, flags uint64, s *Stream) (ExecHandle, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	defer s.end()
+	return c.instantiate(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: flags | InstantiateUpload, HUploadStream: s.h})
+}
+
+func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (ExecHandle, error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	const op = "cuGraphInstantiate"
+	x, r := c.drv.api.CuGraphInstantiateWithParams(driver.CUgraph(g), p)
+	if r == driver.CUDA_SUCCESS && p.Result_out == driver.CUDA_GRAPH_INSTANTIATE_SUCCESS {
+		return ExecHandle(x), nil
+	}
+	if r == driver.CUDA_SUCCESS {
+		// The driver may report failure in the result field alone.
+		r = driver.CUDA_ERROR_INVALID_VALUE
+		if x != 0 {
+			c.drv.api.CuGraphExecDestroy(x)
+		}
+	}
+	e := c.fail(op, r, "").(*Error)
+	reason, ok := instantiateReasons[p.Result_out]
+	if !ok {
+		return 0, e
+	}
+	return 0, &InstantiateError{e, reason, NodeHandle(p.HErrNode_out)}
+}
+
+// ExecDestroy calls cuGraphExecDestroy. A launch under way completes.
+func (c *Context) ExecDestroy(x ExecHandle) error {
+	return call0(c, "cuGraphExecDestroy", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecDestroy(driver.CUgraphExec(x))
+	})
+}
+
+// ExecLaunch launches x. It calls cuGraphLaunch.
+//
+// Stream-ordered on s, and after earlier launches of x; returns before
+// completion. Captured as a child graph node.
+func (c *Context) ExecLaunch(x ExecHandle, s *Stream) error {
+	return s.call("cuGraphLaunch", func(api driver.API) driver.CUresult {
+		return api.CuGraphLaunch(driver.CUgraphExec(x), s.h)
+	})
+}
+
+// ExecUpload readies x for its first launch. It calls cuGraphUpload.
+// Stream-ordered on s; returns before completion.
+func (c *Context) ExecUpload(x ExecHandle, s *Stream) error {
+	return s.call("cuGraphUpload", func(api driver.API) driver.CUresult {
+		return api.CuGraphUpload(driver.CUgraphExec(x), s.h)
+	})
+}
+
+// An UpdateError says why an executable cannot take over a graph's parameters.
+// It unwraps to the [*Error] of the call.
+type UpdateError struct {
+	Err *Error
+	// Reason says why, in words.
+	Reason string
+	// Node is the node of the graph that does not fit, and From the one that it
+	// depends on where that edge does not fit; either may be zero.
+	Node, From NodeHandle
+}
+
+// Error returns the reason and the driver's error.
+func (e *UpdateError) Error() string {
+	return "cannot update the graph executable: " + e.Reason + ": " + e.Err.Error()
+}
+
+// Unwrap returns e.Err.
+func (e *UpdateError) Unwrap() error { return e.Err }
+
+var updateReasons = map[driver.CUgraphExecUpdateResult]string{
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR:                             "the driver failed",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED:            "its nodes or edges are not the same",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED:           "a node is of another type",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED:            "a node's kernel cannot be replaced by this one",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED:          "a parameter that cannot change has changed",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED:               "a node cannot be updated",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE: "a node's kernel cannot be replaced by this one",
+	driver.CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED:          "an attribute that cannot change has changed",
+}
+
+// ExecUpdate gives x the parameters of g, which must have the same nodes and
+// edges, for later launches. On an error x is as it was. It calls
+// cuGraphExecUpdate.
+//
+// Errors: [*UpdateError] if the driver says why; otherwise an [*Error].
+func (c *Context) ExecUpdate(x ExecHandle, g GraphHandle) error {
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	info, r := c.drv.api.CuGraphExecUpdate(driver.CUgraphExec(x), driver.CUgraph(g))
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	e := c.fail("cuGraphExecUpdate", r, "").(*Error)
+	reason, ok := updateReasons[info.Result]
+	if !ok {
+		return e
+	}
+	return &UpdateError{e, reason, NodeHandle(info.ErrorNode), NodeHandle(info.ErrorFromNode)}
+}
+
+// ExecSetKernelParams changes the node that n became in x, for later launches.
+// n must still be in the graph that x was made of; so for the three calls
+// below. It calls cuGraphExecKernelNodeSetParams.
+func (c *Context) ExecSetKernelParams(x ExecHandle, n NodeHandle, p *KernelNodeParams) error {
+	a, err := p.abi()
+	if err != nil {
+		return err
+	}
+	return call0(c, "cuGraphExecKernelNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecKernelNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), a)
+	})
+}
+
+// ExecSetMemcpyParams calls cuGraphExecMemcpyNodeSetParams.
+func (c *Context) ExecSetMemcpyParams(x ExecHandle, n NodeHandle, p *MemcpyParams) error {
+	return call0(c, "cuGraphExecMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecMemcpyNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi(), c.h)
+	})
+}
+
+// ExecSetMemsetParams calls cuGraphExecMemsetNodeSetParams.
+func (c *Context) ExecSetMemsetParams(x ExecHandle, n NodeHandle, p *MemsetParams) error {
+	return call0(c, "cuGraphExecMemsetNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecMemsetNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi(), c.h)
+	})
+}
+
+// ExecSetHostParams calls cuGraphExecHostNodeSetParams.
+func (c *Context) ExecSetHostParams(x ExecHandle, n NodeHandle, p *HostParams) error {
+	return call0(c, "cuGraphExecHostNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphExecHostNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi())
+	})
+}
+
+// NodeSetEnabled makes later launches of x run the node that n became, or skip
+// it. Kernel, memcpy and memset nodes only. It calls cuGraphNodeSetEnabled.
+func (c *Context) NodeSetEnabled(x ExecHandle, n NodeHandle, enabled bool) error {
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r := c.drv.api.CuGraphNodeSetEnabled(driver.CUgraphExec(x), driver.CUgraphNode(n), enabled)
+	if r == driver.CUDA_ERROR_INVALID_VALUE {
+		return c.fail("cuGraphNodeSetEnabled", r, fmt.Sprintf("node %#x; only kernel, memcpy and memset nodes can be disabled", uintptr(n)))
+	}
+	return c.check("cuGraphNodeSetEnabled", r)
+}
+
+// NodeEnabled calls cuGraphNodeGetEnabled.
+func (c *Context) NodeEnabled(x ExecHandle, n NodeHandle) (bool, error) {
+	return call1(c, "cuGraphNodeGetEnabled", func(api driver.API) (bool, driver.CUresult) {
+		return api.CuGraphNodeGetEnabled(driver.CUgraphExec(x), driver.CUgraphNode(n))
+	})
+}

@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// Graph calls, one to one with the driver's, for package graph. They own
+// nothing, keep nothing alive and lock nothing: calls on one graph, its
+// children included, need the caller's lock.
+type (
+	// A GraphHandle is a CUgraph.
+	GraphHandle uintptr
+	// A NodeHandle is a CUgraphNode.
+	NodeHandle uintptr
+	// An ExecHandle is a CUgraphExec.
+	ExecHandle uintptr
+)
+
+// A NodeType is the kind of a graph node.
+type NodeType int32
+
+// Kinds of node. From cuda.h, CUDA 12.6.
+const (
+	KernelNode          NodeType = 0
+	MemcpyNode          NodeType = 1
+	MemsetNode          NodeType = 2
+	HostNode            NodeType = 3
+	ChildGraphNode      NodeType = 4
+	EmptyNode           NodeType = 5
+	EventWaitNode       NodeType = 6
+	EventRecordNode     NodeType = 7
+	SemaphoreSignalNode NodeType = 8
+	SemaphoreWaitNode   NodeType = 9
+	AllocNode           NodeType = 10
+	FreeNode            NodeType = 11
+	BatchMemOpNode      NodeType = 12
+	ConditionalNode     NodeType = 13
+)
+
+var nodeTypeNames = [...]string{
+	"kernel", "memcpy", "memset", "host", "child graph", "empty", "event wait", "event record",
+	"semaphore signal", "semaphore wait", "alloc", "free", "batch memory operation", "conditional",
+}
+
+// String returns "kernel", "memcpy" and so on.
+func (t NodeType) String() string {
+	if t >= 0 && int(t) < len(nodeTypeNames) {
+		return nodeTypeNames[t]
+	}
+	return fmt.Sprintf("node type %d", int32(t))
+}
+
+// call1 runs a driver call that returns one value, with c current.
+func call1[T any](c *Context, op string, f func(driver.API) (T, driver.CUresult)) (T, error) {
+	var zero T
+	leave, err := c.Enter()
+	if err != nil {
+		return zero, err
+	}
+	defer leave()
+	v, r := f(c.drv.api)
+	if r != driver.CUDA_SUCCESS {
+		return zero, c.fail(op, r, "")
+	}
+	return v, nil
+}
+
+// call0 runs a driver call that returns nothing, with c current.
+func call0(c *Context, op string, f func(driver.API) driver.CUresult) error {
+	return c.call(op, func() driver.CUresult { return f(c.drv.api) })
+}
+
+// GraphCreate calls cuGraphCreate.
+func (c *Context) GraphCreate() (GraphHandle, error) {
+	return call1(c, "cuGraphCreate", func(api driver.API) (GraphHandle, driver.CUresult) {
+		g, r := api.CuGraphCreate(0)
+		return GraphHandle(g), r
+	})
+}
+
+// GraphDestroy calls cuGraphDestroy. Executables made of g live on.
+func (c *Context) GraphDestroy(g GraphHandle) error {
+	return call0(c, "cuGraphDestroy", func(api driver.API) driver.CUresult {
+		return api.CuGraphDestroy(driver.CUgraph(g))
+	})
+}
+
+// GraphClone calls cuGraphClone.
+func (c *Context) GraphClone(g GraphHandle) (GraphHandle, error) {
+	return call1(c, "cuGraphClone", func(api driver.API) (GraphHandle, driver.CUresult) {
+		h, r := api.CuGraphClone(driver.CUgraph(g))
+		return GraphHandle(h), r
+	})
+}
+
+// NodeFindInClone returns the node of clone that original became. It calls
+// cuGraphNodeFindInClone.
+func (c *Context) NodeFindInClone(original NodeHandle, clone GraphHandle) (NodeHandle, error) {
+	return callNode(c, "cuGraphNodeFindInClone", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphNodeFindInClone(driver.CUgraphNode(original), driver.CUgraph(clone))
+	})
+}
+
+// callNode is call1 for calls that return a node.
+func callNode(c *Context, op string, f func(driver.API) (driver.CUgraphNode, driver.CUresult)) (NodeHandle, error) {
+	n, err := call1(c, op, f)
+	return NodeHandle(n), err
+}
+
+// AddHostNode calls cuGraphAddHostNode.
+func (c *Context) AddHostNode(g GraphHandle, deps []NodeHandle, p *HostParams) (NodeHandle, error) {
+	return callNode(c, "cuGraphAddHostNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddHostNode(driver.CUgraph(g), toNodes(deps), p.abi())
+	})
+}
+
+// AddEmptyNode adds a node that only joins dependencies. It calls
+// cuGraphAddEmptyNode.
+func (c *Context) AddEmptyNode(g GraphHandle, deps []NodeHandle) (NodeHandle, error) {
+	return callNode(c, "cuGraphAddEmptyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddEmptyNode(driver.CUgraph(g), toNodes(deps))
+	})
+}
+
+// AddChildGraphNode embeds a clone of child. It calls cuGraphAddChildGraphNode.
+func (c *Context) AddChildGraphNode(g GraphHandle, deps []NodeHandle, child GraphHandle) (NodeHandle, error) {
+	return callNode(c, "cuGraphAddChildGraphNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddChildGraphNode(driver.CUgraph(g), toNodes(deps), driver.CUgraph(child))
+	})
+}
+
+// AddEventRecordNode calls cuGraphAddEventRecordNode.
+func (c *Context) AddEventRecordNode(g GraphHandle, deps []NodeHandle, e *Event) (NodeHandle, error) {
+	if err := e.begin(); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	return callNode(c, "cuGraphAddEventRecordNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddEventRecordNode(driver.CUgraph(g), toNodes(deps), e.h)
+	})
+}
+
+// AddEventWaitNode calls cuGraphAddEventWaitNode.
+func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (NodeHandle, error) {
+	if err := e.begin(); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	return callNode(c, "cuGraphAddEventWaitNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddEventWaitNode(driver.CUgraph(g), toNodes(deps), e.h)
+	})
+}
+
+// AddDependencies makes to[i] depend on from[i]. It calls
+// cuGraphAddDependencies.
+func (c *Context) AddDependencies(g GraphHandle, from, to []NodeHandle) error {
+	return call0(c, "cuGraphAddDependencies", func(api driver.API) driver.CUresult {
+		return api.CuGraphAddDependencies(driver.CUgraph(g), toNodes(from), toNodes(to))
+	})
+}
+
+// RemoveDependencies takes back AddDependencies. It calls
+// cuGraphRemoveDependencies.
+func (c *Context) RemoveDependencies(g GraphHandle, from, to []NodeHandle) error {
+	return call0(c, "cuGraphRemoveDependencies", func(api driver.API) driver.CUresult {
+		return api.CuGraphRemoveDependencies(driver.CUgraph(g), toNodes(from), toNodes(to))
+	})
+}
+
+// DestroyNode removes a node and its edges. It calls cuGraphDestroyNode.
+func (c *Context) DestroyNode(n NodeHandle) error {
+	return call0(c, "cuGraphDestroyNode", func(api driver.API) driver.CUresult {
+		return api.CuGraphDestroyNode(driver.CUgraphNode(n))
+	})
+}
+
+// GraphNodes calls cuGraphGetNodes.
+func (c *Context) GraphNodes(g GraphHandle) ([]NodeHandle, error) {
+	nodes, err := call1(c, "cuGraphGetNodes", func(api driver.API) ([]driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphGetNodes(driver.CUgraph(g))
+	})
+	return fromNodes(nodes), err
+}
+
+// GraphEdges returns the edges: to[i] depends on from[i]. It calls
+// cuGraphGetEdges.
+func (c *Context) GraphEdges(g GraphHandle) (from, to []NodeHandle, err error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	f, t, r := c.drv.api.CuGraphGetEdges(driver.CUgraph(g))
+	if err := c.check("cuGraphGetEdges", r); err != nil {
+		return nil, nil, err
+	}
+	return fromNodes(f), fromNodes(t), nil
+}
+
+// NodeType calls cuGraphNodeGetType.
+func (c *Context) NodeType(n NodeHandle) (NodeType, error) {
+	return call1(c, "cuGraphNodeGetType", func(api driver.API) (NodeType, driver.CUresult) {
+		t, r := api.CuGraphNodeGetType(driver.CUgraphNode(n))
+		return NodeType(t), r
+	})
+}
+
+// NodeDependencies returns the nodes that n waits for. It calls
+// cuGraphNodeGetDependencies.
+func (c *Context) NodeDependencies(n NodeHandle) ([]NodeHandle, error) {
+	nodes, err := call1(c, "cuGraphNodeGetDependencies", func(api driver.API) ([]driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphNodeGetDependencies(driver.CUgraphNode(n))
+	})
+	return fromNodes(nodes), err
+}
+
+// ChildGraph returns the graph that a child graph node embeds. It belongs to
+// the node. It calls cuGraphChildGraphNodeGetGraph.
+func (c *Context) ChildGraph(n NodeHandle) (GraphHandle, error) {
+	return call1(c, "cuGraphChildGraphNodeGetGraph", func(api driver.API) (GraphHandle, driver.CUresult) {
+		g, r := api.CuGraphChildGraphNodeGetGraph(driver.CUgraphNode(n))
+		return GraphHandle(g), r
+	})
+}
+
+func toNodes(nodes []NodeHandle) []driver.CUgraphNode {
+	if len(nodes) == 0 {
+		return nil
+	}
+	out := make([]driver.CUgraphNode, len(nodes))
+	for i, n := range nodes {
+		out[i] = driver.CUgraphNode(n)
+	}
+	return out
+}
+
+func fromNodes(nodes []driver.CUgraphNode) []NodeHandle {
+	if len(nodes) == 0 {
+		return nil
+	}
+	out := make([]NodeHandle, len(nodes))
+	for i, n := range nodes {
+		out[i] = NodeHandle(n)
+	}
+	return out
+}

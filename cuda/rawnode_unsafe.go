@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// KernelNodeParams says what a kernel node launches.
+type KernelNodeParams struct {
+	Kernel *Kernel
+	// Config is the launch's shape. A graph's kernel node has no cluster and no
+	// priority, and is not cooperative.
+	Config LaunchConfig
+	// Params has the C type void**: one pointer per parameter. The driver copies
+	// the values before the call returns. Go memory behind it must be pinned.
+	Params unsafe.Pointer
+}
+
+// MemcpyParams says what a memcpy node copies: Size bytes from Src to Dst.
+// SrcHost and DstHost say that an address is pageable host memory; pinned and
+// managed memory has an address of its own for the device.
+type MemcpyParams struct {
+	Dst, Src         uint64
+	DstHost, SrcHost bool
+	Size             uint64 // bytes
+}
+
+// MemsetParams says what a memset node fills: Count elements of ElementSize
+// bytes (1, 2 or 4) at Dst.
+type MemsetParams struct {
+	Dst         uint64
+	Value       uint32
+	ElementSize uint32 // bytes
+	Count       uint64
+}
+
+// HostParams says what a host node calls: the C function Fn, of type
+// void (*)(void *userData).
+type HostParams struct {
+	Fn, UserData uintptr
+}
+
+// KernelNodeInfo is what the driver tells of a kernel node. Params belongs to
+// the node and is valid until it is changed or destroyed.
+type KernelNodeInfo struct {
+	Function     uintptr // CUfunction
+	Grid, Block  [3]uint32
+	SharedMemory uint32
+	Params       unsafe.Pointer
+}
+
+func (p *KernelNodeParams) abi() (*driver.CUDA_KERNEL_NODE_PARAMS, error) {
+	if p.Config.Cooperative || p.Config.Priority != nil || p.Config.clusters() {
+		return nil, badValue("config", "of a kernel node must have no cluster, no priority and not be cooperative")
+	}
+	grid, block := p.Config.dims()
+	return &driver.CUDA_KERNEL_NODE_PARAMS{
+		Func:     p.Kernel.h,
+		GridDimX: grid[0], GridDimY: grid[1], GridDimZ: grid[2],
+		BlockDimX: block[0], BlockDimY: block[1], BlockDimZ: block[2],
+		SharedMemBytes: p.Config.SharedMemory,
+		KernelParams:   p.Params,
+	}, nil
+}
+
+func (p *MemcpyParams) abi() *driver.CUDA_MEMCPY3D {
+	a := &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: driver.CUdeviceptr(p.Src),
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: driver.CUdeviceptr(p.Dst),
+		SrcPitch: p.Size, DstPitch: p.Size, SrcHeight: 1, DstHeight: 1,
+		WidthInBytes: p.Size, Height: 1, Depth: 1,
+	}
+	if p.SrcHost {
+		a.SrcMemoryType, a.SrcDevice, a.SrcHost = driver.CU_MEMORYTYPE_HOST, 0, uintptr(p.Src)
+	}
+	if p.DstHost {
+		a.DstMemoryType, a.DstDevice, a.DstHost = driver.CU_MEMORYTYPE_HOST, 0, uintptr(p.Dst)
+	}
+	return a
+}
+
+func (p *MemsetParams) abi() *driver.CUDA_MEMSET_NODE_PARAMS {
+	return &driver.CUDA_MEMSET_NODE_PARAMS{
+		Dst: driver.CUdeviceptr(p.Dst), Value: p.Value, ElementSize: p.ElementSize,
+		Width: p.Count, Height: 1,
+		Pitch: p.Count * uint64(p.ElementSize), // not read for one row; kept sane for drivers that check it
+	}
+}
+
+func (p *HostParams) abi() *driver.CUDA_HOST_NODE_PARAMS {
+	return &driver.CUDA_HOST_NODE_PARAMS{Fn: driver.CUhostFn(p.Fn), UserData: p.UserData}
+}
+
+// AddKernelNode calls cuGraphAddKernelNode.
+func (c *Context) AddKernelNode(g GraphHandle, deps []NodeHandle, p *KernelNodeParams) (NodeHandle, error) {
+	a, err := p.abi()
+	if err != nil {
+		return 0, err
+	}
+	return callNode(c, "cuGraphAddKernelNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddKernelNode(driver.CUgraph(g), toNodes(deps), a)
+	})
+}
+
+// AddMemcpyNode calls cuGraphAddMemcpyNode.
+func (c *Context) AddMemcpyNode(g GraphHandle, deps []NodeHandle, p *MemcpyParams) (NodeHandle, error) {
+	return callNode(c, "cuGraphAddMemcpyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddMemcpyNode(driver.CUgraph(g), toNodes(deps), p.abi(), c.h)
+	})
+}
+
+// AddMemsetNode calls cuGraphAddMemsetNode.
+func (c *Context) AddMemsetNode(g GraphHandle, deps []NodeHandle, p *MemsetParams) (NodeHandle, error) {
+	return callNode(c, "cuGraphAddMemsetNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		return api.CuGraphAddMemsetNode(driver.CUgraph(g), toNodes(deps), p.abi(), c.h)
+	})
+}
+
+// KernelNodeParams calls cuGraphKernelNodeGetParams.
+func (c *Context) KernelNodeParams(n NodeHandle) (KernelNodeInfo, error) {
+	a, err := call1(c, "cuGraphKernelNodeGetParams", func(api driver.API) (driver.CUDA_KERNEL_NODE_PARAMS, driver.CUresult) {
+		return api.CuGraphKernelNodeGetParams(driver.CUgraphNode(n))
+	})
+	return KernelNodeInfo{
+		Function:     uintptr(a.Func),
+		Grid:         [3]uint32{a.GridDimX, a.GridDimY, a.GridDimZ},
+		Block:        [3]uint32{a.BlockDimX, a.BlockDimY, a.BlockDimZ},
+		SharedMemory: a.SharedMemBytes,
+		Params:       a.KernelParams,
+	}, err
+}
+
+// MemcpyNodeParams calls cuGraphMemcpyNodeGetParams. Of a copy of more than one
+// row, as a capture can make, it returns the first row's addresses and the
+// number of bytes of all rows.
+func (c *Context) MemcpyNodeParams(n NodeHandle) (MemcpyParams, error) {
+	a, err := call1(c, "cuGraphMemcpyNodeGetParams", func(api driver.API) (driver.CUDA_MEMCPY3D, driver.CUresult) {
+		return api.CuGraphMemcpyNodeGetParams(driver.CUgraphNode(n))
+	})
+	p := MemcpyParams{
+		Dst: uint64(a.DstDevice), Src: uint64(a.SrcDevice),
+		DstHost: a.DstMemoryType == driver.CU_MEMORYTYPE_HOST, SrcHost: a.SrcMemoryType == driver.CU_MEMORYTYPE_HOST,
+		Size: a.WidthInBytes * max(a.Height, 1) * max(a.Depth, 1),
+	}
+	if p.DstHost {
+		p.Dst = uint64(a.DstHost)
+	}
+	if p.SrcHost {
+		p.Src = uint64(a.SrcHost)
+	}
+	return p, err
+}
+
+// MemsetNodeParams calls cuGraphMemsetNodeGetParams.
+func (c *Context) MemsetNodeParams(n NodeHandle) (MemsetParams, error) {
+	a, err := call1(c, "cuGraphMemsetNodeGetParams", func(api driver.API) (driver.CUDA_MEMSET_NODE_PARAMS, driver.CUresult) {
+		return api.CuGraphMemsetNodeGetParams(driver.CUgraphNode(n))
+	})
+	return MemsetParams{uint64(a.Dst), a.Value, a.ElementSize, a.Width * max(a.Height, 1)}, err
+}
+
+// HostNodeParams calls cuGraphHostNodeGetParams.
+func (c *Context) HostNodeParams(n NodeHandle) (HostParams, error) {
+	a, err := call1(c, "cuGraphHostNodeGetParams", func(api driver.API) (driver.CUDA_HOST_NODE_PARAMS, driver.CUresult) {
+		return api.CuGraphHostNodeGetParams(driver.CUgraphNode(n))
+	})
+	return HostParams{uintptr(a.Fn), a.UserData}, err
+}
+
+// SetKernelNodeParams changes a node of a graph, for later instantiations. It
+// calls cuGraphKernelNodeSetParams.
+func (c *Context) SetKernelNodeParams(n NodeHandle, p *KernelNodeParams) error {
+	a, err := p.abi()
+	if err != nil {
+		return err
+	}
+	return call0(c, "cuGraphKernelNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphKernelNodeSetParams(driver.CUgraphNode(n), a)
+	})
+}
+
+// SetMemcpyNodeParams calls cuGraphMemcpyNodeSetParams.
+func (c *Context) SetMemcpyNodeParams(n NodeHandle, p *MemcpyParams) error {
+	return call0(c, "cuGraphMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphMemcpyNodeSetParams(driver.CUgraphNode(n), p.abi())
+	})
+}
+
+// SetMemsetNodeParams calls cuGraphMemsetNodeSetParams.
+func (c *Context) SetMemsetNodeParams(n NodeHandle, p *MemsetParams) error {
+	return call0(c, "cuGraphMemsetNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphMemsetNodeSetParams(driver.CUgraphNode(n), p.abi())
+	})
+}
+
+// SetHostNodeParams calls cuGraphHostNodeSetParams.
+func (c *Context) SetHostNodeParams(n NodeHandle, p *HostParams) error {
+	return call0(c, "cuGraphHostNodeSetParams", func(api driver.API) driver.CUresult {
+		return api.CuGraphHostNodeSetParams(driver.CUgraphNode(n), p.abi())
+	})
+}

@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// A MemoryResource allocates memory. Implementations are safe for concurrent
+// use.
+type MemoryResource interface {
+	// Allocate returns size bytes, of any content, for use in the order of s.
+	// Where Kind is [DeviceMemory], s is required, work in other streams must be
+	// ordered after s by the caller, and the call does not block. Otherwise s may
+	// be nil, the memory can be used at once, and the call may block.
+	//
+	// Zero bytes are a Buffer with address zero and nothing behind it.
+	//
+	// Lifetime: the caller must Close the Buffer. A Buffer outlives its resource.
+	//
+	// Errors: [ErrClosed] if the resource or s is closed; [ErrorOutOfMemory];
+	// [ErrorStreamCaptureUnsupported] if s is capturing.
+	Allocate(size uint64, s *Stream) (*Buffer, error)
+	// Kind returns where the memory is.
+	Kind() MemoryKind
+	// Device returns the device that the memory is for.
+	Device() *Device
+	// Close ends the use of the resource. What was allocated lives on. Closing
+	// twice is fine.
+	Close() error
+}
+
+// emptyBuffer is what an allocation of zero bytes returns: the driver refuses
+// those.
+func emptyBuffer(c *Context, mr MemoryResource, s *Stream) (*Buffer, error) {
+	a := &allocation{ctx: c, kind: mr.Kind(), resource: mr, free: func(_ *allocation, s *Stream) { unuse(s) }}
+	if err := a.useStream(s); err != nil {
+		return nil, err
+	}
+	return newBuffer(a), nil
+}
+
+// PoolOptions says what pool [NewDeviceMemoryResource] creates.
+type PoolOptions struct {
+	// ReleaseThreshold is how many unused bytes the pool keeps when a stream or
+	// event is synchronized. Nil means all: giving memory back to the system and
+	// getting it again is slow.
+	ReleaseThreshold *uint64
+	// MaxSize limits the pool, in bytes. Zero means as large as the device
+	// allows.
+	MaxSize uint64
+}
+
+// A DeviceMemoryResource allocates device memory from a pool of the driver,
+// stream-ordered.
+type DeviceMemoryResource struct {
+	ctx   *Context
+	pool  driver.CUmemoryPool
+	owned bool
+	uses  uses
+}
+
+// DefaultMemoryResource returns the resource over the device's default pool,
+// which others in the process may use too; the same pointer each time. If the
+// pool's release threshold is zero it is raised, so that the pool keeps what it
+// has. Close does nothing to it.
+func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
+	if mr := d.pool.Load(); mr != nil {
+		return mr, nil
+	}
+	c, err := d.Context()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := call1(c, "cuDeviceGetDefaultMemPool", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
+		return api.CuDeviceGetDefaultMemPool(d.h)
+	})
+	if err != nil {
+		return nil, err
+	}
+	mr := &DeviceMemoryResource{ctx: c, pool: pool}
+	threshold, err := mr.attribute(driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+	if err != nil {
+		return nil, err
+	}
+	if threshold == 0 {
+		if err := mr.SetReleaseThreshold(math.MaxUint64); err != nil {
+			return nil, err
+		}
+	}
+	// Two first callers make equal resources, of which one is kept.
+	d.pool.CompareAndSwap(nil, mr)
+	return d.pool.Load(), nil
+}
+
+// NewDeviceMemoryResource creates a pool of its own. It calls cuMemPoolCreate.
+//
+// Lifetime: the caller must Close it.
+func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, error) {
+	c, err := d.Context()
+	if err != nil {
+		return nil, err
+	}
+	props := &driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(d.ordinal), MaxSize: o.MaxSize}
+	pool, err := call1(c, "cuMemPoolCreate", func(api driver.API) (driver.CUmemoryPool, driver.CUresult) {
+		return api.CuMemPoolCreate(props)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.drv.live.pools.Add(1)
+	mr := &DeviceMemoryResource{ctx: c, pool: pool, owned: true}
+	threshold := uint64(math.MaxUint64)
+	if o.ReleaseThreshold != nil {
+		threshold = *o.ReleaseThreshold
+	}
+	if err := mr.SetReleaseThreshold(threshold); err != nil {
+		mr.Close()
+		return nil, err
+	}
+	return mr, nil
+}
+
+// Kind returns [DeviceMemory].
+func (mr *DeviceMemoryResource) Kind() MemoryKind { return DeviceMemory }
+
+// Device returns the device whose memory the pool holds.
+func (mr *DeviceMemoryResource) Device() *Device { return mr.ctx.dev }
+
+// PoolHandle returns the CUmemoryPool.
+func (mr *DeviceMemoryResource) PoolHandle() uintptr { return uintptr(mr.pool) }
+
+// IsDefault reports whether mr allocates from the device's default pool.
+func (mr *DeviceMemoryResource) IsDefault() bool { return !mr.owned }
+
+// Allocate is documented at [MemoryResource]. It calls cuMemAllocFromPoolAsync.
+func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error) {
+	if s == nil {
+		return nil, badType("stream", "is required: device memory is allocated in the order of a stream")
+	}
+	if s.ctx != mr.ctx {
+		return nil, badValue("stream", "must be of %v, as the pool is, got one of %v", mr.ctx.dev, s.ctx.dev)
+	}
+	if err := mr.begin(); err != nil {
+		return nil, err
+	}
+	defer mr.end()
+	if size == 0 {
+		return emptyBuffer(mr.ctx, mr, s)
+	}
+	mr.ctx.Drain()
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	const op = "cuMemAllocFromPoolAsync"
+	if s.capturing() {
+		// It would become an alloc node: memory of the graph, which this Buffer
+		// does not own.
+		return nil, mr.ctx.fail(op, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
+	}
+	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, mr.ctx.failAlloc(op, r, size)
+	}
+	return mr.adopt(uint64(p), size, s)
+}
+
+// Adopt makes a Buffer of size bytes at ptr that the caller allocated from the
+// pool in the order of s: for C code that calls the driver itself.
+func (mr *DeviceMemoryResource) Adopt(ptr, size uint64, s *Stream) (*Buffer, error) {
+	return mr.adopt(ptr, size, s)
+}
+
+func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, error) {
+	a := &allocation{ctx: mr.ctx, kind: DeviceMemory, base: ptr, size: size, resource: mr, free: freeAsync}
+	if err := a.useStream(s); err != nil {
+		return nil, err
+	}
+	mr.ctx.drv.live.allocations.Add(1)
+	return newBuffer(a), nil
+}
+
+// freeAsync frees a in the order of s.
+func freeAsync(a *allocation, s *Stream) {
+	a.ctx.dispose("cuMemFreeAsync", a.what(), s, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
+		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), s.h)
+	}, func() { unuse(s) })
+}
+
+// what describes a for a warning.
+func (a *allocation) what() string {
+	return fmt.Sprintf("%d bytes of %v memory at %#x", a.size, a.kind, a.base)
+}
+
+func (mr *DeviceMemoryResource) begin() error {
+	if !mr.uses.begin() {
+		return &ClosedError{"memory resource"}
+	}
+	return nil
+}
+
+func (mr *DeviceMemoryResource) end() {
+	if mr.uses.end() {
+		mr.destroy()
+	}
+}
+
+// PoolStatistics are byte counts of a pool.
+type PoolStatistics struct {
+	// Reserved is what the pool holds of the device's memory, Used what is
+	// allocated from it; the High ones are their maxima so far.
+	Reserved, ReservedHigh, Used, UsedHigh uint64
+}
+
+// Statistics calls cuMemPoolGetAttribute.
+func (mr *DeviceMemoryResource) Statistics() (PoolStatistics, error) {
+	var st PoolStatistics
+	for _, f := range []struct {
+		attr driver.CUmemPool_attribute
+		out  *uint64
+	}{
+		{driver.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &st.Reserved},
+		{driver.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &st.ReservedHigh},
+		{driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &st.Used},
+		{driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH, &st.UsedHigh},
+	} {
+		v, err := mr.attribute(f.attr)
+		if err != nil {
+			return PoolStatistics{}, err
+		}
+		*f.out = v
+	}
+	return st, nil
+}
+
+func (mr *DeviceMemoryResource) attribute(attr driver.CUmemPool_attribute) (uint64, error) {
+	if err := mr.begin(); err != nil {
+		return 0, err
+	}
+	defer mr.end()
+	return call1(mr.ctx, "cuMemPoolGetAttribute", func(api driver.API) (uint64, driver.CUresult) {
+		return api.CuMemPoolGetAttribute(mr.pool, attr)
+	})
+}
+
+// ReleaseThreshold returns how many unused bytes the pool keeps.
+func (mr *DeviceMemoryResource) ReleaseThreshold() (uint64, error) {
+	return mr.attribute(driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+}
+
+// SetReleaseThreshold calls cuMemPoolSetAttribute.
+func (mr *DeviceMemoryResource) SetReleaseThreshold(bytes uint64) error {
+	if err := mr.begin(); err != nil {
+		return err
+	}
+	defer mr.end()
+	return call0(mr.ctx, "cuMemPoolSetAttribute", func(api driver.API) driver.CUresult {
+		return api.CuMemPoolSetAttribute(mr.pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
+	})
+}
+
+// Trim gives unused memory back to the system until at most keep bytes are
+// reserved. It calls cuMemPoolTrimTo.
+func (mr *DeviceMemoryResource) Trim(keep uint64) error {
+	if err := mr.begin(); err != nil {
+		return err
+	}
+	defer mr.end()
+	return call0(mr.ctx, "cuMemPoolTrimTo", func(api driver.API) driver.CUresult {
+		return api.CuMemPoolTrimTo(mr.pool, keep)
+	})
+}
+
+// IsClosed reports whether Close was called.
+func (mr *DeviceMemoryResource) IsClosed() bool { return mr.uses.closed() }
+
+// Close is documented at [MemoryResource]. It calls cuMemPoolDestroy for a pool
+// of its own; the driver keeps the pool until the last allocation is freed.
+func (mr *DeviceMemoryResource) Close() error {
+	if !mr.owned {
+		return nil
+	}
+	if _, destroy := mr.uses.close(); destroy {
+		mr.destroy()
+	}
+	return nil
+}
+
+func (mr *DeviceMemoryResource) destroy() {
+	mr.ctx.dispose("cuMemPoolDestroy", "memory pool", nil, &mr.ctx.drv.live.pools, func(api driver.API) driver.CUresult {
+		return api.CuMemPoolDestroy(mr.pool)
+	}, nil)
+}

@@ -1,0 +1,355 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// A Stream is a queue of device work that runs in order. Work in different
+// streams runs in any order, or at once, unless an [Event] orders it.
+//
+// # Lifetime
+//
+// Close a stream made by [Context.NewStream] when done; work already queued
+// still completes. A closed stream whose handle is still in use, by a call that
+// blocks in another goroutine or by a [Buffer] that will be freed on it, is
+// destroyed by its last user. Close never waits.
+//
+// # Concurrency
+//
+// Safe for concurrent use. Work enqueued by different goroutines runs in the
+// order in which their calls reached the driver.
+//
+// # Errors
+//
+// Device work fails after the call that enqueued it has returned. The error
+// comes out of a later call on any stream of the device, most often
+// Synchronize; [Result.Sticky] tells such errors apart.
+type Stream struct {
+	ctx  *Context
+	h    driver.CUstream // immutable
+	kind streamKind      // immutable
+	name string          // immutable
+	uses uses
+}
+
+// streamKind says who owns a stream's handle.
+type streamKind uint8
+
+const (
+	ownStream     streamKind = iota // we created it and destroy it
+	foreignStream                   // another library's
+	defaultStream                   // the driver's; cannot be closed
+)
+
+// StreamOptions says what kind of stream [Context.NewStream] creates. The zero
+// value is a non-blocking stream of the least priority.
+type StreamOptions struct {
+	// Priority orders streams that compete for the device: lower numbers go
+	// first. [Context.StreamPriorityRange] tells the range, which is 0 to -5 on
+	// current devices; the driver clamps what lies outside.
+	Priority int
+	// Blocking makes the stream and the legacy default stream wait for each
+	// other's work.
+	Blocking bool
+	// Name stands in error messages. It need not be unique.
+	Name string
+}
+
+// NewStream creates a stream. It calls cuStreamCreateWithPriority.
+//
+// Lifetime: the caller must Close it.
+//
+// Errors: an [*Error].
+func (c *Context) NewStream(o StreamOptions) (*Stream, error) {
+	flags := driver.CU_STREAM_NON_BLOCKING
+	if o.Blocking {
+		flags = driver.CU_STREAM_DEFAULT
+	}
+	leave, err := c.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	h, r := c.drv.api.CuStreamCreateWithPriority(flags, clampInt32(o.Priority))
+	if err := c.check("cuStreamCreateWithPriority", r); err != nil {
+		return nil, err
+	}
+	c.drv.live.streams.Add(1)
+	return &Stream{ctx: c, h: h, name: o.Name}, nil
+}
+
+// clampInt32 keeps a priority far outside the driver's range outside it.
+func clampInt32(v int) int32 { return int32(max(-1<<31, min(v, 1<<31-1))) }
+
+// A DefaultStreamKind names one of the two default streams.
+type DefaultStreamKind int
+
+const (
+	// Legacy is the stream of code that names none. It waits for all blocking
+	// streams of the context, and they for it. It cannot be captured.
+	Legacy DefaultStreamKind = iota
+	// PerThread is a stream of the calling OS thread. Goroutines move between
+	// threads: lock one with runtime.LockOSThread to mean the same stream twice.
+	PerThread
+)
+
+// DefaultStream returns a default stream, the same pointer each time. Close
+// does nothing to it.
+func (c *Context) DefaultStream(kind DefaultStreamKind) *Stream {
+	if kind == PerThread {
+		return c.perThread
+	}
+	return c.legacy
+}
+
+// WrapStream returns a Stream for a CUstream that another library owns. The
+// handle must belong to c; that is not checked. Handles 0 and 1 are the legacy
+// and 2 the per-thread default stream.
+//
+// Lifetime: the caller must keep the handle valid until the Stream and all that
+// was allocated on it are closed. Close does not destroy the handle.
+func (c *Context) WrapStream(handle uintptr) *Stream {
+	switch driver.CUstream(handle) {
+	case 0, driver.CU_STREAM_LEGACY:
+		return c.legacy
+	case driver.CU_STREAM_PER_THREAD:
+		return c.perThread
+	}
+	return &Stream{ctx: c, h: driver.CUstream(handle), kind: foreignStream}
+}
+
+// Handle returns the CUstream. It stays the same after Close, but must not be
+// used then; [Stream.Use] is the safe way.
+func (s *Stream) Handle() uintptr { return uintptr(s.h) }
+
+// Context returns the context that s belongs to.
+func (s *Stream) Context() *Context { return s.ctx }
+
+// Device returns the device that s belongs to.
+func (s *Stream) Device() *Device { return s.ctx.dev }
+
+// Name returns the name from [StreamOptions], or what kind of default stream s
+// is.
+func (s *Stream) Name() string { return s.name }
+
+// IsForeign reports whether the handle belongs to another library.
+func (s *Stream) IsForeign() bool { return s.kind == foreignStream }
+
+// IsDefault reports whether s is one of the two default streams.
+func (s *Stream) IsDefault() bool { return s.kind == defaultStream }
+
+// String returns `stream "upload"`, or "stream 0x55d0c8".
+func (s *Stream) String() string {
+	switch {
+	case s.kind == defaultStream:
+		return s.name + " stream"
+	case s.name != "":
+		return fmt.Sprintf("stream %q", s.name)
+	}
+	return fmt.Sprintf("stream %#x", uintptr(s.h))
+}
+
+// Use returns the handle for calls made outside this package and keeps it valid
+// until done, which must be called exactly once. Close does not wait for done.
+//
+// Errors: [ErrClosed] after Close.
+func (s *Stream) Use() (handle uintptr, done func(), err error) {
+	if err := s.begin(); err != nil {
+		return 0, nil, err
+	}
+	return uintptr(s.h), s.end, nil
+}
+
+func (s *Stream) begin() error {
+	if !s.uses.begin() {
+		return &ClosedError{s.String()}
+	}
+	return nil
+}
+
+func (s *Stream) end() {
+	if s.uses.end() {
+		s.destroy()
+	}
+}
+
+// enter takes a use of s and makes its context current; leave undoes both.
+func (s *Stream) enter() (leave func(), err error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	restore, err := s.ctx.Enter()
+	if err != nil {
+		s.end()
+		return nil, err
+	}
+	return func() { restore(); s.end() }, nil
+}
+
+// call runs one driver call with s in use and its context current.
+func (s *Stream) call(op string, f func(driver.API) driver.CUresult) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.ctx.check(op, f(s.ctx.drv.api))
+}
+
+// Synchronize blocks until all work queued on s has completed. It calls
+// cuStreamSynchronize.
+//
+// Concurrency: Close by another goroutine does not end the wait.
+//
+// Errors: [ErrClosed] after Close; [ErrorStreamCaptureUnsupported] while s is
+// capturing, which spoils the capture; otherwise an [*Error], which may report
+// a fault in work that was queued earlier.
+func (s *Stream) Synchronize() error {
+	return s.call("cuStreamSynchronize", func(api driver.API) driver.CUresult {
+		return api.CuStreamSynchronize(s.h)
+	})
+}
+
+// Done reports whether all work queued on s has completed. It calls
+// cuStreamQuery, and does not block.
+//
+// Errors: as for [Stream.Synchronize].
+func (s *Stream) Done() (bool, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	r := s.ctx.drv.api.CuStreamQuery(s.h)
+	if r == driver.CUDA_ERROR_NOT_READY {
+		return false, nil
+	}
+	return r == driver.CUDA_SUCCESS, s.ctx.check("cuStreamQuery", r)
+}
+
+// Wait makes work queued on s from now on wait for what e has recorded. If e
+// was never recorded that is nothing. It calls cuStreamWaitEvent.
+//
+// Stream-ordered on s; returns before completion. e may belong to another
+// device and may be closed right after. While the stream that recorded e is
+// capturing, s joins that capture.
+//
+// Errors: [ErrClosed] if s or e is closed; [ErrorStreamCaptureIsolation] if s
+// is capturing and e was recorded outside the capture.
+func (s *Stream) Wait(e *Event) error {
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.end()
+	return s.call("cuStreamWaitEvent", func(api driver.API) driver.CUresult {
+		return api.CuStreamWaitEvent(s.h, e.h, 0)
+	})
+}
+
+// Record makes e stand for all work queued on s so far. An earlier record of e
+// is forgotten; who waits for it already keeps waiting for that. It calls
+// cuEventRecord.
+//
+// Stream-ordered on s; returns before completion. Captured without a node: it
+// only says what a later Wait in the capture depends on.
+//
+// Errors: [ErrClosed] if s or e is closed; an [*ArgumentError] if they belong
+// to different devices.
+func (s *Stream) Record(e *Event) error {
+	if e.ctx != s.ctx {
+		return badValue("event", "must be of %v, as the stream is, got one of %v", s.ctx.dev, e.ctx.dev)
+	}
+	if err := e.begin(); err != nil {
+		return err
+	}
+	defer e.end()
+	return s.call("cuEventRecord", func(api driver.API) driver.CUresult {
+		return api.CuEventRecord(e.h, s.h)
+	})
+}
+
+// LaunchHostFunc enqueues a call of the C function fn, of type
+// void (*)(void *userData), on a thread of the driver. fn must not call the
+// driver. It calls cuLaunchHostFunc.
+//
+// Stream-ordered on s; returns before completion. Captured as a host node. fn
+// does not run if work before it on the device failed.
+//
+// Lifetime: the caller must keep what fn and userData point to alive until fn
+// has run, or while captured until the last graph with the node is gone.
+func (s *Stream) LaunchHostFunc(fn, userData uintptr) error {
+	return s.call("cuLaunchHostFunc", func(api driver.API) driver.CUresult {
+		return api.CuLaunchHostFunc(s.h, driver.CUhostFn(fn), userData)
+	})
+}
+
+// Priority returns the priority that s has, after the driver's clamping. It
+// calls cuStreamGetPriority.
+func (s *Stream) Priority() (int, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	p, r := s.ctx.drv.api.CuStreamGetPriority(s.h)
+	return int(p), s.ctx.check("cuStreamGetPriority", r)
+}
+
+// IsBlocking reports whether s and the legacy default stream wait for each
+// other. It calls cuStreamGetFlags.
+func (s *Stream) IsBlocking() (bool, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	flags, r := s.ctx.drv.api.CuStreamGetFlags(s.h)
+	return flags&driver.CU_STREAM_NON_BLOCKING == 0, s.ctx.check("cuStreamGetFlags", r)
+}
+
+// ID returns a number that no other stream of this process has had or will
+// have; handles are reused. It calls cuStreamGetId.
+func (s *Stream) ID() (uint64, error) {
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	id, r := s.ctx.drv.api.CuStreamGetId(s.h)
+	return id, s.ctx.check("cuStreamGetId", r)
+}
+
+// IsClosed reports whether Close was called.
+func (s *Stream) IsClosed() bool { return s.uses.closed() }
+
+// Close ends the use of s. Work already queued still completes. Closing twice
+// is fine, and closing a default stream does nothing. It calls cuStreamDestroy
+// unless the handle is another library's or still in use; then the last user
+// does.
+//
+// Does not block. While s is capturing, the handle lives until the capture has
+// ended.
+func (s *Stream) Close() error {
+	if s.kind == defaultStream {
+		return nil
+	}
+	if _, destroy := s.uses.close(); destroy {
+		s.destroy()
+	}
+	return nil
+}
+
+// destroy gives the handle back. It runs once, when nobody can use s any more.
+func (s *Stream) destroy() {
+	if s.kind != ownStream {
+		return
+	}
+	s.ctx.dispose("cuStreamDestroy", s.String(), s, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
+		return api.CuStreamDestroy(s.h)
+	}, nil)
+}

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "sync/atomic"
+
+// uses counts the calls that are using a driver handle right now, so that
+// closing never waits for a call that blocks: whoever comes last, the closer or
+// the last user, destroys the handle. The zero value is open and unused.
+type uses struct {
+	state atomic.Int64 // 2 × users, + 1 once closed
+}
+
+const usesClosed = 1
+
+// begin notes one more user. It reports false, and notes nothing, once closed.
+func (u *uses) begin() bool {
+	for {
+		s := u.state.Load()
+		if s&usesClosed != 0 {
+			return false
+		}
+		if u.state.CompareAndSwap(s, s+2) {
+			return true
+		}
+	}
+}
+
+// end takes back one begin. It reports whether the caller must destroy the
+// handle: it was the last user of a closed one.
+func (u *uses) end() (destroy bool) {
+	s := u.state.Add(-2)
+	if s < 0 {
+		panic("BUG: a use was ended twice")
+	}
+	return s == usesClosed
+}
+
+// close refuses users from now on. It reports whether this was the first close,
+// and whether the caller must destroy the handle: nobody is using it.
+func (u *uses) close() (first, destroy bool) {
+	for {
+		s := u.state.Load()
+		if s&usesClosed != 0 {
+			return false, false
+		}
+		if u.state.CompareAndSwap(s, s|usesClosed) {
+			return true, s == 0
+		}
+	}
+}
+
+func (u *uses) closed() bool { return u.state.Load()&usesClosed != 0 }
+
+// refs counts the holders of something that goes with the last of them. The
+// zero value has no holder and can get none; start with init.
+type refs struct {
+	n atomic.Int64
+}
+
+func (r *refs) init() { r.n.Store(1) }
+
+// retain adds a holder. It reports false, and adds none, if the last one has
+// already gone.
+func (r *refs) retain() bool {
+	for {
+		n := r.n.Load()
+		if n == 0 {
+			return false
+		}
+		if r.n.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release takes a holder away and reports whether it was the last.
+func (r *refs) release() (last bool) {
+	n := r.n.Add(-1)
+	if n < 0 {
+		panic("BUG: released more often than retained")
+	}
+	return n == 0
+}
