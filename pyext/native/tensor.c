@@ -30,6 +30,7 @@ void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataT
     t->cell = cell;
     t->ptr = ptr;
     t->dtype = dtype;
+    t->device = cell->device_type == kDLCUDA ? cell->device_id : -1;
     t->flags = cell->flags & CUDAGO_CELL_READONLY ? TENSOR_READONLY : 0;
     t->size = 1;
     for (int i = 0; i < t->ndim; i++) t->size *= t->shape[i] = shape[i];
@@ -49,12 +50,12 @@ PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType d
     cudago_cell_retain(t->cell);
     cudago_tensor_set(v, t->cell, ptr, dtype, shape, strides);
     v->flags |= t->flags & TENSOR_READONLY;
+    v->device = t->device;
     return (PyObject *)v;
 }
 
-/* A tensor whose first element is at ptr, and which stays within nbytes from base on. */
-static PyObject *place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
-                       const int64_t *shape, const int64_t *strides) {
+PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
+                              const int64_t *shape, const int64_t *strides) {
     /* The check reads no data: any address that is not null will do where the memory has none for the host. */
     DLTensor d = {.data = (void *)(uintptr_t)(ptr ? ptr : 1), .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype,
                   .shape = (int64_t *)shape, .strides = (int64_t *)strides};
@@ -74,14 +75,9 @@ static PyObject *place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64
     return (PyObject *)t;
 }
 
-PyObject *cudago_tensor_within(cudago_cell *cell, uint64_t base, uint64_t nbytes, DLDataType dtype, int ndim,
-                               const int64_t *shape, const int64_t *strides) {
-    return place(cell, base, nbytes, base, dtype, ndim, shape, strides);
-}
-
 PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides) {
-    return place(cell, cell->ptr, cell->size, ptr, dtype, ndim, shape, strides);
+    return cudago_tensor_place(cell, cell->ptr, cell->size, ptr, dtype, ndim, shape, strides);
 }
 
 int cudago_tensor_open(const TensorObject *t) { return t->cell ? 0 : cudago_raise_closed("tensor"); }
@@ -202,6 +198,11 @@ static PyObject *get_itemsize(TensorObject *t, void *unused) {
 static PyObject *get_nbytes(TensorObject *t, void *unused) {
     return (void)unused, PyLong_FromLongLong(bytes_of(t->dtype, t->size));
 }
+static PyObject *get_ordinal(TensorObject *t, void *unused) {
+    (void)unused;
+    if (t->device < 0) Py_RETURN_NONE;
+    return PyLong_FromLong(t->device);
+}
 static PyObject *get_handle(TensorObject *t, void *unused) {
     (void)unused;
     return cudago_tensor_open(t) ? NULL : PyLong_FromUnsignedLongLong(t->ptr);
@@ -262,6 +263,10 @@ static PyGetSetDef getset[] = {
     {"T", (getter)cudago_tensor_transpose, NULL, "The tensor with its dimensions in reverse order.", NULL},
     {"__cuda_array_interface__", (getter)cudago_tensor_cai, NULL,
      "Numba's CUDA array interface, version 3. Only for memory of NVIDIA's driver.", NULL},
+    {"buffer", (getter)cudago_tensor_buffer, NULL,
+     "The tensor's bytes as a Buffer. BufferError if the tensor is not contiguous.", NULL},
+    {"_span", (getter)cudago_tensor_span, NULL, NULL, NULL},
+    {"_ordinal", (getter)get_ordinal, NULL, NULL, NULL},
     {"_memory", (getter)get_memory, NULL, NULL, NULL},
     {0},
 };

@@ -6,12 +6,13 @@
  *   tensor.c          the type, its life and its attributes
  *   tensor_dtype.c    element types between Python and DLPack
  *   tensor_index.c    t[...], T, reshape
- *   tensor_host.c     the buffer protocol and __cuda_array_interface__
+ *   tensor_host.c     the buffer protocol, __cuda_array_interface__, copies on the host
+ *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
  *   tensor_import.c   from_dlpack, foreign kernel arguments
  *   tensor_table.c    DLPack's C exchange table: ours, and those of other types */
 #pragma once
-#include "native.h"
+#include "memory.h"
 
 #include "../../dlpack/dtype.h"
 
@@ -27,6 +28,7 @@ typedef struct {
     DLDataType dtype;
     int32_t ndim;
     int32_t exports; /* open Py_buffers */
+    int32_t device;  /* ordinal of the device that the memory is on, or -1 */
     uint32_t flags;  /* enum cudago_tensor_flags */
     int64_t *shape, *strides; /* in small, or one malloc; strides in elements */
     int64_t small[2 * CUDAGO_SMALL_NDIM];
@@ -54,12 +56,12 @@ int cudago_tensor_module_init(PyObject *module);
 PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides);
 
-/* Likewise for nbytes from base on, which must lie in the cell: the range of a view. The first element is at base. */
-PyObject *cudago_tensor_within(cudago_cell *cell, uint64_t base, uint64_t nbytes, DLDataType dtype, int ndim,
-                               const int64_t *shape, const int64_t *strides);
-
-/* Buffer.view(dtype, shape=None, strides=None), as a METH_FASTCALL | METH_KEYWORDS method of Buffer. */
-PyObject *cudago_tensor_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* Methods of Buffer. METH_FASTCALL | METH_KEYWORDS: view(dtype, shape=None, strides=None) and __dlpack__(...), which
+ * exports the bytes; METH_NOARGS: __dlpack_device__(); a getter: __cuda_array_interface__. */
+PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
+PyObject *cudago_buffer_cai(PyObject *buffer, void *unused);
 
 /* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
 int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell);
@@ -120,15 +122,27 @@ PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 /* Reads a shape: an int or a sequence of ints. The number of dimensions, or -1. One -1 is worked out from size if size
  * is not negative. */
+int cudago_dims_from_python(PyObject *o, int64_t *dims); /* the same without any check */
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape);
 PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
 
 int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags);
 void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view);
 PyObject *cudago_tensor_cai(TensorObject *t, void *unused);
+/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it. */
+PyObject *cudago_tensor_host_copy(TensorObject *t);
+/* An owner cell over fresh host memory, aligned as DLPack asks; NULL: no memory. No GIL needed. */
+cudago_cell *cudago_host_cell(int64_t size);
+
+PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
+PyObject *cudago_tensor_span(TensorObject *t, void *unused);
+/* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */
+PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
+                              const int64_t *shape, const int64_t *strides);
 
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
+PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor);
 /* Waits, if the consumer is the host, for the work pending on t's memory. */
 int cudago_tensor_settle(TensorObject *t, const DLTensor *as);

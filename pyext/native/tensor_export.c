@@ -137,20 +137,25 @@ static PyObject *export(TensorObject *t, const DLTensor *d, int versioned, uint6
     return versioned ? capsule_versioned(d, t->cell, flags) : capsule_legacy(d, t->cell);
 }
 
-/* A copy in row-major order, on the host or on the tensor's own device, and its export. Python's side makes it: it needs
- * allocations and streams. */
-static PyObject *export_copy(TensorObject *t, int to_host, PyObject *stream, int versioned) {
+/* A row-major copy, finished when this returns. Memory that the host cannot read is copied on the device, or from it to
+ * the host; Python's side does that, which has allocations and streams at hand. */
+PyObject *cudago_tensor_copy(TensorObject *t, int to_host) {
+    if (cudago_stream_order(t->cell, 0)) return NULL;
+    if (t->cell->host && (to_host || t->cell->device_type == kDLCPU)) return cudago_tensor_host_copy(t);
     PyObject *face = PyImport_ImportModule("cudago._tensor");
-    PyObject *copy = face ? PyObject_CallMethod(face, "_copy_for_export", "OiO", t, to_host, stream ? stream : Py_None) : NULL;
+    PyObject *copy = face ? PyObject_CallMethod(face, "_device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);
+    if (!copy || cudago_is_tensor(copy)) return copy;
+    Py_DECREF(copy);
+    return PyErr_SetString(PyExc_SystemError, "BUG: the copy is no Tensor"), NULL;
+}
+
+static PyObject *export_copy(TensorObject *t, int to_host, int versioned) {
+    TensorObject *copy = (TensorObject *)cudago_tensor_copy(t, to_host);
     if (!copy) return NULL;
     DLTensor d;
-    PyObject *capsule = NULL;
-    if (!cudago_is_tensor(copy)) PyErr_SetString(PyExc_TypeError, "BUG: the copy is no Tensor");
-    else if (!cudago_tensor_open((TensorObject *)copy)) {
-        cudago_tensor_describe((TensorObject *)copy, &d);
-        capsule = export((TensorObject *)copy, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED);
-    }
+    cudago_tensor_describe(copy, &d);
+    PyObject *capsule = export(copy, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED);
     Py_DECREF(copy);
     return capsule;
 }
@@ -172,7 +177,7 @@ PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_
         return NULL;
     }
     if (needed || w.copy == Py_True)
-        return export_copy(t, needed || d.device.device_type == kDLCPU, w.stream, major >= 1);
+        return export_copy(t, d.device.device_type == kDLCPU || needed, major >= 1);
     if (cudago_tensor_exportable(t, &d) || order(t, &d, w.stream)) return NULL;
     return export(t, &d, major >= 1, 0);
 }

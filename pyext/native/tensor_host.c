@@ -96,3 +96,62 @@ PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
     Py_DECREF(readonly);
     return r;
 }
+
+/* --- host memory of our own ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    cudago_cell cell;
+    void *memory;
+} host_cell;
+
+static void host_release(cudago_cell *c) {
+    free(((host_cell *)c)->memory);
+    free(c);
+}
+
+cudago_cell *cudago_host_cell(int64_t size) {
+    if (size > INT64_MAX - 255) return NULL;
+    size_t room = size ? ((size_t)size + 255) / 256 * 256 : 256;
+    host_cell *c = calloc(1, sizeof *c);
+    if (!c) return NULL;
+    if (!(c->memory = aligned_alloc(256, room))) return free(c), NULL;
+    cudago_cell_init(&c->cell, CUDAGO_CELL_HOST, host_release);
+    c->cell.device_type = kDLCPU;
+    c->cell.ptr = c->cell.host = (uint64_t)(uintptr_t)c->memory;
+    c->cell.size = (uint64_t)size;
+    return &c->cell;
+}
+
+/* Copies the elements from dimension i on, in order, and returns where the next one goes. */
+static char *gather(const TensorObject *t, int i, const char *from, size_t itemsize, char *to) {
+    if (i == t->ndim) return memcpy(to, from, itemsize), to + itemsize;
+    if (i == t->ndim - 1 && t->strides[i] == 1) {
+        size_t n = itemsize * (size_t)t->shape[i];
+        return memcpy(to, from, n), to + n;
+    }
+    for (int64_t k = 0; k < t->shape[i]; k++)
+        to = gather(t, i + 1, from + k * t->strides[i] * (int64_t)itemsize, itemsize, to);
+    return to;
+}
+
+PyObject *cudago_tensor_host_copy(TensorObject *t) {
+    uint64_t nbytes;
+    size_t itemsize = (size_t)cudago_itemsize(t->dtype);
+    int compact = (t->flags & TENSOR_COMPACT) != 0;
+    if (!itemsize && !compact) {
+        PyErr_SetString(PyExc_BufferError, "packed elements of less than a byte can be copied only when contiguous");
+        return NULL;
+    }
+    nbytes = itemsize ? (uint64_t)t->size * itemsize : ((uint64_t)t->size * t->dtype.bits * t->dtype.lanes + 7) / 8;
+    TensorObject *copy = cudago_tensor_alloc(t->ndim);
+    cudago_cell *c = copy ? cudago_host_cell((int64_t)nbytes) : NULL;
+    if (!c) {
+        Py_XDECREF(copy);
+        return PyErr_NoMemory();
+    }
+    const char *from = (const char *)(uintptr_t)(t->ptr - t->cell->ptr + t->cell->host);
+    if (compact) memcpy((void *)(uintptr_t)c->host, from, nbytes);
+    else gather(t, 0, from, itemsize, (char *)(uintptr_t)c->host);
+    cudago_tensor_set(copy, c, c->ptr, t->dtype, t->shape, NULL);
+    return (PyObject *)copy;
+}

@@ -199,13 +199,6 @@ static int read_stream(PyObject *o, intptr_t *stream) {
     return 0;
 }
 
-static PyObject *copy_of(PyObject *t) {
-    PyObject *face = PyImport_ImportModule("cudago._tensor");
-    PyObject *copy = face ? PyObject_CallMethod(face, "_copy_for_export", "OiO", t, 0, Py_None) : NULL;
-    Py_XDECREF(face);
-    return copy;
-}
-
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -224,7 +217,7 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     if (!cudago_is_tensor(args[0])) return import(args[0], number, copy);
     TensorObject *t = (TensorObject *)args[0];
     if (cudago_tensor_open(t)) return NULL;
-    if (copy == Py_True) return copy_of(args[0]);
+    if (copy == Py_True) return cudago_tensor_copy(t, 0);
     return cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
 }
 

@@ -161,7 +161,8 @@ static int read_dims(PyObject *const *items, Py_ssize_t n, int64_t *shape) {
     return (int)n;
 }
 
-static int read_sequence(PyObject *o, int64_t *shape) {
+int cudago_dims_from_python(PyObject *o, int64_t *shape) {
+    if (PyIndex_Check(o)) return read_dims(&o, 1, shape);
     PyObject *items[CUDAGO_MAX_NDIM];
     PyObject *tuple = PySequence_Tuple(o);
     if (!tuple) return -1;
@@ -173,7 +174,7 @@ static int read_sequence(PyObject *o, int64_t *shape) {
 }
 
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape) {
-    int n = PyIndex_Check(o) ? read_dims(&o, 1, shape) : read_sequence(o, shape);
+    int n = cudago_dims_from_python(o, shape);
     return n < 0 || infer(size, n, shape) ? -1 : n;
 }
 
@@ -192,47 +193,4 @@ PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize
         return NULL;
     }
     return cudago_tensor_derive(t, t->ptr, t->dtype, ndim, shape, NULL);
-}
-
-/* --- Buffer.view ------------------------------------------------------------------------------------------------- */
-
-static int read_view_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out) {
-    static const char *const known[] = {"dtype", "shape", "strides"};
-    if (n > 3) return PyErr_Format(PyExc_TypeError, "view(dtype, shape=None, strides=None) takes 3 arguments, got %zd", n), -1;
-    for (Py_ssize_t i = 0; i < n; i++) out[i] = args[i];
-    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
-        PyObject *name = PyTuple_GetItem(names, i);
-        int k = 0;
-        while (k < 3 && PyUnicode_CompareWithASCIIString(name, known[k])) k++;
-        if (k == 3) return PyErr_Format(PyExc_TypeError, "view() got an unexpected argument %R", name), -1;
-        if (out[k]) return PyErr_Format(PyExc_TypeError, "view() got %R twice", name), -1;
-        out[k] = args[n + i];
-    }
-    if (!out[0]) return PyErr_SetString(PyExc_TypeError, "view(dtype, shape=None, strides=None) needs a dtype"), -1;
-    return 0;
-}
-
-PyObject *cudago_tensor_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    CUDAGO_ENTER(NULL);
-    BufferObject *b = (BufferObject *)buffer;
-    PyObject *given[3] = {NULL};
-    DLDataType dtype;
-    int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
-    if (read_view_arguments(args, n, names, given)) return NULL;
-    if (!b->cell) return cudago_raise_closed("buffer"), NULL;
-    if (cudago_dtype_from_python(given[0], &dtype)) return NULL;
-    int64_t elements = (int64_t)b->size * 8 / (dtype.bits * dtype.lanes);
-    int ndim = 1, with_strides = given[2] && given[2] != Py_None;
-    shape[0] = elements;
-    if (given[1] && given[1] != Py_None) ndim = cudago_shape_from_python(given[1], elements, shape);
-    else if (elements * dtype.bits * dtype.lanes / 8 != (int64_t)b->size)
-        return PyErr_Format(PyExc_ValueError, "%lld bytes are not a whole number of %s", (long long)b->size,
-                            cudago_dtype_name(dtype));
-    if (ndim < 0) return NULL;
-    if (with_strides) {
-        int m = read_sequence(given[2], strides);
-        if (m >= 0 && m != ndim) PyErr_Format(PyExc_ValueError, "%d strides for %d dimensions", m, ndim);
-        if (m != ndim) return NULL;
-    }
-    return cudago_tensor_within(b->cell, b->ptr, b->size, dtype, ndim, shape, with_strides ? strides : NULL);
 }

@@ -59,16 +59,6 @@ static int current_stream(int32_t device_type, int32_t device_id, void **out) {
     return 0;
 }
 
-typedef struct {
-    cudago_cell cell;
-    void *memory;
-} host_cell;
-
-static void host_release(cudago_cell *c) {
-    free(((host_cell *)c)->memory);
-    free(c);
-}
-
 /* A host tensor; may be called without the GIL, so nothing of Python's is used. */
 static int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *context,
                     void (*fail)(void *, const char *, const char *)) {
@@ -88,17 +78,11 @@ static int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *contex
     }
     cudago_c_strides(d.ndim, d.shape, strides);
     d.strides = strides;
-    size_t nbytes = ((size_t)e.high + 255) / 256 * 256;
-    host_cell *c = calloc(1, sizeof *c);
-    if (c) c->memory = aligned_alloc(256, nbytes ? nbytes : 256);
-    if (!c || !c->memory) return free(c), fail(context, "MemoryError", "no memory for a tensor"), -1;
-    cudago_cell_init(&c->cell, CUDAGO_CELL_HOST, host_release);
-    c->cell.device_type = kDLCPU;
-    c->cell.ptr = c->cell.host = (uint64_t)(uintptr_t)c->memory;
-    c->cell.size = (uint64_t)e.high;
-    d.data = c->memory;
-    *out = cudago_export(&d, &c->cell, 0);
-    cudago_cell_release(&c->cell); /* the export holds its own count */
+    cudago_cell *c = cudago_host_cell(e.high);
+    if (!c) return fail(context, "MemoryError", "no memory for a tensor"), -1;
+    d.data = (void *)(uintptr_t)c->host;
+    *out = cudago_export(&d, c, 0);
+    cudago_cell_release(c); /* the export holds its own count */
     return *out ? 0 : (fail(context, "MemoryError", "no memory for a tensor"), -1);
 }
 
