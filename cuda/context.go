@@ -5,6 +5,7 @@ package cuda
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -25,11 +26,12 @@ type Context struct {
 	legacy    *Stream // handle 1, of all threads
 	perThread *Stream // handle 2, of the calling thread
 
-	// unlock and restore are the two ways to leave, made once so that Enter
+	// restore is what Enter returns where it pushed; made once, so that Enter
 	// allocates nothing.
 	restore func()
 
 	deferred deferred
+	broken   atomic.Bool // a release has reported a sticky error
 }
 
 func newContext(dev *Device, h driver.CUcontext) *Context {

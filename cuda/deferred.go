@@ -55,6 +55,12 @@ func (d *deferred) drain() int {
 // What fails is reported to the driver's warning function: a release has no
 // caller who could act on it.
 func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
+	if c.drv.closed.Load() {
+		// The driver has gone and taken everything with it; objects may be closed
+		// after it in any order.
+		finish(then)
+		return
+	}
 	try := func() bool {
 		leave, err := c.Enter()
 		if err != nil {
@@ -73,7 +79,10 @@ func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free 
 			return false
 		}
 		if r != driver.CUDA_SUCCESS {
-			c.drv.warn(what, c.fail(op, r, ""))
+			// Once a context is broken each release fails; one warning says it all.
+			if !Result(r).Sticky() || !c.broken.Swap(true) {
+				c.drv.warn(what, c.fail(op, r, ""))
+			}
 		} else {
 			count.Add(-1)
 		}

@@ -102,6 +102,9 @@ func (d *Device) ComputeCapability() (major, minor int, err error) {
 // first call retains it: it calls cuDevicePrimaryCtxRetain, which may take a
 // second. [Driver.Close] releases it.
 func (d *Device) Context() (*Context, error) {
+	if d.drv.closed.Load() {
+		return nil, &ClosedError{"driver"}
+	}
 	if c := d.context.Load(); c != nil {
 		return c, nil
 	}

@@ -29,9 +29,10 @@ type Driver struct {
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
 
+	closed atomic.Bool
+
 	mu      sync.Mutex
-	devices []*Device // guarded by mu; nil until asked for
-	closed  bool      // guarded by mu
+	devices []*Device // elements guarded by mu; nil until asked for
 }
 
 // newDriver initializes api and asks it for the facts that do not change.
@@ -71,11 +72,11 @@ func (d *Driver) Device(ordinal int) (*Device, error) {
 	if ordinal < 0 || ordinal >= d.count {
 		return nil, badValue("ordinal", "must be %s, got %d", d.ordinals(), ordinal)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if d.closed.Load() {
 		return nil, &ClosedError{"driver"}
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.devices[ordinal] == nil {
 		h, r := d.api.CuDeviceGet(int32(ordinal))
 		if err := check("cuDeviceGet", r); err != nil {
@@ -165,19 +166,15 @@ func (d *Driver) contexts() []*Context {
 }
 
 // Close gives back the primary contexts that d retained, and the driver. No
-// call may be running, and nothing of d may be used afterwards. Closing twice
-// is fine.
+// call may be running. Afterwards closing objects of d does nothing, and nothing
+// else may be done with them. Closing twice is fine.
 func (d *Driver) Close() error {
-	d.mu.Lock()
-	closed := d.closed
-	d.closed = true
-	d.mu.Unlock()
-	if closed {
+	d.Drain()
+	if d.closed.Swap(true) {
 		return nil
 	}
 	var first error
 	for _, c := range d.contexts() {
-		c.Drain()
 		r := d.api.CuDevicePrimaryCtxRelease(c.dev.h)
 		if err := check("cuDevicePrimaryCtxRelease", r); err != nil && first == nil {
 			first = err

@@ -9,9 +9,10 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// Graph calls, one to one with the driver's, for package graph. They own
-// nothing, keep nothing alive and lock nothing: calls on one graph, its
-// children included, need the caller's lock.
+// Handles of the driver's graph objects. The methods of [Context] that take
+// them are one to one with the driver's calls, for package graph: they own
+// nothing, keep nothing alive and lock nothing. Calls on one graph, its children
+// included, need the caller's lock.
 type (
 	// A GraphHandle is a CUgraph.
 	GraphHandle uintptr
