@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// use installs what package native installs, for one test.
+func use(t *testing.T, open func() (*cuda.Driver, error)) {
+	t.Helper()
+	o, e := openDriver, encodeError
+	t.Cleanup(func() { openDriver, encodeError = o, e })
+	openDriver, encodeError = open, func(err error) string { return "encoded: " + err.Error() }
+}
+
+// failing are all bound functions that return an error.
+var failing = map[string]func() error{
+	"DriverName":       func() error { _, err := DriverName(); return err },
+	"DriverVersion":    func() error { _, err := DriverVersion(); return err },
+	"DriverNotice":     func() error { _, err := DriverNotice(); return err },
+	"DeviceCount":      func() error { _, err := DeviceCount(); return err },
+	"ReadStatistics":   func() error { _, err := ReadStatistics(); return err },
+	"DeviceName":       func() error { _, err := DeviceName(0); return err },
+	"DeviceProperties": func() error { _, err := DeviceProperties(0); return err },
+	"DeviceMemoryInfo": func() error { _, err := DeviceMemoryInfo(0); return err },
+	"DeviceAttribute":  func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
+}
+
+func TestErrorsAreEncoded(t *testing.T) {
+	use(t, func() (*cuda.Driver, error) { return nil, errors.New("no driver") })
+	for name, call := range failing {
+		require.EqualError(t, call(), "encoded: no driver", name)
+	}
+}
+
+// A panic that reached gopy's code would end the Python process.
+func TestPanicsBecomeErrors(t *testing.T) {
+	use(t, func() (*cuda.Driver, error) { panic("BUG: test") })
+	for name, call := range failing {
+		require.ErrorContains(t, call(), "encoded: panic: BUG: test\ngoroutine ", name)
+	}
+}
+
+func TestUnknownAttribute(t *testing.T) {
+	use(t, func() (*cuda.Driver, error) { panic("the driver is not asked") })
+	_, err := DeviceAttribute(0, "wrap_size")
+	require.EqualError(t, err, `encoded: name is no device attribute: "wrap_size"`)
+}
+
+func TestAttributeNames(t *testing.T) {
+	names := map[string]bool{}
+	for i := range AttributeCount() {
+		names[AttributeName(i)] = true
+	}
+	require.Len(t, names, len(cuda.AttributeNames()))
+	require.True(t, names["multiprocessor_count"])
+	require.Empty(t, AttributeName(-1))
+	require.Empty(t, AttributeName(AttributeCount()))
+}
+
+func TestResults(t *testing.T) {
+	last := -1
+	for i := range ResultCount() {
+		code := ResultCode(i)
+		require.Greater(t, code, last)
+		require.NotEmpty(t, ResultName(code))
+		require.NotEmpty(t, ResultExplanation(code), ResultName(code))
+		last = code
+	}
+	require.Equal(t, "CUDA_ERROR_OUT_OF_MEMORY", ResultName(2))
+	require.Equal(t, "out of memory", ResultExplanation(2))
+	require.Equal(t, -1, ResultCode(-1))
+	require.Equal(t, -1, ResultCode(ResultCount()))
+}

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// A Properties is what rarely changes about a device.
+type Properties struct {
+	// Name is the product's name.
+	Name string
+	// UUID identifies the device across processes, as nvidia-smi prints it
+	// without "GPU-".
+	UUID string `gopy:"uuid"`
+	// PCIBusID has the form "0000:3b:00.0".
+	PCIBusID string `gopy:"pci_bus_id"`
+	// ComputeMajor and ComputeMinor are the compute capability.
+	ComputeMajor, ComputeMinor int
+	// TotalMemory is in bytes.
+	TotalMemory uint64
+}
+
+// DeviceProperties returns the properties of a device.
+func DeviceProperties(ordinal int) (p *Properties, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return readProperties(d)
+}
+
+func readProperties(d *cuda.Device) (*Properties, error) {
+	name, err := d.Name()
+	if err != nil {
+		return nil, err
+	}
+	uuid, err := d.UUID()
+	if err != nil {
+		return nil, err
+	}
+	bus, err := d.PCIBusID()
+	if err != nil {
+		return nil, err
+	}
+	major, minor, err := d.ComputeCapability()
+	if err != nil {
+		return nil, err
+	}
+	total, err := d.TotalMemory()
+	if err != nil {
+		return nil, err
+	}
+	return &Properties{name, uuid.String(), bus, major, minor, total}, nil
+}
+
+// DeviceName returns a device's product name.
+func DeviceName(ordinal int) (name string, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return "", err
+	}
+	return d.Name()
+}
+
+// A MemoryInfo is the state of a device's memory.
+type MemoryInfo struct {
+	// Free and Total are in bytes.
+	Free, Total uint64
+}
+
+// DeviceMemoryInfo asks a device for its free memory. It makes the primary
+// context, if nobody did.
+func DeviceMemoryInfo(ordinal int) (m *MemoryInfo, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	free, total, err := d.MemInfo()
+	if err != nil {
+		return nil, err
+	}
+	return &MemoryInfo{free, total}, nil
+}
+
+// The names are sorted, so that an index means the same name for the life of
+// the process.
+var (
+	attributes     = cuda.AttributeNames()
+	attributeNames = slices.Sorted(maps.Keys(attributes))
+)
+
+// AttributeCount returns how many device attributes this version knows.
+func AttributeCount() int { return len(attributeNames) }
+
+// AttributeName returns the name of the i-th attribute, in alphabetic order:
+// "multiprocessor_count". It is empty outside 0 to AttributeCount-1.
+func AttributeName(i int) string {
+	if i < 0 || i >= len(attributeNames) {
+		return ""
+	}
+	return attributeNames[i]
+}
+
+// DeviceAttribute returns one attribute of a device by its name.
+func DeviceAttribute(ordinal int, name string) (value int, err error) {
+	defer contain(&err)
+	a, ok := attributes[name]
+	if !ok {
+		return 0, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "name", Text: fmt.Sprintf("is no device attribute: %q", name)}
+	}
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	return d.Attribute(a)
+}
