@@ -231,6 +231,22 @@ static int tensor_bool(TensorObject *t) {
     return -1;
 }
 
+/* Equal are two views of the same elements, as for Buffers: what the elements are is not looked at. */
+static PyObject *tensor_compare(TensorObject *t, PyObject *other, int op) {
+    if ((op != Py_EQ && op != Py_NE) || !cudago_is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;
+    const TensorObject *o = (TensorObject *)other;
+    size_t dims = sizeof(int64_t) * (size_t)t->ndim;
+    int same = t == o || (t->cell && t->cell == o->cell && t->ptr == o->ptr && t->ndim == o->ndim &&
+                          !memcmp(&t->dtype, &o->dtype, sizeof t->dtype) && !memcmp(t->shape, o->shape, dims) &&
+                          !memcmp(t->strides, o->strides, dims));
+    return PyBool_FromLong(same == (op == Py_EQ));
+}
+static Py_hash_t tensor_hash(TensorObject *t) { /* of what outlives close() */
+    uint64_t h = t->ptr * 0x9E3779B97F4A7C15u ^ (uint64_t)t->dtype.code << 8 ^ t->dtype.bits;
+    for (int i = 0; i < t->ndim; i++) h = h * 31 + (uint64_t)t->shape[i];
+    return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
+}
+
 static PyMethodDef methods[] = {
     {"close", METHOD(tensor_close), METH_NOARGS,
      "close()\n--\n\nDrop this view's hold on the memory. Others keep theirs; closing twice is fine."},
@@ -280,6 +296,8 @@ static PyType_Slot slots[] = {
     {Py_mp_length, tensor_length},
     {Py_sq_item, cudago_tensor_item}, /* iteration */
     {Py_nb_bool, tensor_bool},
+    {Py_tp_richcompare, tensor_compare},
+    {Py_tp_hash, tensor_hash},
     {Py_bf_getbuffer, cudago_tensor_get_buffer},
     {Py_bf_releasebuffer, cudago_tensor_release_buffer},
     {0, NULL},
@@ -325,16 +343,17 @@ static PyObject *fail_at(PyObject *module, PyObject *n) {
     Py_RETURN_NONE;
 }
 
-static PyObject *dtype_name(PyObject *module, PyObject *o) {
+/* _dtype(dtype): name and bits of an element. */
+static PyObject *dtype_of(PyObject *module, PyObject *o) {
     (void)module;
     DLDataType d;
-    return cudago_dtype_from_python(o, &d) ? NULL : PyUnicode_FromString(cudago_dtype_name(d));
+    return cudago_dtype_from_python(o, &d) ? NULL : Py_BuildValue("(si)", cudago_dtype_name(d), d.bits * d.lanes);
 }
 
 static PyMethodDef functions[] = {
     {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, NULL},
     {"to_torch", cudago_to_torch, METH_O, NULL},
-    {"_dtype_name", dtype_name, METH_O, NULL},
+    {"_dtype", dtype_of, METH_O, NULL},
     {"_set_tensor_class", set_class, METH_O, NULL},
     {"_dlpack_stats", stats, METH_NOARGS, NULL},
     {"_dlpack_fail_at", fail_at, METH_O, NULL},
