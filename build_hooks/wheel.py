@@ -30,7 +30,7 @@ class GoModuleHook(BuildHookInterface):
         return wheels
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the module: in place for an editable install, else under build/ and into the wheel."""
+        """Build the module: in place for an editable install, else into the wheel."""
         if version == "editable":
             module = extension.build(extension.IN_PLACE)
         else:

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the half of the border that gopy makes from pyext/api.
 
-``make gen`` runs this. The output is committed: ``pyext/zgobind.go``, ``pyext/zgobind.c`` and ``python/cudago/_gopy``.
-It needs Go and pybindgen, and no Python headers.
+``make gen`` runs this. The output is committed: ``pyext/zgobind.go``, ``pyext/zgobind.c`` and
+``python/cudago/_gopy``. It needs Go and pybindgen, and no Python headers.
 
-gopy makes modules that stand alone and link with one Python. Ours is half of a module that runs on every Python from
-3.11 on, so its output is patched. Each patch says why, and fails when its pattern is gone: gopy's version is pinned in
-go.mod, and whoever raises it learns here what has changed.
+gopy makes modules that stand alone and link with one Python. Ours is half of a module that runs on
+every Python from 3.11 on, so its output is patched. Each patch says why, and fails when its pattern
+is gone: gopy's version is pinned in go.mod, and whoever raises it learns here what has changed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def generate(folder: Path) -> None:
 
 
 def write_c(folder: Path) -> None:
-    """Run the script for pybindgen without what is cut from the Go file, and patch the C that it writes."""
+    """Run the script for pybindgen, without what is cut from the Go file, and patch its C."""
     script = Patched(folder / "build.py")
     script.sub("no slices", r"^[^\n]*\(?'Slice_[^\n]*\n", every=True)
     script.sub("no garbage collection on demand", r"^mod\.add_function\('RequestGC'[^\n]*\n")
@@ -117,8 +117,10 @@ def write_go(folder: Path) -> None:
     )
     go.sub(
         "the stable ABI, and no bool of its own",
-        r"^// #define Py_LIMITED_API [^\n]*\n#include <Python\.h>\n#if [^\n]*\ntypedef uint8_t bool;\n#endif\n",
-        '#cgo CFLAGS: -I${SRCDIR}/include -Wno-int-conversion\n#include "abi3.h"\n#include <stdbool.h>\n',
+        r"^// #define Py_LIMITED_API [^\n]*\n#include <Python\.h>\n"
+        r"#if [^\n]*\ntypedef uint8_t bool;\n#endif\n",
+        "#cgo CFLAGS: -I${SRCDIR}/include -Wno-int-conversion\n"
+        '#include "abi3.h"\n#include <stdbool.h>\n',
     )
     go.sub(
         "PyMethod_Check is not in the stable ABI", r"^static inline int gopy_method_check.*?\n}\n"
@@ -132,15 +134,17 @@ def write_go(folder: Path) -> None:
         "integers below zero", r'Py_BuildValue\("k", val\)', 'Py_BuildValue("L", (long long)val)'
     )
     go.sub("no games with thread-local storage", r"^// _gopy_clear_go_tls clears.*?\n}\n")
-    # Wrapped as a callback of Python's collector it runs a whole Go collection on each of Python's: 8 ms instead of
-    # 0.1 µs. Its goroutine would also be a thread started by import.
+    # As a callback of Python's collector it runs a whole Go collection on each of Python's: 8 ms
+    # instead of 0.1 µs. Its goroutine would also be a thread started by import.
     go.sub(
         "no garbage collection on demand", r"^// _gcReq carries.*?^func RequestGC\(\) \{.*?\n}\n"
     )
-    # 16 slice types that the facade does not use; some of their calls abort the process on a wrong argument.
+    # 16 slice types that the facade does not use; some of their calls abort the process on a wrong
+    # argument.
     go.sub(
         "no slices",
-        r"^// Converters for implicit pointer handles for type: \[\]bool\n.*?(?=^// ---- Package: api ---)",
+        r"^// Converters for implicit pointer handles for type: \[\]bool\n"
+        r".*?(?=^// ---- Package: api ---)",
     )
     go.sub("main.go has it", r"^// main doesn't do anything[^\n]*\nfunc main\(\) \{.*?\n}\n")
     go.banner("//", "//go:build pyext\n\n")
@@ -183,7 +187,10 @@ def write_wrappers(folder: Path) -> None:
 
 
 def update(path: Path, text: str) -> None:
-    """Write a file if it has other lines than before; gopy's order is that of Go's maps, new on each run."""
+    """Write a file if it has other lines than before.
+
+    Their order says nothing: gopy's is that of Go's maps, another one on each run.
+    """
     if not path.exists() or sorted(path.read_text().splitlines()) != sorted(text.splitlines()):
         path.write_text(text)
         print(f"gen.py: wrote {path.relative_to(ROOT)}")
