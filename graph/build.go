@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// NodeOptions are what every kind of node has.
+type NodeOptions struct {
+	// Name must be unique in the graph. If it is empty the node is named after
+	// its kind and number: memcpy_0, kernel_3.
+	Name string
+	// Deps are the nodes that the new one waits for, all of the same graph.
+	Deps []*Node
+	// Operands are the graph's from the call on; if it fails they are released.
+	Operands []Operand
+}
+
+// Memcpy adds a node that copies. Host memory is read again at each launch. It
+// calls cuGraphAddMemcpyNode.
+//
+// Errors, here and in the calls below: an [*cuda.ArgumentError] for a name in
+// use or a dependency of another graph; [cuda.ErrClosed]; otherwise an
+// [*cuda.Error]. On an error the graph is as it was.
+func (g *Graph) Memcpy(p cuda.MemcpyParams, o NodeOptions) (*Node, error) {
+	return g.add(cuda.MemcpyNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddMemcpyNode(g.h.handle, deps, &p)
+	})
+}
+
+// Memset adds a node that fills memory. It calls cuGraphAddMemsetNode.
+func (g *Graph) Memset(p cuda.MemsetParams, o NodeOptions) (*Node, error) {
+	return g.add(cuda.MemsetNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddMemsetNode(g.h.handle, deps, &p)
+	})
+}
+
+// Kernel adds a node that launches a kernel. Argument values are copied now;
+// what they point to is used at each launch. It calls cuGraphAddKernelNode.
+func (g *Graph) Kernel(p cuda.KernelNodeParams, o NodeOptions) (*Node, error) {
+	var err error
+	if o.Operands, err = retainKernel(p, o.Operands); err != nil {
+		return nil, err
+	}
+	return g.add(cuda.KernelNode, o, keepKernel(p), func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddKernelNode(g.h.handle, deps, &p)
+	})
+}
+
+// Host adds a node that calls a C function on a thread of the driver. The
+// function must not call the driver, and does not run once the context has
+// failed. It calls cuGraphAddHostNode.
+func (g *Graph) Host(p cuda.HostParams, o NodeOptions) (*Node, error) {
+	return g.add(cuda.HostNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddHostNode(g.h.handle, deps, &p)
+	})
+}
+
+// Empty adds a node that does nothing but join its dependencies. It calls
+// cuGraphAddEmptyNode.
+func (g *Graph) Empty(o NodeOptions) (*Node, error) {
+	return g.add(cuda.EmptyNode, o, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddEmptyNode(g.h.handle, deps)
+	})
+}
+
+// Child adds a node that runs sub as it is now: later changes of sub do not
+// reach it. g keeps the operands of sub alive for itself. It calls
+// cuGraphAddChildGraphNode.
+func (g *Graph) Child(sub *Graph, o NodeOptions) (*Node, error) {
+	b := newBundle(o.Operands)
+	n, err := g.addChild(sub, o, b)
+	if err != nil {
+		b.release()
+	}
+	return n, err
+}
+
+func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
+	defer lockBoth(g.h, sub.h)()
+	if err := sub.usable("be embedded"); err != nil {
+		return nil, err
+	}
+	n, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddChildGraphNode(g.h.handle, deps, sub.h.handle)
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.child = sub.view(g.h)
+	g.watch.tell(n.child.bundles(), nil)
+	return n, nil
+}
+
+// view copies the nodes of g for an embedding in h, and retains their bundles.
+// Its nodes have no handles: the driver does not tell which became which.
+//
+// Preconditions: g.h.mu and h.mu are held.
+func (g *Graph) view(h *hierarchy) *Graph {
+	v := newGraph(h, nil, true)
+	// It cannot fail: it makes no driver call.
+	_ = v.copyFrom(g, func(*Node) (cuda.NodeHandle, error) { return 0, nil })
+	return v
+}
+
+// add is: prepare the bundle, call the driver, commit; roll back on failure.
+func (g *Graph) add(kind cuda.NodeType, o NodeOptions, params any,
+	call func([]cuda.NodeHandle) (cuda.NodeHandle, error)) (*Node, error) {
+	b := newBundle(o.Operands)
+	g.h.mu.Lock()
+	n, err := g.addLocked(kind, o, b, params, call)
+	g.h.mu.Unlock()
+	if err != nil {
+		b.release()
+	}
+	return n, err
+}
+
+func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params any,
+	call func([]cuda.NodeHandle) (cuda.NodeHandle, error)) (*Node, error) {
+	if err := g.usable("be changed"); err != nil {
+		return nil, err
+	}
+	name, err := g.nameFor(kind, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	deps, handles, err := g.resolve(o.Deps)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := call(handles)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
+	g.commit(n)
+	g.watch.tell([]*bundle{b}, nil)
+	return n, nil
+}
+
+// commit enters n in the tables.
+//
+// Preconditions: g.h.mu is held; n.name is free.
+func (g *Graph) commit(n *Node) {
+	g.nodes = append(g.nodes, n)
+	g.byName[n.name] = n
+	g.counts[n.kind]++
+}
+
+// nameFor checks a name, or makes one up.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
+	if name != "" {
+		if other := g.byName[name]; other != nil {
+			return "", badValue("name", "must be unique in the graph, and %q is a %v node of it", name, other.kind)
+		}
+		return name, nil
+	}
+	for i := g.counts[kind]; ; i++ {
+		name := fmt.Sprintf("%s_%d", strings.ReplaceAll(kind.String(), " ", "_"), i)
+		if g.byName[name] == nil {
+			return name, nil
+		}
+	}
+}
+
+// resolve checks dependencies and drops doubles, which the driver refuses.
+func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
+	var nodes []*Node
+	var handles []cuda.NodeHandle
+	seen := make(map[*Node]bool, len(deps))
+	for i, d := range deps {
+		if d == nil || d.g != g {
+			return nil, nil, badValue("deps", "must be nodes of this graph, got %v at position %d", describeNode(d), i)
+		}
+		if !seen[d] {
+			seen[d] = true
+			nodes = append(nodes, d)
+			handles = append(handles, d.handle)
+		}
+	}
+	return nodes, handles, nil
+}
+
+func describeNode(n *Node) string {
+	if n == nil {
+		return "nil"
+	}
+	return n.String() + " of another graph"
+}

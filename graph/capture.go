@@ -1,0 +1,362 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// A Capture is a stream capture under way that cudago began. What is recorded
+// through [Capture.Record] becomes a named node that keeps its operands alive.
+//
+// While one is open, this package destroys nothing that the driver would count
+// against it: see the package comment. Safe for concurrent use, with the
+// driver's rule that End must come from the thread of Begin unless the capture
+// is relaxed.
+type Capture struct {
+	stream *cuda.Stream
+	o      Options
+	id     uint64           // immutable; the driver's number
+	graph  cuda.GraphHandle // immutable; the driver's, until End
+
+	mu       sync.Mutex
+	ended    bool                            // guarded by mu
+	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu
+	names    map[string]bool                 // guarded by mu
+	loose    []*bundle                       // guarded by mu
+}
+
+// A recordedOp is what we know of a captured node.
+type recordedOp struct {
+	name   string
+	params any
+	bundle *bundle
+}
+
+// Begin starts a capture in s. It calls cuStreamBeginCapture. o is for the
+// [Graph] that End will return.
+//
+// Concurrency: as [cuda.Stream.BeginCapture] says, the caller must hold the OS
+// thread until End unless mode is relaxed.
+func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
+	if err := s.BeginCapture(mode); err != nil {
+		return nil, err
+	}
+	info, err := s.CaptureInfo()
+	if err != nil {
+		if handle, endErr := s.EndCapture(); endErr == nil {
+			_ = s.Context().GraphDestroy(handle) // empty; the error to report is err
+		}
+		return nil, err
+	}
+	c := &Capture{
+		stream: s, o: o, id: info.ID, graph: info.Graph,
+		recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool),
+	}
+	captures.add(c)
+	return c, nil
+}
+
+// Stream returns the stream in which c was begun.
+func (c *Capture) Stream() *cuda.Stream { return c.stream }
+
+// captures are the open ones.
+var captures openCaptures
+
+type openCaptures struct {
+	mu   sync.Mutex
+	open []*Capture // guarded by mu
+}
+
+func (o *openCaptures) add(c *Capture) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = append(o.open, c)
+	live.captures.Add(1)
+}
+
+func (o *openCaptures) remove(c *Capture) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := len(o.open)
+	o.open = slices.DeleteFunc(o.open, func(d *Capture) bool { return d == c })
+	live.captures.Add(int64(len(o.open) - n))
+}
+
+func (o *openCaptures) find(match func(*Capture) bool) *Capture {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := slices.IndexFunc(o.open, match); i >= 0 {
+		return o.open[i]
+	}
+	return nil
+}
+
+// CaptureOf returns the open capture that s takes part in, as its origin or
+// because it waited for an event of it; nil if there is none, or if another
+// library began it. While nothing is captured it costs one atomic load.
+func CaptureOf(s *cuda.Stream) *Capture {
+	if live.captures.Load() == 0 {
+		return nil
+	}
+	if c := captures.find(func(c *Capture) bool { return c.stream == s }); c != nil {
+		return c
+	}
+	info, err := s.CaptureInfo()
+	if err != nil || info.Status != cuda.CaptureActive {
+		return nil
+	}
+	// The number alone is not unique: captures into one graph share it. Two
+	// drivers can use one handle, two contexts of one driver cannot.
+	return captures.find(func(c *Capture) bool {
+		return c.id == info.ID && c.graph == info.Graph && c.stream.Context().Driver() == s.Context().Driver()
+	})
+}
+
+// An Operation says what a captured operation is.
+type Operation struct {
+	// Name must be unique in the capture. If it is empty the node is named after
+	// its kind and number when the capture ends.
+	Name string
+	// Params are the parameters as [Node.Params] returns them, or nil.
+	Params any
+	// Operands are the capture's from the call on; if it fails they are released.
+	Operands []Operand
+}
+
+// Record runs call, which makes one driver call that enqueues in s, and attaches
+// op to the node that this has added to the capture. s is the stream of c or
+// one that joined it. If the node cannot be told (the call added none, or
+// several) the whole graph keeps the operands.
+//
+// An error of call is returned as it is; the operands are released then.
+func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error {
+	if k, ok := op.Params.(cuda.KernelNodeParams); ok {
+		var err error
+		if op.Operands, err = retainKernel(k, op.Operands); err != nil {
+			return err
+		}
+		op.Params = keepKernel(k)
+	}
+	b := newBundle(op.Operands)
+	err := c.record(s, op, b, call)
+	if err != nil {
+		b.release()
+	}
+	return err
+}
+
+// record holds c.mu across the driver calls: the driver does not synchronize
+// the graph under capture, and two streams of one capture share it.
+func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return &cuda.ClosedError{What: "capture"}
+	}
+	if op.Name != "" && c.names[op.Name] {
+		return badValue("name", "must be unique in the capture, and %q is another node of it", op.Name)
+	}
+	before, err := s.CaptureInfo()
+	if err != nil {
+		return err
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	// The operation is in the capture now: from here on b is kept in any case.
+	after, err := s.CaptureInfo()
+	node, ok := addedNode(before.Dependencies, after.Dependencies)
+	if err != nil || !ok || c.recorded[node] != nil {
+		c.loose = append(c.loose, b)
+		return nil
+	}
+	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b}
+	if op.Name != "" {
+		c.names[op.Name] = true
+	}
+	return nil
+}
+
+// addedNode returns the one node that is among what the next operation would
+// depend on, and was not before: an operation replaces a stream's dependencies
+// by its own node.
+func addedNode(before, after []cuda.NodeHandle) (cuda.NodeHandle, bool) {
+	var added []cuda.NodeHandle
+	for _, n := range after {
+		if !slices.Contains(before, n) {
+			added = append(added, n)
+		}
+	}
+	if len(added) != 1 {
+		return 0, false
+	}
+	return added[0], true
+}
+
+// Keep has the captured graph as a whole keep operands alive.
+//
+// Errors: [cuda.ErrClosed] after End; the operands are released then.
+func (c *Capture) Keep(operands []Operand) error {
+	b := newBundle(operands)
+	c.mu.Lock()
+	ended := c.ended
+	if !ended {
+		c.loose = append(c.loose, b)
+	}
+	c.mu.Unlock()
+	if ended {
+		b.release()
+		return &cuda.ClosedError{What: "capture"}
+	}
+	return nil
+}
+
+// End ends the capture and returns its graph, with all that was recorded. It
+// calls cuStreamEndCapture and asks the driver for the nodes and edges.
+//
+// Errors: as for [cuda.Stream.EndCapture]. If the capture was invalidated, all
+// operands are released; if the driver says that it is still open (begun in
+// another thread, or in another stream) nothing changes and End can be called
+// again.
+func (c *Capture) End() (*Graph, error) {
+	g, dropped, err := c.end()
+	if err == nil {
+		return g, nil
+	}
+	releaseAll(dropped)
+	if g != nil {
+		g.watch = nil // the owner has not heard of it
+		err = errors.Join(err, g.Close())
+	}
+	return nil, err
+}
+
+// Abort ends the capture and drops what was captured. An error of the driver is
+// of no interest any more; a capture that cannot be ended stays open, and the
+// error says why.
+func (c *Capture) Abort() error {
+	g, err := c.End()
+	if err == nil {
+		return g.Close()
+	}
+	if c.isEnded() {
+		return nil
+	}
+	return err
+}
+
+func (c *Capture) isEnded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// end returns what the caller must release or close once it has no lock.
+func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil, nil, &cuda.ClosedError{What: "capture"}
+	}
+	handle, err := c.stream.EndCapture()
+	if err != nil {
+		if st, stErr := c.stream.IsCapturing(); stErr == nil && st != cuda.CaptureNone {
+			return nil, nil, err
+		}
+		c.ended = true
+		captures.remove(c)
+		return nil, c.bundles(), err
+	}
+	c.ended = true
+	captures.remove(c)
+	g = adopt(c.stream.Context(), handle, c.o)
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := c.fill(g); err != nil {
+		// g closes with what it took over; the rest is dropped here.
+		return g, c.bundles(), err
+	}
+	g.watch.tell(g.bundles(), nil)
+	return g, nil, nil
+}
+
+// bundles takes out what c holds.
+//
+// Preconditions: c.mu is held.
+func (c *Capture) bundles() []*bundle {
+	list := c.loose
+	for _, op := range c.recorded {
+		list = append(list, op.bundle)
+	}
+	c.loose, c.recorded = nil, nil
+	return list
+}
+
+// fill makes nodes of what the driver has captured, and gives them and g what c
+// holds. It asks the driver first, so that an error leaves c as it was.
+//
+// Preconditions: c.mu and g.h.mu are held.
+func (c *Capture) fill(g *Graph) error {
+	ctx := g.h.ctx
+	handles, err := ctx.GraphNodes(g.h.handle)
+	if err != nil {
+		return err
+	}
+	kinds := make([]cuda.NodeType, len(handles))
+	for i, h := range handles {
+		if kinds[i], err = ctx.NodeType(h); err != nil {
+			return err
+		}
+	}
+	from, to, err := ctx.GraphEdges(g.h.handle)
+	if err != nil {
+		return err
+	}
+	nodes := make(map[cuda.NodeHandle]*Node, len(handles))
+	for i, h := range handles {
+		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
+		g.nodes = append(g.nodes, nodes[h])
+	}
+	for i := range from {
+		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])
+	}
+	c.nameNodes(g)
+	g.loose, c.loose = c.loose, nil
+	for _, op := range c.recorded {
+		g.loose = append(g.loose, op.bundle) // its node is gone: removed by someone else
+	}
+	c.recorded = nil
+	return nil
+}
+
+// nameNodes gives the nodes of g what was recorded for them. Given names come
+// first, so that an automatic one cannot take them.
+//
+// Preconditions: c.mu and g.h.mu are held.
+func (c *Capture) nameNodes(g *Graph) {
+	for _, n := range g.nodes {
+		op := c.recorded[n.handle]
+		if op == nil {
+			continue
+		}
+		delete(c.recorded, n.handle)
+		n.name, n.params, n.bundle = op.name, op.params, op.bundle
+		if n.name != "" {
+			g.byName[n.name] = n
+		}
+	}
+	for _, n := range g.nodes {
+		if n.name == "" {
+			// It cannot fail: only a given name can be taken.
+			n.name, _ = g.nameFor(n.kind, "")
+			g.byName[n.name] = n
+		}
+		g.counts[n.kind]++
+	}
+}

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import "github.com/cudago/cudago/cuda"
+
+// Clone returns a copy of g as it is now, with the same names. The copy keeps
+// the operands alive for itself: updating or closing one does not touch the
+// other. It calls cuGraphClone, and cuGraphNodeFindInClone for each node.
+//
+// Errors: [cuda.ErrClosed]; an [*cuda.ArgumentError] for an embedded graph;
+// otherwise an [*cuda.Error].
+func (g *Graph) Clone(o Options) (*Graph, error) {
+	g.h.mu.Lock()
+	c, err := g.clone(o)
+	g.h.mu.Unlock()
+	if err != nil && c != nil {
+		// Half a clone: it retained the bundles of the nodes that were found.
+		c.watch = nil // the owner has not heard of it
+		_ = c.Close() // the error to report is the first one
+		return nil, err
+	}
+	return c, err
+}
+
+// clone returns a half-made clone with an error, for the caller to close once
+// it has unlocked.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) clone(o Options) (*Graph, error) {
+	if err := g.usable("be cloned"); err != nil {
+		return nil, err
+	}
+	ctx := g.h.ctx
+	handle, err := ctx.GraphClone(g.h.handle)
+	if err != nil {
+		return nil, err
+	}
+	c := adopt(ctx, handle, o)
+	// Nobody else knows c yet, but view and commit want the lock held.
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	err = c.copyFrom(g, func(n *Node) (cuda.NodeHandle, error) {
+		return ctx.NodeFindInClone(n.handle, handle)
+	})
+	if err != nil {
+		return c, err
+	}
+	c.watch.tell(c.bundles(), nil)
+	return c, nil
+}
+
+// copyFrom copies the nodes of another graph and retains their bundles.
+// handleOf tells which node of the driver's copy a node became. On an error g
+// has a part of them.
+//
+// Preconditions: the locks of both graphs are held.
+func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, error)) error {
+	copies := make(map[*Node]*Node, len(from.nodes))
+	for _, n := range from.nodes {
+		handle, err := handleOf(n)
+		if err != nil {
+			return err
+		}
+		c := &Node{g: g, handle: handle, kind: n.kind, name: n.name, params: n.params, bundle: n.bundle.retain()}
+		if n.child != nil {
+			c.child = n.child.view(g.h)
+		}
+		copies[n] = c
+		g.commit(c)
+	}
+	// In a second pass: a captured graph's nodes come in the driver's order, so
+	// a dependency may come later.
+	for _, n := range from.nodes {
+		for _, d := range n.deps {
+			copies[n].deps = append(copies[n].deps, copies[d])
+		}
+	}
+	for _, b := range from.loose {
+		g.loose = append(g.loose, b.retain())
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// dotColors are the fill colours of the kinds of node.
+var dotColors = map[cuda.NodeType]string{
+	cuda.KernelNode: "#cde8c9", cuda.MemcpyNode: "#cfe2f3", cuda.MemsetNode: "#d9d2e9",
+	cuda.HostNode: "#fce5cd", cuda.EmptyNode: "#eeeeee", cuda.ChildGraphNode: "#fff2cc",
+}
+
+// DOT returns the graph in Graphviz's language: each node with its name, kind,
+// sizes and what it keeps alive; embedded graphs as clusters.
+func (g *Graph) DOT() string {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("digraph cudago {\n" +
+		"  rankdir=TB;\n" +
+		"  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"sans-serif\", fontsize=10];\n")
+	g.writeDOT(&b, "n", "  ")
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// writeDOT writes the nodes and edges of g. id starts the names of its nodes,
+// which are numbered: the users' names need not be valid in DOT.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
+	ids := make(map[*Node]string, len(g.nodes))
+	for i, n := range g.nodes {
+		ids[n] = fmt.Sprintf("%s%d", id, i)
+		color := dotColors[n.kind]
+		if color == "" {
+			color = "#ffffff"
+		}
+		fmt.Fprintf(b, "%s%s [label=%s, fillcolor=%s];\n", indent, ids[n], dotQuote(n.label()), dotQuote(color))
+		if n.child != nil {
+			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s;\n", indent, ids[n], indent, dotQuote(n.name))
+			n.child.writeDOT(b, ids[n]+"_", indent+"  ")
+			b.WriteString(indent + "}\n")
+		}
+	}
+	for _, n := range g.nodes {
+		for _, d := range n.deps {
+			fmt.Fprintf(b, "%s%s -> %s;\n", indent, ids[d], ids[n])
+		}
+	}
+}
+
+// label is the text in a node's box, one line per fact.
+func (n *Node) label() string {
+	lines := []string{n.name, n.kind.String()}
+	switch p := n.params.(type) {
+	case cuda.MemcpyParams:
+		lines = append(lines, fmt.Sprintf("%d bytes", p.Size))
+	case cuda.MemsetParams:
+		lines = append(lines, fmt.Sprintf("%d bytes of %#x", p.Count*uint64(p.ElementSize), p.Value))
+	case cuda.KernelNodeParams:
+		lines = append(lines, kernelLabel(p))
+	}
+	for _, r := range n.bundle.describe(nil, "") {
+		line := "keeps " + r.Operand
+		if r.NBytes > 0 {
+			line += fmt.Sprintf(" (%d bytes)", r.NBytes)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// dotQuote makes a quoted string of DOT, in which only the quote ends it and a
+// backslash starts an escape: "\n" is a line break there, as it is here.
+func dotQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ").Replace(s) + `"`
+}

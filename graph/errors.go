@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+func errEmbedded(verb string) error {
+	return &cuda.ArgumentError{
+		Kind: cuda.WrongValue, Arg: "graph",
+		Text: "is embedded in another and cannot " + verb + ": do it to the graph that was embedded",
+	}
+}
+
+func badValue(arg, format string, args ...any) error {
+	return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: arg, Text: fmt.Sprintf(format, args...)}
+}
+
+// errKind says that a node's parameters are not those of the update.
+func errKind(name string, kind, want cuda.NodeType) error {
+	text := fmt.Sprintf("%q is a %v node and cannot take the parameters of a %v node", name, kind, want)
+	if !updatable(kind) {
+		text = fmt.Sprintf("%q is a %v node, whose parameters cannot be updated; only those of kernel, memcpy, memset and host nodes can", name, kind)
+	}
+	return &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "node", Text: text}
+}
+
+func updatable(kind cuda.NodeType) bool {
+	switch kind {
+	case cuda.KernelNode, cuda.MemcpyNode, cuda.MemsetNode, cuda.HostNode:
+		return true
+	}
+	return false
+}
+
+// isGone reports whether err says that the device will never again run or
+// finish anything of the context. Then nothing that was launched can touch an
+// operand any more.
+func isGone(err error) bool {
+	var r cuda.Result
+	if !errors.As(err, &r) {
+		return false
+	}
+	return r.Sticky() || r == cuda.ErrorContextIsDestroyed || r == cuda.ErrorDeinitialized
+}
+
+// isCaptureRefusal reports whether err says that a call has to wait for the end
+// of a capture.
+func isCaptureRefusal(err error) bool {
+	var r cuda.Result
+	return errors.As(err, &r) && r >= cuda.ErrorStreamCaptureUnsupported && r <= cuda.ErrorStreamCaptureWrongThread
+}

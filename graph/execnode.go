@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// An ExecNode is a node as an executable runs it. Its parameters can be updated
+// for later launches; the graph that it came from stays as it is. Safe for
+// concurrent use.
+type ExecNode struct {
+	x    *Exec
+	def  cuda.NodeHandle // immutable; of the graph, which is how the driver finds it
+	kind cuda.NodeType   // immutable
+	name string          // immutable
+
+	params any     // guarded by x.mu; see Node.Params
+	bundle *bundle // guarded by x.mu
+	since  uint64  // guarded by x.mu; launches started before bundle came
+}
+
+// Exec returns the executable that n belongs to.
+func (n *ExecNode) Exec() *Exec { return n.x }
+
+// Name returns the name, which is unique in the executable.
+func (n *ExecNode) Name() string { return n.name }
+
+// Kind returns the kind of operation.
+func (n *ExecNode) Kind() cuda.NodeType { return n.kind }
+
+// Params returns the parameters of the next launch, as [Node.Params] does.
+func (n *ExecNode) Params() any {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	return n.params
+}
+
+// Retained returns what the next launch of n keeps alive.
+func (n *ExecNode) Retained() []Retained {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	list := n.bundle.describe(nil, n.name)
+	for _, h := range n.x.extra {
+		if len(h.path) > len(n.name) && h.path[:len(n.name)+1] == n.name+"/" {
+			list = h.b.describe(list, h.path)
+		}
+	}
+	return list
+}
+
+// String returns `memcpy node "upload"`.
+func (n *ExecNode) String() string { return fmt.Sprintf("%v node %q", n.kind, n.name) }
+
+// UpdateMemcpy gives n new parameters for later launches; one under way keeps
+// the old ones. It calls cuGraphExecMemcpyNodeSetParams.
+//
+// The old operands are released once the last launch that may use them has
+// ended: at once, if there was none.
+//
+// Lifetime: operands are n's from the call on; if it fails they are released.
+//
+// Errors: an [*cuda.ArgumentError] if n is of another kind; [cuda.ErrClosed];
+// otherwise an [*cuda.Error]: the driver keeps the kind of memory on both sides.
+// On an error n is as it was.
+func (n *ExecNode) UpdateMemcpy(p cuda.MemcpyParams, operands []Operand) error {
+	return n.update(cuda.MemcpyNode, p, operands, func(c *cuda.Context) error {
+		return c.ExecSetMemcpyParams(n.x.handle, n.def, &p)
+	})
+}
+
+// UpdateMemset is [ExecNode.UpdateMemcpy] for a memset node. It calls
+// cuGraphExecMemsetNodeSetParams.
+func (n *ExecNode) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
+	return n.update(cuda.MemsetNode, p, operands, func(c *cuda.Context) error {
+		return c.ExecSetMemsetParams(n.x.handle, n.def, &p)
+	})
+}
+
+// UpdateKernel is [ExecNode.UpdateMemcpy] for a kernel node. It calls
+// cuGraphExecKernelNodeSetParams.
+func (n *ExecNode) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) error {
+	operands, err := retainKernel(p, operands)
+	if err != nil {
+		return err
+	}
+	return n.update(cuda.KernelNode, keepKernel(p), operands, func(c *cuda.Context) error {
+		return c.ExecSetKernelParams(n.x.handle, n.def, &p)
+	})
+}
+
+// UpdateHost is [ExecNode.UpdateMemcpy] for a host node. It calls
+// cuGraphExecHostNodeSetParams.
+func (n *ExecNode) UpdateHost(p cuda.HostParams, operands []Operand) error {
+	return n.update(cuda.HostNode, p, operands, func(c *cuda.Context) error {
+		return c.ExecSetHostParams(n.x.handle, n.def, &p)
+	})
+}
+
+// SetEnabled makes later launches run n, or skip it. A node that is disabled
+// keeps its operands: it can be enabled again. Kernel, memcpy and memset nodes
+// only. It calls cuGraphNodeSetEnabled.
+func (n *ExecNode) SetEnabled(enabled bool) error {
+	return n.call(func() error { return n.x.h.ctx.NodeSetEnabled(n.x.handle, n.def, enabled) })
+}
+
+// IsEnabled reports whether launches run n. It calls cuGraphNodeGetEnabled.
+func (n *ExecNode) IsEnabled() (enabled bool, err error) {
+	err = n.call(func() (err error) {
+		enabled, err = n.x.h.ctx.NodeEnabled(n.x.handle, n.def)
+		return err
+	})
+	return enabled, err
+}
+
+// call runs a driver call that the closing of x waits for.
+func (n *ExecNode) call(f func() error) error {
+	x := n.x
+	x.api.Lock()
+	defer x.api.Unlock()
+	if err := x.enterDriver(false); err != nil {
+		return err
+	}
+	defer x.leaveDriver()
+	// The driver looks the node up in the graph that x was made of.
+	x.h.mu.Lock()
+	defer x.h.mu.Unlock()
+	return f()
+}
+
+// update is: prepare the bundle, call the driver, commit; roll back on failure.
+func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, set func(*cuda.Context) error) error {
+	b := newBundle(operands)
+	var done []*bundle
+	err := n.call(func() error {
+		if n.kind != kind {
+			return errKind(n.name, n.kind, kind)
+		}
+		before := n.x.baseline()
+		if err := set(n.x.h.ctx); err != nil {
+			return err
+		}
+		done = n.commit(b, params, before)
+		return nil
+	})
+	if err != nil {
+		b.release()
+		return err
+	}
+	releaseAll(done)
+	return nil
+}
+
+// baseline is what a bundle that is put in place now keeps as its since: the
+// launches started so far. While one by handle is inside the driver that is no
+// bound: it was counted, and may still get the new parameters.
+func (x *Exec) baseline() uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.o.Busy != nil && x.o.Busy() {
+		return unknown
+	}
+	return x.started()
+}
+
+// commit puts b in the place of n's bundle and retires that one. It returns
+// what the caller can release at once.
+func (n *ExecNode) commit(b *bundle, params any, before uint64) (done []*bundle) {
+	x := n.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		// Closed since the driver call. A launch by handle may have come between
+		// the two, so b is retired as if it had been replaced.
+		return x.retire(b, before)
+	}
+	old, since := n.bundle, n.since
+	n.bundle, n.params, n.since = b, params, before
+	x.watch.tell([]*bundle{b}, []*bundle{old})
+	return x.retire(old, since)
+}
+
+// retire hands b, which came when so many launches had been started, to the
+// reaper. It returns it instead if no launch can have used it.
+//
+// Preconditions: x.mu is held.
+func (x *Exec) retire(b *bundle, since uint64) (done []*bundle) {
+	if b == nil {
+		return nil
+	}
+	if now := x.started(); (now == since && now != unknown) || x.neverLaunched() {
+		return []*bundle{b}
+	}
+	x.retired = append(x.retired, b)
+	x.queue()
+	return nil
+}

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// Options say how a [Graph] reports to its owner. The zero value reports
+// nothing.
+type Options struct {
+	// OnBundles is told which retainers the graph holds: those that it begins
+	// to hold and those that it no longer does. A retainer that is reachable
+	// twice, through two embeddings of one graph, is reported twice.
+	//
+	// It runs within the call that makes the change, on that goroutine, with a
+	// lock of the graph held: it must not call back into this package, nor run
+	// foreign code, nor wait.
+	OnBundles func(add, remove []Retainer)
+}
+
+// A Graph is an editable graph: nodes, and what each has to wait for. It keeps
+// the operands of its nodes alive until it is closed or the node is updated;
+// its clones, the graphs that embed it and its executables each keep them for
+// themselves.
+//
+// Close it when done. Safe for concurrent use.
+type Graph struct {
+	h        *hierarchy
+	embedded bool // immutable; a view of a child graph node's graph
+	watch    watcher
+
+	nodes  []*Node               // guarded by h.mu; in order of creation
+	byName map[string]*Node      // guarded by h.mu
+	counts map[cuda.NodeType]int // guarded by h.mu; for automatic names
+	loose  []*bundle             // guarded by h.mu; of captured operations whose node is unknown
+}
+
+// A hierarchy is a driver graph with all that is embedded in it. Graph objects
+// are not synchronized by the driver, not even for calls that look read-only,
+// and the graphs of one hierarchy share state: hence one lock for all of it.
+type hierarchy struct {
+	ctx    *cuda.Context
+	order  uint64 // immutable; who locks two takes the lower one first
+	handle cuda.GraphHandle
+
+	// mu is never held while a Retainer is released, nor while waiting.
+	mu      sync.Mutex
+	closed  bool // guarded by mu; the Graph was closed
+	holders int  // guarded by mu; the open Graph, and executables
+}
+
+var hierarchies atomic.Uint64
+
+// New makes an empty graph. It calls cuGraphCreate.
+func New(ctx *cuda.Context, o Options) (*Graph, error) {
+	handle, err := ctx.GraphCreate()
+	if err != nil {
+		return nil, err
+	}
+	return adopt(ctx, handle, o), nil
+}
+
+// adopt makes a Graph of a driver graph and becomes its owner.
+func adopt(ctx *cuda.Context, handle cuda.GraphHandle, o Options) *Graph {
+	h := &hierarchy{ctx: ctx, order: hierarchies.Add(1), handle: handle, holders: 1}
+	live.graphs.Add(1)
+	return newGraph(h, o.OnBundles, false)
+}
+
+func newGraph(h *hierarchy, watch watcher, embedded bool) *Graph {
+	return &Graph{
+		h: h, embedded: embedded, watch: watch,
+		byName: make(map[string]*Node), counts: make(map[cuda.NodeType]int),
+	}
+}
+
+// Context returns the context that g belongs to.
+func (g *Graph) Context() *cuda.Context { return g.h.ctx }
+
+// Handle returns the CUgraph. It must not be used after Close. The graph must
+// not be changed through it, and what another library makes of it keeps no
+// operand alive: keep g open for as long as that exists.
+func (g *Graph) Handle() cuda.GraphHandle {
+	if g.embedded {
+		return 0
+	}
+	return g.h.handle
+}
+
+// IsEmbedded reports whether g is the view that [Node.Child] returns. Such a
+// graph can be looked at, but not changed, cloned, instantiated or closed.
+func (g *Graph) IsEmbedded() bool { return g.embedded }
+
+// IsClosed reports whether g, or the graph that g is embedded in, was closed.
+func (g *Graph) IsClosed() bool {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return g.h.closed
+}
+
+// Nodes returns the nodes in order of creation.
+func (g *Graph) Nodes() []*Node {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return append([]*Node(nil), g.nodes...)
+}
+
+// Node returns the node with the given name, or nil.
+func (g *Graph) Node(name string) *Node {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return g.byName[name]
+}
+
+// An Edge says that To waits for From.
+type Edge struct{ From, To *Node }
+
+// Edges returns the edges, in order of their ends' creation.
+func (g *Graph) Edges() []Edge {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	var edges []Edge
+	for _, n := range g.nodes {
+		for _, d := range n.deps {
+			edges = append(edges, Edge{d, n})
+		}
+	}
+	return edges
+}
+
+// Retained returns what g keeps alive.
+func (g *Graph) Retained() []Retained {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	var list []Retained
+	g.eachBundle("", func(path string, b *bundle) {
+		list = b.describe(list, path)
+	})
+	return list
+}
+
+// Retainers returns what g holds right now, as OnBundles has told it.
+func (g *Graph) Retainers() []Retainer {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	return retainersOf(g.bundles())
+}
+
+// eachBundle visits the bundles of g and of what is embedded in it.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
+	for _, n := range g.nodes {
+		if n.bundle != nil {
+			visit(prefix+n.name, n.bundle)
+		}
+		if n.child != nil {
+			n.child.eachBundle(prefix+n.name+"/", visit)
+		}
+	}
+	for _, b := range g.loose {
+		visit(prefix, b)
+	}
+}
+
+// bundles lists what eachBundle visits.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) bundles() []*bundle {
+	var list []*bundle
+	g.eachBundle("", func(_ string, b *bundle) { list = append(list, b) })
+	return list
+}
+
+// Close releases the operands of g and gives the driver graph back, unless an
+// executable needs it for updates: then the last of those does. Closing twice
+// is fine. It calls cuGraphDestroy. Does not block.
+//
+// Errors: an [*cuda.ArgumentError] for an embedded graph; an [*cuda.Error] if
+// the driver refuses. The operands are released in either case.
+func (g *Graph) Close() error {
+	if g.embedded {
+		return errEmbedded("be closed")
+	}
+	g.h.mu.Lock()
+	if g.h.closed {
+		g.h.mu.Unlock()
+		return nil
+	}
+	g.h.closed = true
+	bundles := g.bundles()
+	for _, n := range g.nodes {
+		n.bundle = nil
+		if n.child != nil {
+			n.child.forget()
+		}
+	}
+	g.loose = nil
+	g.watch.tell(nil, bundles)
+	g.h.mu.Unlock()
+
+	live.graphs.Add(-1)
+	err := g.h.drop()
+	releaseAll(bundles)
+	return err
+}
+
+// forget drops the bundles of an embedded graph; the caller has their counts.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) forget() {
+	g.loose = nil
+	for _, n := range g.nodes {
+		n.bundle = nil
+		if n.child != nil {
+			n.child.forget()
+		}
+	}
+}
+
+// drop takes a holder away. The last one destroys the driver graph.
+//
+// Preconditions: h.mu is not held.
+func (h *hierarchy) drop() error {
+	h.mu.Lock()
+	h.holders--
+	last := h.holders == 0
+	h.mu.Unlock()
+	if !last {
+		return nil
+	}
+	var err error
+	// Relaxed: nothing that happens here can spoil a capture of another thread.
+	h.ctx.Driver().Relaxed(func() { err = h.ctx.GraphDestroy(h.handle) })
+	return err
+}
+
+// lockBoth locks two hierarchies, which may be the same, in their order.
+func lockBoth(a, b *hierarchy) (unlock func()) {
+	if a == b {
+		a.mu.Lock()
+		return a.mu.Unlock
+	}
+	if a.order > b.order {
+		a, b = b, a
+	}
+	a.mu.Lock()
+	b.mu.Lock()
+	return func() { b.mu.Unlock(); a.mu.Unlock() }
+}
+
+// usable returns why g cannot be changed, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) usable(verb string) error {
+	if g.embedded {
+		return errEmbedded(verb)
+	}
+	if g.h.closed {
+		return &cuda.ClosedError{What: "graph"}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// A Node is one operation of a [Graph]. It lives as long as its graph. Safe for
+// concurrent use.
+type Node struct {
+	g      *Graph
+	handle cuda.NodeHandle // immutable; zero in an embedded graph
+	kind   cuda.NodeType   // immutable
+	name   string          // immutable
+	deps   []*Node         // immutable
+	child  *Graph          // immutable; of a child graph node
+
+	params any     // guarded by g.h.mu; see Params
+	bundle *bundle // guarded by g.h.mu
+}
+
+// Graph returns the graph that n belongs to.
+func (n *Node) Graph() *Graph { return n.g }
+
+// Name returns the name, which is unique in the graph.
+func (n *Node) Name() string { return n.name }
+
+// Kind returns the kind of operation.
+func (n *Node) Kind() cuda.NodeType { return n.kind }
+
+// Handle returns the CUgraphNode, or zero for a node of an embedded graph.
+func (n *Node) Handle() cuda.NodeHandle { return n.handle }
+
+// Dependencies returns the nodes that n waits for.
+func (n *Node) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
+
+// Child returns a view of the graph that a child graph node embeds, or nil.
+func (n *Node) Child() *Graph { return n.child }
+
+// Params returns the parameters: a [cuda.MemcpyParams], [cuda.MemsetParams],
+// [cuda.HostParams] or [cuda.KernelNodeParams], the last with Params nil; and
+// nil for other kinds and for captured operations of other libraries.
+func (n *Node) Params() any {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.params
+}
+
+// Retained returns what n keeps alive, an embedded graph included.
+func (n *Node) Retained() []Retained {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	list := n.bundle.describe(nil, n.name)
+	if n.child != nil {
+		n.child.eachBundle(n.name+"/", func(path string, b *bundle) {
+			list = b.describe(list, path)
+		})
+	}
+	return list
+}
+
+// String returns `memcpy node "upload"`.
+func (n *Node) String() string { return fmt.Sprintf("%v node %q", n.kind, n.name) }
+
+// UpdateMemcpy gives n new parameters, for later instantiations and clones:
+// executables that exist keep the old ones, and the old operands. It calls
+// cuGraphMemcpyNodeSetParams.
+//
+// Lifetime: operands are n's from the call on; if it fails they are released.
+//
+// Errors: an [*cuda.ArgumentError] if n is of another kind; [cuda.ErrClosed];
+// otherwise an [*cuda.Error]. On an error n is as it was.
+func (n *Node) UpdateMemcpy(p cuda.MemcpyParams, operands []Operand) error {
+	return n.update(cuda.MemcpyNode, p, operands, func() error {
+		return n.g.h.ctx.SetMemcpyNodeParams(n.handle, &p)
+	})
+}
+
+// UpdateMemset is [Node.UpdateMemcpy] for a memset node. It calls
+// cuGraphMemsetNodeSetParams.
+func (n *Node) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
+	return n.update(cuda.MemsetNode, p, operands, func() error {
+		return n.g.h.ctx.SetMemsetNodeParams(n.handle, &p)
+	})
+}
+
+// UpdateKernel is [Node.UpdateMemcpy] for a kernel node. It calls
+// cuGraphKernelNodeSetParams.
+func (n *Node) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) error {
+	operands, err := retainKernel(p, operands)
+	if err != nil {
+		return err
+	}
+	return n.update(cuda.KernelNode, keepKernel(p), operands, func() error {
+		return n.g.h.ctx.SetKernelNodeParams(n.handle, &p)
+	})
+}
+
+// UpdateHost is [Node.UpdateMemcpy] for a host node. It calls
+// cuGraphHostNodeSetParams.
+func (n *Node) UpdateHost(p cuda.HostParams, operands []Operand) error {
+	return n.update(cuda.HostNode, p, operands, func() error {
+		return n.g.h.ctx.SetHostNodeParams(n.handle, &p)
+	})
+}
+
+// update is: prepare the bundle, call the driver, commit. A definition is never
+// launched itself, so the old bundle can go at once.
+func (n *Node) update(kind cuda.NodeType, params any, operands []Operand, set func() error) error {
+	b := newBundle(operands)
+	old, err := n.swap(kind, params, b, set)
+	if err != nil {
+		b.release()
+		return err
+	}
+	old.release()
+	return nil
+}
+
+func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error) (old *bundle, err error) {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	if err := n.g.usable("be changed"); err != nil {
+		return nil, err
+	}
+	if n.kind != kind {
+		return nil, errKind(n.name, n.kind, kind)
+	}
+	if err := set(); err != nil {
+		return nil, err
+	}
+	old = n.bundle
+	n.bundle, n.params = b, params
+	n.g.watch.tell([]*bundle{b}, []*bundle{old})
+	return old, nil
+}

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import "sync/atomic"
+
+// A Retainer keeps one thing alive for a graph: a Python object, a buffer
+// export, an allocation.
+type Retainer interface {
+	// Release ends that. It is called exactly once, on any goroutine, with no
+	// lock of this package held. It must not panic and must not wait for
+	// anything that may wait for a graph call: it queues.
+	Release()
+}
+
+// An Operand is something that a node reads, writes or calls.
+type Operand struct {
+	// Name is the operand's part in the node: "src", "dst", "arg0: x".
+	Name string
+	// Object is the user's object, for [Retained]. It may be nil.
+	Object any
+	// NBytes is the size of what is retained, in bytes; zero if unknown.
+	NBytes uint64
+	// Reason says why it is retained: "memcpy", "kernel argument".
+	Reason string
+	// Retainer keeps the operand alive. Nil if nothing can: a bare address.
+	Retainer Retainer
+}
+
+// Retained describes one operand that a graph or an executable keeps alive.
+type Retained struct {
+	// Node is the name of the node; that of a node in an embedded graph has the
+	// embedding node's name and a slash before it. It is empty for an operand of
+	// a capture whose node could not be told.
+	Node    string
+	Operand string
+	Object  any
+	NBytes  uint64
+	Reason  string
+}
+
+// A bundle is the operands of one version of one node's parameters. It never
+// changes. Each graph, clone, parent and executable that can reach it counts
+// once, and so does a retired record while a launch that uses it may run. The
+// nil bundle is the empty one.
+type bundle struct {
+	operands []Operand
+	holders  atomic.Int64
+}
+
+// newBundle takes over operands; the caller is the first holder.
+func newBundle(operands []Operand) *bundle {
+	if len(operands) == 0 {
+		return nil
+	}
+	b := &bundle{operands: operands}
+	b.holders.Store(1)
+	live.bundles.Add(1)
+	return b
+}
+
+// retain adds a holder. The caller must be one, or hold the lock of one.
+func (b *bundle) retain() *bundle {
+	if b != nil && b.holders.Add(1) <= 1 {
+		panic("BUG: a bundle was retained after its last holder had gone")
+	}
+	return b
+}
+
+// release takes a holder away; the last one's goroutine releases the operands.
+//
+// Preconditions: no mutex of this package is held.
+func (b *bundle) release() {
+	if b == nil {
+		return
+	}
+	n := b.holders.Add(-1)
+	if n < 0 {
+		panic("BUG: a bundle was released more often than retained")
+	}
+	if n > 0 {
+		return
+	}
+	live.bundles.Add(-1)
+	for _, o := range b.operands {
+		if o.Retainer != nil {
+			o.Retainer.Release()
+		}
+	}
+}
+
+func releaseAll(bundles []*bundle) {
+	for _, b := range bundles {
+		b.release()
+	}
+}
+
+// A held bundle is one that belongs to no updatable node: of an embedded
+// graph, or of a capture as a whole.
+type held struct {
+	path string // the node's name, as in Retained
+	b    *bundle
+}
+
+// describe appends what b retains to list.
+func (b *bundle) describe(list []Retained, node string) []Retained {
+	if b == nil {
+		return list
+	}
+	for _, o := range b.operands {
+		if o.Retainer != nil {
+			list = append(list, Retained{node, o.Name, o.Object, o.NBytes, o.Reason})
+		}
+	}
+	return list
+}
+
+// A watcher is the OnBundles function of an owner, or nil.
+type watcher func(add, remove []Retainer)
+
+// tell reports a change of what an owner holds.
+//
+// Preconditions: the lock that guards the change is held, so that reports come
+// in the order of the changes.
+func (w watcher) tell(add, remove []*bundle) {
+	if w == nil {
+		return
+	}
+	a, r := retainersOf(add), retainersOf(remove)
+	if len(a)+len(r) > 0 {
+		w(a, r)
+	}
+}
+
+func retainersOf(bundles []*bundle) []Retainer {
+	var list []Retainer
+	for _, b := range bundles {
+		if b == nil {
+			continue
+		}
+		for _, o := range b.operands {
+			if o.Retainer != nil {
+				list = append(list, o.Retainer)
+			}
+		}
+	}
+	return list
+}
+
+// live counts what this package holds open, for leak tests and reports.
+var live struct {
+	graphs, execs, bundles, captures, abandoned atomic.Int64
+}
+
+// Live returns how many graphs, executables, owner bundles and captures this
+// package holds open, by kind: "Graph", "GraphExec", "Bundle", "Capture". Kinds
+// with none are absent. A closed executable counts until its last launch has
+// ended. "Abandoned" are those executables that were closed or updated after
+// the reaper had stopped: what they hold is leaked on purpose.
+func Live() map[string]int {
+	m := make(map[string]int)
+	for name, n := range map[string]*atomic.Int64{
+		"Graph": &live.graphs, "GraphExec": &live.execs, "Bundle": &live.bundles,
+		"Capture": &live.captures, "Abandoned": &live.abandoned,
+	} {
+		if v := n.Load(); v != 0 {
+			m[name] = int(v)
+		}
+	}
+	return m
+}
