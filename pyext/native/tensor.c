@@ -351,8 +351,8 @@ static PyObject *dtype_of(PyObject *module, PyObject *o) {
 }
 
 static PyMethodDef functions[] = {
-    {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"to_torch", cudago_to_torch, METH_O, NULL},
+    {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, cudago_from_dlpack_doc},
+    {"to_torch", cudago_to_torch, METH_O, cudago_to_torch_doc},
     {"_dtype", dtype_of, METH_O, NULL},
     {"_set_tensor_class", set_class, METH_O, NULL},
     {"_dlpack_stats", stats, METH_NOARGS, NULL},

@@ -39,8 +39,8 @@ def exchange_stats() -> ExchangeStats:
     Returns
     -------
     ExchangeStats
-        Counts since the process began, for leak tests: equal differences of `exports_made` and `exports_released`
-        mean that no other library holds our memory.
+        Counts since the process began, for leak tests: equal differences of `exports_made` and
+        `exports_released` mean that no other library holds our memory.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Typed, shaped views of memory, and how to make them."""
+"""Typed, shaped views of memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import numpy as np
 
     from ._device import Device
-    from ._memory import MemoryResource, Pointer
+    from ._memory import Pointer
     from ._stream import Stream
 
-__all__ = ["Tensor", "asarray", "empty", "full", "zeros"]
+__all__ = ["Tensor"]
 
 _CPU = 1
-_ON_DEVICE = (2, 13)  # DLPack: CUDA, managed
 _PINNED, _MANAGED = 2, 3  # enum cudago_cell_kind
 _MAX_PIECES = 1 << 16
 
@@ -30,14 +29,16 @@ _MAX_PIECES = 1 << 16
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
 
-    A tensor keeps its memory alive, as a view of it does and whatever another library made of it over DLPack. Indexing
-    with integers, slices, ``None`` and ``...`` gives further views; nothing here copies unless its name says so.
+    A tensor keeps its memory alive, as a view of it does and whatever another library made of it
+    over DLPack. Indexing with integers, slices, ``None`` and ``...`` gives further views; nothing
+    here copies unless its name says so.
 
     Tensors come from `Buffer.view`, `empty`, `zeros`, `full`, `asarray` and `from_dlpack`.
 
     Notes
     -----
-    Two tensors are equal if they are the same view of the same memory: the elements are not compared.
+    Two tensors are equal if they are the same view of the same memory: the elements are not
+    compared.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class Tensor(_core.Tensor):
 
     @property
     def device(self) -> Device | None:
-        """Device that the memory belongs to; None for host memory and other libraries' managed memory."""
+        """Device that the memory belongs to; None for host memory."""
         from ._device import Device
 
         ordinal = self._ordinal
@@ -73,7 +74,8 @@ class Tensor(_core.Tensor):
         Returns
         -------
         numpy.ndarray
-            Row-major, of this tensor's shape and type. Types that NumPy lacks need the package ml_dtypes.
+            Row-major, of this tensor's shape and type. Types that NumPy lacks need the package
+            ml_dtypes.
 
         Raises
         ------
@@ -86,8 +88,8 @@ class Tensor(_core.Tensor):
 
         Notes
         -----
-        Stream-ordered on `stream`. Blocks until the copy is done, with the GIL released. Not allowed while `stream` is
-        capturing: use `Buffer.copy_to` with an array of your own.
+        Stream-ordered on `stream`. Blocks until the copy is done, with the GIL released. Not
+        allowed while `stream` is capturing: use `Buffer.copy_to` with an array of your own.
 
         References
         ----------
@@ -119,8 +121,8 @@ class Tensor(_core.Tensor):
         Parameters
         ----------
         src : Tensor or array_like
-            Source, of this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__`` must have its element
-            type; numbers and lists are converted.
+            Source, of this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__``
+            must have its element type; numbers and lists are converted.
         stream : Stream
             Stream that orders the copy.
 
@@ -139,9 +141,9 @@ class Tensor(_core.Tensor):
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion if `src` is device or pinned memory; otherwise blocks with
-        the GIL released. During capture it adds memcpy nodes, which keep `src` alive. One driver call per contiguous
-        piece.
+        Stream-ordered on `stream`. Returns before completion if `src` is device or pinned memory;
+        otherwise blocks with the GIL released. During capture it adds memcpy nodes, which keep
+        `src` alive. One driver call per contiguous piece.
 
         References
         ----------
@@ -161,14 +163,16 @@ class Tensor(_core.Tensor):
             raise ValueError(f"src has shape {source.shape}, the tensor {self.shape}")
         if source.dtype_name != self.dtype_name:
             raise TypeError(
-                f"src has element type {source.dtype_name}, the tensor {self.dtype_name}: convert it first"
+                f"src has element type {source.dtype_name}, the tensor {self.dtype_name}: "
+                "convert it first"
             )
         _copy(self, source, stream)
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         # Without this NumPy would take the tensor for a sequence and make an array of tensors.
         raise TypeError(
-            "a cudago Tensor is not converted to a NumPy array by itself: use t.numpy(stream=...), which copies"
+            "a cudago Tensor is not converted to a NumPy array by itself: use "
+            "t.numpy(stream=...), which copies"
         )
 
     def __repr__(self) -> str:
@@ -181,7 +185,7 @@ class Tensor(_core.Tensor):
 _core._set_tensor_class(Tensor)
 
 
-# --- copies -----------------------------------------------------------------------------------------------------------
+# --- copies ---------------------------------------------------------------------------------------
 
 
 def _extended_dtype(name: str) -> np.dtype:
@@ -209,13 +213,16 @@ def _as_source(src: Any, like: Tensor, stream: Stream) -> Tensor:
 
 
 def _is_pageable(t: Tensor) -> bool:
-    """Whether the host must be the other side of a copy with this tensor: the driver does not know its memory."""
+    """Whether this is host memory that the driver does not know."""
     kind, device_type, *_ = t._memory
     return device_type == _CPU and t._ordinal is None and kind not in (_PINNED, _MANAGED)
 
 
 def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    """Copy between two contiguous tensors. A tensor as operand brings its memory's kind along; a buffer does not."""
+    """Copy between two contiguous tensors.
+
+    A tensor as operand brings its memory's kind along; a buffer does not.
+    """
     if not _is_pageable(dst):
         dst.buffer.copy_from(src, stream=stream)
     elif not _is_pageable(src):
@@ -240,8 +247,9 @@ def _pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     outer = a.shape[:axis]
     if math.prod(outer) > _MAX_PIECES:
         raise BufferError(
-            f"a copy between strides {a.strides} and {b.strides} of shape {a.shape} would take {math.prod(outer)} driver "
-            f"calls (at most {_MAX_PIECES}): make one side contiguous with a kernel first"
+            f"a copy between strides {a.strides} and {b.strides} of shape {a.shape} would take "
+            f"{math.prod(outer)} driver calls (at most {_MAX_PIECES}): make one side contiguous "
+            "with a kernel first"
         )
     for index in itertools.product(*map(range, outer)):
         yield a[index], b[index]
@@ -255,12 +263,18 @@ def _copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
 
 
 def _device_copy(t: Tensor, to_host: int) -> Tensor:
-    """Copy device memory for an export with ``copy=True``. Work on `t` has ended; so has the copy, on return."""
+    """Copy device memory for an export with ``copy=True``.
+
+    Work on `t` has ended; so has the copy, on return.
+    """
     device = t.device
     if device is None:
         raise BufferError(
-            "the memory is neither the host's nor of a known device, so it cannot be copied for an export"
+            "the memory is neither the host's nor of a known device, so it cannot be copied for "
+            "an export"
         )
+    from ._creation import empty
+
     stream = device.default_stream
     if to_host:
         return _core.from_dlpack(t.numpy(stream=stream))
@@ -268,226 +282,3 @@ def _device_copy(t: Tensor, to_host: int) -> Tensor:
     copy.copy_from(t, stream=stream)
     stream.sync()
     return copy
-
-
-# --- making tensors ---------------------------------------------------------------------------------------------------
-
-
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-
-
-def empty(
-    shape: int | Sequence[int],
-    dtype: Any = "float32",
-    *,
-    stream: Stream,
-    resource: MemoryResource | None = None,
-) -> Tensor:
-    """Make a tensor whose elements are not set.
-
-    Parameters
-    ----------
-    shape : int or sequence of int
-        Sizes of the dimensions.
-    dtype : dtype_like
-        Element type: a name ("float32", "bfloat16"), a NumPy or PyTorch dtype, or a string such as "f4".
-    stream : Stream
-        Stream that orders the allocation; the tensor is on its device.
-    resource : MemoryResource, optional
-        Where the memory comes from; by default the device's own resource.
-
-    Returns
-    -------
-    Tensor
-        Row-major.
-
-    Raises
-    ------
-    TypeError
-        If `dtype` is not an element type.
-    ValueError
-        If a dimension is negative.
-    OutOfMemoryError
-        If the memory cannot be had.
-
-    Notes
-    -----
-    Stream-ordered on `stream`; returns before completion. During capture it adds a memory allocation node.
-
-    References
-    ----------
-    ``cuMemAllocFromPoolAsync``
-
-    Examples
-    --------
-    >>> cudago.empty((2, 3), "f4", stream=stream).nbytes
-    24
-    """
-    dims = _shape(shape)
-    name, bits = _core._dtype(dtype)
-    if any(n < 0 for n in dims):
-        raise ValueError(f"dimensions cannot be negative, got {dims}")
-    nbytes = (math.prod(dims) * bits + 7) // 8
-    source = stream.device if resource is None else resource
-    return source.allocate(nbytes, stream=stream).view(name, dims)
-
-
-def zeros(
-    shape: int | Sequence[int],
-    dtype: Any = "float32",
-    *,
-    stream: Stream,
-    resource: MemoryResource | None = None,
-) -> Tensor:
-    """Make a tensor of zeros.
-
-    Parameters
-    ----------
-    shape, dtype, stream, resource
-        As for `empty`.
-
-    Returns
-    -------
-    Tensor
-        Row-major.
-
-    See Also
-    --------
-    empty, full
-
-    Notes
-    -----
-    Stream-ordered on `stream`; returns before completion.
-
-    Examples
-    --------
-    >>> cudago.zeros(3, "int32", stream=stream).numpy(stream=stream).tolist()
-    [0, 0, 0]
-    """
-    t = empty(shape, dtype, stream=stream, resource=resource)
-    if t.nbytes:
-        t.buffer.fill(0, stream=stream)
-    return t
-
-
-def full(
-    shape: int | Sequence[int],
-    value: Any,
-    dtype: Any = "float32",
-    *,
-    stream: Stream,
-    resource: MemoryResource | None = None,
-) -> Tensor:
-    """Make a tensor with one value everywhere.
-
-    Parameters
-    ----------
-    value : number
-        What every element becomes, converted to `dtype`.
-    shape, dtype, stream, resource
-        As for `empty`.
-
-    Returns
-    -------
-    Tensor
-        Row-major.
-
-    Raises
-    ------
-    OverflowError
-        If `value` does not fit `dtype`.
-
-    See Also
-    --------
-    empty, zeros
-
-    Notes
-    -----
-    Stream-ordered on `stream`; returns before completion, but for values of 8 and 16 bytes, which are copied from the
-    host unless they repeat every 4 bytes.
-
-    Examples
-    --------
-    >>> cudago.full((2,), 1.5, "float64", stream=stream).numpy(stream=stream).tolist()
-    [1.5, 1.5]
-    """
-    import numpy as np
-
-    t = empty(shape, dtype, stream=stream, resource=resource)
-    if not t.nbytes:
-        return t
-    element = t.dtype if not isinstance(t.dtype, str) else _extended_dtype(t.dtype)
-    pattern = np.asarray(value, element).tobytes()
-    if len(pattern) > 4 and pattern == pattern[:4] * (len(pattern) // 4):
-        pattern = pattern[:4]
-    if len(pattern) <= 4:
-        t.buffer.fill(pattern, stream=stream)
-    else:
-        t.buffer.copy_from(np.full(t.shape, value, element), stream=stream)
-    return t
-
-
-def asarray(
-    obj: Any,
-    dtype: Any = None,
-    *,
-    stream: Stream,
-    resource: MemoryResource | None = None,
-) -> Tensor:
-    """Make a device tensor of an array, without a copy where it is one already.
-
-    Parameters
-    ----------
-    obj : Tensor, array_like or object with ``__dlpack__``
-        A Tensor, or an object of another library on a CUDA device, is shared; anything on the host is copied.
-    dtype : dtype_like, optional
-        Element type of the result. Shared memory must have it already.
-    stream : Stream
-        Stream that orders the copy, or on which a shared object will be used.
-    resource : MemoryResource, optional
-        Where the memory of a copy comes from; by default the device's own resource.
-
-    Returns
-    -------
-    Tensor
-        On the device.
-
-    Raises
-    ------
-    TypeError
-        If shared memory has another element type, or the array's type is not an element type.
-
-    See Also
-    --------
-    from_dlpack : Share memory of any kind, never copy.
-
-    Notes
-    -----
-    Stream-ordered on `stream`. Blocks, with the GIL released, until pageable host memory has been read.
-
-    Examples
-    --------
-    >>> cudago.asarray([[1, 2], [3, 4]], "float32", stream=stream).shape
-    (2, 2)
-    """
-    shared = obj if isinstance(obj, _core.Tensor) else None
-    if (
-        shared is None
-        and hasattr(obj, "__dlpack_device__")
-        and obj.__dlpack_device__()[0] in _ON_DEVICE
-    ):
-        shared = _core.from_dlpack(obj, stream=stream)
-    if shared is not None:
-        if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
-            raise TypeError(
-                f"the tensor has element type {shared.dtype_name}, not {_core._dtype(dtype)[0]}"
-            )
-        return shared
-    import numpy as np
-
-    host = np.asarray(obj, None if dtype is None else np.dtype(dtype))
-    t = empty(host.shape, host.dtype, stream=stream, resource=resource)
-    if t.nbytes:
-        t.buffer.copy_from(np.ascontiguousarray(host), stream=stream)
-    return t
