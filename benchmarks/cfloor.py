@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The C floor: the driver calls behind each operation, in a loop in C.
+
+`cfloor/cfloor.c` has the loops. It is compiled when the benchmark runs, by ``$CC`` or ``cc``; what
+the loops need (context, kernel, graphs, memory) is made here, through ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import operations as op
+from measure import BATCH, Case
+
+_U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+
+class FloorUnavailableError(Exception):
+    """There is no C compiler or no NVIDIA driver; the text says which."""
+
+
+class _KernelNodeParams(c.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2, cuda.h, CUDA 12.4."""
+
+    _fields_ = (
+        ("func", _H),
+        ("grid", _U * 3),
+        ("block", _U * 3),
+        ("shared", _U),
+        ("params", _H),
+        ("extra", _H),
+        ("kern", _H),
+        ("ctx", _H),
+    )
+
+
+def _compile() -> c.CDLL:
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if shutil.which(compiler[0]) is None:
+        raise FloorUnavailableError(f"no C compiler ({compiler[0]}); set CC to measure the C floor")
+    source = Path(__file__).with_name("cfloor") / "cfloor.c"
+    with tempfile.TemporaryDirectory() as directory:
+        library = Path(directory) / "cfloor.so"
+        command = [*compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise FloorUnavailableError(f"{shlex.join(command)} failed:\n{done.stderr}")
+        return c.CDLL(str(library))
+
+
+def _open_driver() -> c.CDLL:
+    names = [os.environ["CUDAGO_LIBCUDA"]] if os.environ.get("CUDAGO_LIBCUDA") else []
+    why = []
+    for name in [*names, "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"]:
+        try:
+            return c.CDLL(name)
+        except OSError as error:
+            why.append(str(error))
+    raise FloorUnavailableError("no NVIDIA driver: " + "; ".join(why))
+
+
+class Floor:
+    """What the loops work on: a stream of its own in the primary context of device 0."""
+
+    def __init__(self) -> None:
+        self._loops = _compile()
+        self._driver = _open_driver()
+        self._keep: list[object] = []  # parameter memory that C reads later
+        self._call("cuInit", _U(0))
+        device, context = c.c_int(), _H()
+        self._call("cuDeviceGet", c.byref(device), c.c_int(0))
+        self._call("cuDevicePrimaryCtxRetain", c.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+        self._stream = self._new("cuStreamCreate", _U(_NON_BLOCKING))
+        self._keep_pool(device)
+        module = self._new("cuModuleLoadData", op.PTX.encode())
+        self._kernel = self._new("cuModuleGetFunction", module, op.KERNEL.encode())
+        self._params = self._pack_arguments()
+
+    def _call(self, name: str, *args: object) -> None:
+        result = getattr(self._driver, name)(*args)
+        if result != 0:
+            raise RuntimeError(f"{name}: CUresult {result}")
+
+    def _new(self, name: str, *args: object) -> c.c_void_p:
+        handle = _H()
+        self._call(name, c.byref(handle), *args)
+        return handle
+
+    def _keep_pool(self, device: c.c_int) -> None:
+        """Let the default pool keep its memory.
+
+        Without it, the first allocation after each wait maps memory afresh.
+        """
+        pool = self._new("cuDeviceGetDefaultMemPool", device)
+        self._call("cuMemPoolSetAttribute", pool, c.c_int(_THRESHOLD), c.byref(c.c_uint64(2**63)))
+
+    def _memory(self, call: str, *args: object) -> int:
+        address = c.c_uint64()
+        self._call(call, c.byref(address), *args)
+        return address.value
+
+    def _pack_arguments(self) -> c.Array[c.c_void_p]:
+        x = self._memory("cuMemAlloc_v2", c.c_size_t(op.COPY_SIZE))
+        values = (c.c_uint64(x), c.c_uint64(x), c.c_int(1))
+        self._keep.append(values)
+        return (_H * len(values))(*(c.addressof(value) for value in values))
+
+    def _loop(self, name: str, functions: tuple[str, ...], calls: int, *args: object) -> float:
+        loop = getattr(self._loops, name)
+        loop.restype = c.c_int64
+        elapsed = loop(*(getattr(self._driver, f) for f in functions), c.c_int64(calls), *args)
+        if elapsed < 0:
+            raise RuntimeError(f"{'/'.join(functions)}: CUresult {-elapsed}")
+        return float(elapsed)
+
+    def facts(self) -> dict[str, str]:
+        """Return what the figures depend on."""
+        version, name = c.c_int(), c.create_string_buffer(256)
+        self._call("cuDriverGetVersion", c.byref(version))
+        self._call("cuDeviceGetName", name, c.c_int(len(name)), c.c_int(0))
+        number = f"{version.value // 1000}.{version.value % 1000 // 10}"
+        return {"device": name.value.decode(), "driver's CUDA": number}
+
+    def settle(self) -> None:
+        """Wait for the stream."""
+        self._call("cuStreamSynchronize", self._stream)
+
+    def _node_params(self) -> _KernelNodeParams:
+        params = _KernelNodeParams(
+            func=self._kernel,
+            grid=(1, 1, 1),
+            block=(op.BLOCK, 1, 1),
+            params=c.addressof(self._params),
+        )
+        self._keep.append(params)
+        return params
+
+    def _chain(self, nodes: int) -> tuple[c.c_void_p, c.c_void_p]:
+        """Return a graph of so many kernel nodes in a row, and its last node."""
+        graph = self._new("cuGraphCreate", _U(0))
+        params, last = self._node_params(), _H()
+        for i in range(nodes):
+            before = c.byref(last) if i else None
+            count = c.c_size_t(1 if i else 0)
+            node = _H()
+            self._call(
+                "cuGraphAddKernelNode_v2", c.byref(node), graph, before, count, c.byref(params)
+            )
+            last = node
+        return graph, last
+
+    def cases(self) -> list[Case]:
+        """Return a case for each operation that has a floor."""
+        return [
+            self._launch_kernel(),
+            *(self._launch_graph(nodes) for nodes in op.GRAPH),
+            self._add_node(),
+            self._alloc(),
+            self._copy(),
+            self._record(),
+        ]
+
+    def _case(
+        self, operation: str, calls: int, loop: str, functions: tuple[str, ...], *args: object
+    ) -> Case:
+        return Case(
+            operation,
+            "C floor",
+            lambda: self._loop(loop, functions, calls, *args),
+            self.settle,
+            calls,
+        )
+
+    def _launch_kernel(self) -> Case:
+        args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
+        return self._case(op.LAUNCH, BATCH, "launch_kernel", ("cuLaunchKernel",), *args)
+
+    def _launch_graph(self, nodes: int) -> Case:
+        graph, _ = self._chain(nodes)
+        exec_ = self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))
+        calls = op.calls_per_batch(nodes)
+        return self._case(
+            op.GRAPH[nodes], calls, "launch_graph", ("cuGraphLaunch",), exec_, self._stream
+        )
+
+    def _add_node(self) -> Case:
+        params = self._node_params()
+
+        def batch() -> float:
+            graph, first = self._chain(1)
+            try:
+                return self._loop(
+                    "add_kernel_node",
+                    ("cuGraphAddKernelNode_v2",),
+                    op.NODES_PER_BATCH,
+                    graph,
+                    first,
+                    c.byref(params),
+                )
+            finally:
+                self._call("cuGraphDestroy", graph)
+
+        return Case(op.ADD_NODE, "C floor", batch, self.settle, op.NODES_PER_BATCH)
+
+    def _alloc(self) -> Case:
+        functions = ("cuMemAllocAsync", "cuMemFreeAsync")
+        size = c.c_size_t(op.ALLOC_SIZE)
+        return self._case(op.ALLOC, BATCH, "alloc_and_free", functions, size, self._stream)
+
+    def _copy(self) -> Case:
+        dst = self._memory("cuMemAlloc_v2", c.c_size_t(op.COPY_SIZE))
+        src = self._memory("cuMemHostAlloc", c.c_size_t(op.COPY_SIZE), _U(0))
+        args = (_PTR(dst), _PTR(src), c.c_size_t(op.COPY_SIZE), self._stream)
+        return self._case(op.COPY, BATCH, "copy", ("cuMemcpyAsync",), *args)
+
+    def _record(self) -> Case:
+        event = self._new("cuEventCreate", _U(2))  # CU_EVENT_DISABLE_TIMING
+        return self._case(op.RECORD, BATCH, "record_event", ("cuEventRecord",), event, self._stream)

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operations that are measured, and the kernel that all libraries launch."""
+
+LAUNCH = "launch a kernel, 3 arguments"
+GRAPH = {
+    1: "launch a graph, 1 node",
+    10: "launch a graph, 10 nodes",
+    100: "launch a graph, 100 nodes",
+}
+ADD_NODE = "add a kernel node"
+ALLOC = "allocate and free 1 KiB"
+COPY = "copy 4 KiB, pinned to device"
+RECORD = "record an event"
+IMPORT = "import a torch tensor"
+EXPORT = "export to torch"
+
+ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, ALLOC, COPY, RECORD, IMPORT, EXPORT)
+
+BLOCK = 32
+ALLOC_SIZE = 1 << 10
+COPY_SIZE = 4 << 10
+NODES_PER_BATCH = 1000  # building is measured over longer batches: nothing waits for the device
+
+# The kernel does nothing for n >= 0, so that calls and not the device are measured.
+KERNEL = "touch"
+SOURCE = r"""
+extern "C" __global__ void touch(const float* x, float* y, int n) {
+    if (n < 0) y[0] = x[0];
+}
+"""
+
+# The same as PTX, of a version that every supported driver takes.
+PTX = r"""
+.version 7.0
+.target sm_75
+.address_size 64
+
+.visible .entry touch(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .f32 %f<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<5>;
+
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.param.u32 %r1, [n];
+    setp.gt.s32 %p1, %r1, -1;
+    @%p1 bra DONE;
+    cvta.to.global.u64 %rd3, %rd1;
+    cvta.to.global.u64 %rd4, %rd2;
+    ld.global.f32 %f1, [%rd3];
+    st.global.f32 [%rd4], %f1;
+DONE:
+    ret;
+}
+"""
+
+
+def calls_per_batch(nodes: int) -> int:
+    """Return how often a graph of so many nodes is launched in a batch."""
+    return 50 if nodes >= 100 else 100

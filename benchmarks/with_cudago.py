@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operations with cudago, as its users write them."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import operations as op
+from measure import Case, python_case
+
+import cudago as cu
+
+LIBRARY = "cudago"
+
+
+def _names() -> dict[str, Any]:
+    device = cu.Device()
+    stream = device.create_stream()
+    code = cu.ObjectCode.from_ptx(op.PTX)
+    return {
+        "cu": cu,
+        "launch": cu.launch,
+        "device": device,
+        "stream": stream,
+        "kernel": code.get_kernel(op.KERNEL),
+        "config": cu.LaunchConfig(grid=1, block=op.BLOCK),
+        "x": device.allocate(op.COPY_SIZE, stream=stream),
+        "y": device.allocate(op.COPY_SIZE, stream=stream),
+        "pinned": cu.PinnedMemoryResource().allocate(op.COPY_SIZE),
+        "event": device.create_event(),
+    }
+
+
+def _executable(names: dict[str, Any], nodes: int) -> cu.GraphExec:
+    """Return a chain of kernel nodes; the graph retains both buffers for each."""
+    node = graph = cu.Graph()
+    for _ in range(nodes):
+        node = node.launch(names["config"], names["kernel"], names["x"], names["y"], 1)
+    return graph.instantiate()
+
+
+def cases() -> list[Case]:
+    """Return a case for each operation; those with torch only where it is installed."""
+    names = _names()
+    settle = names["stream"].sync
+
+    def case(operation: str, statement: str, **options: Any) -> Case:
+        return python_case(operation, LIBRARY, statement, names, settle, **options)
+
+    found = [
+        case(op.LAUNCH, "launch(stream, config, kernel, x, y, 1)"),
+        case(
+            op.ADD_NODE,
+            "node = node.launch(config, kernel, x, y, 1)",
+            setup="graph = cu.Graph(); node = graph.launch(config, kernel, x, y, 1)",
+            calls=op.NODES_PER_BATCH,
+        ),
+        case(op.ALLOC, f"device.allocate({op.ALLOC_SIZE}, stream=stream).close()"),
+        case(op.COPY, "x.copy_from(pinned, stream=stream)"),
+        case(op.RECORD, "stream.record(event)"),
+    ]
+    for nodes, operation in op.GRAPH.items():
+        names[f"executable{nodes}"] = _executable(names, nodes)
+        statement = f"executable{nodes}.launch(stream)"
+        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+    if importlib.util.find_spec("torch") is not None:
+        found += _exchange(names)
+    return found
+
+
+def _exchange(names: dict[str, Any]) -> list[Case]:
+    import torch
+
+    # The simulated driver's memory is the host's to other libraries.
+    where = "cuda" if cu.driver_name() == "nvidia" else "cpu"
+    names["theirs"] = torch.ones(8, device=where)
+    names["ours"] = cu.zeros((8,), "f4", stream=names["stream"])
+
+    def settle() -> None:
+        names["stream"].sync()
+        if where == "cuda":
+            torch.cuda.synchronize()
+
+    return [
+        python_case(op.IMPORT, LIBRARY, "cu.from_dlpack(theirs)", names, settle),
+        python_case(op.EXPORT, LIBRARY, "cu.to_torch(ours)", names, settle),
+    ]

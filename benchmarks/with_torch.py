@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The operations with PyTorch. Its launch is that of its own kernel for ``x += 1``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import operations as op
+import torch
+from measure import Case, python_case
+
+LIBRARY = "torch"
+
+
+def _executable(names: dict[str, Any], nodes: int) -> torch.cuda.CUDAGraph:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=names["stream"]):
+        for _ in range(nodes):
+            names["x"].add_(1)
+    return graph
+
+
+def cases() -> list[Case]:
+    """Return a case for each operation that PyTorch has."""
+    stream = torch.cuda.Stream()
+    torch.cuda.set_stream(stream)
+    names: dict[str, Any] = {
+        "empty": torch.empty,
+        "stream": stream,
+        "x": torch.zeros(op.BLOCK, device="cuda"),
+        "target": torch.zeros(op.COPY_SIZE, dtype=torch.uint8, device="cuda"),
+        "pinned": torch.zeros(op.COPY_SIZE, dtype=torch.uint8, pin_memory=True),
+        "event": torch.cuda.Event(),
+        "uint8": torch.uint8,
+    }
+
+    def case(operation: str, statement: str, **options: Any) -> Case:
+        return python_case(operation, LIBRARY, statement, names, stream.synchronize, **options)
+
+    found = [
+        case(op.LAUNCH, "x.add_(1)"),
+        case(op.ALLOC, f"empty({op.ALLOC_SIZE}, dtype=uint8, device='cuda')"),
+        case(op.COPY, "target.copy_(pinned, non_blocking=True)"),
+        case(op.RECORD, "event.record(stream)"),
+    ]
+    for nodes, operation in op.GRAPH.items():
+        names[f"executable{nodes}"] = _executable(names, nodes)
+        statement = f"executable{nodes}.replay()"
+        found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
+    return found
