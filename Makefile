@@ -6,6 +6,7 @@
 
 VENV ?= .venv
 INTEROP_VENV ?= .venv-interop
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := $(VENV)/bin/python
 # Everything that runs Go does so in a shell that read this: GO, CC, CGO_CFLAGS.
 TOOLS := $(VENV)/tools.sh
