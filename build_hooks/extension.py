@@ -109,13 +109,10 @@ def compiles(command: str) -> bool:
     source = (
         "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
     )
-    run = subprocess.run(
-        [*shlex.split(command), "-std=c11", "-x", "c", "-c", "-o", os.devnull, "-"],
-        input=source,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as tmp:
+        (Path(tmp) / "probe.c").write_text(source)
+        compile_only = [*shlex.split(command), "-std=c11", "-c", "probe.c"]
+        run = subprocess.run(compile_only, cwd=tmp, capture_output=True, check=False)
     return run.returncode == 0
 
 
