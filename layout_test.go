@@ -31,6 +31,8 @@ var mayImport = map[string][]string{
 	"dlpack":       {"cuda"},
 	"cuda":         {"cuda/internal/driver", "cuda/internal/nvrtc", "internal/ptx"},
 
+	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
+
 	"cuda/internal/nvrtc":                {},
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/driver/nvidia/hostfn"},
@@ -65,6 +67,7 @@ var mayUseC = map[string]bool{
 	"cuda/internal/driver/nvidia/hostfn": true,
 	"cuda/internal/nvrtc":                true,
 	"dlpack":                             true,
+	"dlpack/dlpacktest":                  true,
 	"benchmarks/cfloor":                  true,
 }
 
