@@ -102,10 +102,10 @@ test-gpu: $(MODULE) go-test-binaries ## everything that needs a GPU, with the in
 
 .PHONY: bench bench-sim
 bench: $(MODULE) ## measure our calls beside the C floor and the peers, on NVIDIA's driver
-	CUDAGO_DRIVER=nvidia $(PY) benchmarks/run.py
+	$(PY) benchmarks/bench.py --driver nvidia
 
 bench-sim: $(MODULE) ## the same on the simulated driver
-	CUDAGO_DRIVER=sim $(PY) benchmarks/run.py
+	$(PY) benchmarks/bench.py --driver sim
 
 # --- work on the code ------------------------------------------------------------
 
