@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/cudago/cudago/cuda/internal/driver"
+
+// What follows serves those who make some driver calls by themselves and leave
+// the rest to this package, as the border to Python does.
+
+// Failure returns the error for a driver call that the caller has made in c,
+// with what the driver knows of the fault if the result is sticky. It is nil
+// for [Success].
+func (c *Context) Failure(op string, result int32, detail string) error {
+	if result == 0 {
+		return nil
+	}
+	return c.fail(op, driver.CUresult(result), detail)
+}
+
+// HostPointer returns the host's address of device memory, or 0 if the host
+// cannot reach it. It calls cuPointerGetAttribute.
+func (c *Context) HostPointer(ptr uint64) uint64 {
+	leave, err := c.Enter()
+	if err != nil {
+		return 0
+	}
+	defer leave()
+	v, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_HOST_POINTER, driver.CUdeviceptr(ptr))
+	if r != driver.CUDA_SUCCESS {
+		return 0
+	}
+	return v
+}
+
+// RawCtxGetCurrent is cuCtxGetCurrent.
+func (d *Driver) RawCtxGetCurrent(ctx *uintptr) int32 {
+	h, r := d.api.CuCtxGetCurrent()
+	*ctx = uintptr(h)
+	return int32(r)
+}
+
+// RawCtxPushCurrent is cuCtxPushCurrent.
+func (d *Driver) RawCtxPushCurrent(ctx uintptr) int32 {
+	return int32(d.api.CuCtxPushCurrent(driver.CUcontext(ctx)))
+}
+
+// RawCtxPopCurrent is cuCtxPopCurrent.
+func (d *Driver) RawCtxPopCurrent(ctx *uintptr) int32 {
+	h, r := d.api.CuCtxPopCurrent()
+	*ctx = uintptr(h)
+	return int32(r)
+}

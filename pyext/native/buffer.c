@@ -1,0 +1,244 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+#include "tensor.h"
+
+/* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, and so does every view
+ * of it; close() gives back the one, and the memory goes with the last. */
+
+PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device) {
+    BufferObject *self = cudago_alloc(CLS_BUFFER);
+    if (!self) {
+        cudago_cell_release_gil(cell);
+        return NULL;
+    }
+    self->cell = cell;
+    self->ptr = ptr;
+    self->size = size;
+    self->device = device;
+    return (PyObject *)self;
+}
+
+static int open_buffer(BufferObject *self) { return self->cell ? 0 : cudago_raise_closed("buffer"); }
+
+static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_cell *cell = self->cell;
+    if (cell && self->exports) {
+        PyErr_Format(PyExc_BufferError, "buffer cannot be closed: %d view(s) of its host memory are open", self->exports);
+        return NULL;
+    }
+    self->cell = NULL;
+    if (cell) cudago_cell_release_gil(cell);
+    Py_RETURN_NONE;
+}
+
+static PyObject *buffer_exit(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    return buffer_close(self, NULL);
+}
+
+/* --- views ---------------------------------------------------------------------------------------------------- */
+
+static PyObject *buffer_subscript(BufferObject *self, PyObject *key) {
+    CUDAGO_ENTER(NULL);
+    if (open_buffer(self)) return NULL;
+    if (!PySlice_Check(key)) {
+        PyErr_SetString(PyExc_TypeError, "a buffer is indexed by a slice of bytes, as in buf[16:32]; a typed, shaped "
+                                         "view is buf.view(dtype, shape)");
+        return NULL;
+    }
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(key, &start, &stop, &step)) return NULL;
+    if (step != 1) return PyErr_SetString(PyExc_ValueError, "a view of a buffer is contiguous: the step must be 1"), NULL;
+    Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)self->size, &start, &stop, step);
+    cudago_cell_retain(self->cell);
+    return cudago_buffer_new(self->cell, self->ptr + (uint64_t)start, (uint64_t)n, self->device);
+}
+
+/* _at(offset, size): a view that must lie inside. */
+static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (open_buffer(self)) return NULL;
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_at(offset, size)"), NULL;
+    unsigned long long offset = PyLong_AsUnsignedLongLong(args[0]), size = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    if (offset > self->size || size > self->size - offset) {
+        PyErr_Format(PyExc_ValueError, "bytes %llu to %llu are not inside a buffer of %llu bytes", offset, offset + size,
+                     (unsigned long long)self->size);
+        return NULL;
+    }
+    cudago_cell_retain(self->cell);
+    return cudago_buffer_new(self->cell, self->ptr + offset, size, self->device);
+}
+
+/* --- the buffer protocol: host memory only --------------------------------------------------------------------- */
+
+static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
+    view->obj = NULL;
+    if (open_buffer(self)) return -1;
+    if (!self->cell->host || self->cell->kind == CUDAGO_CELL_POOL) {
+        PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
+                                           "DLPack");
+        return -1;
+    }
+    void *at = (void *)(uintptr_t)(self->cell->host + (self->ptr - self->cell->ptr));
+    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)self->size, (self->cell->flags & CUDAGO_CELL_READONLY) != 0,
+                          flags))
+        return -1;
+    self->exports++;
+    return 0;
+}
+static void buffer_release(BufferObject *self, Py_buffer *view) {
+    (void)view;
+    self->exports--;
+}
+
+/* --- copies and fills ------------------------------------------------------------------------------------------- */
+
+/* copy_from(src, *, stream) and copy_to(dst, *, stream) */
+static PyObject *copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
+    CUDAGO_ENTER(NULL);
+    if (open_buffer(self)) return NULL;
+    if (n != 1 || !names || PyTuple_Size(names) != 1 ||
+        PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream")) {
+        PyErr_Format(PyExc_TypeError, "%s takes one operand and stream=", from ? "copy_from(src, *, stream)" : "copy_to(dst, *, stream)");
+        return NULL;
+    }
+    PyObject *keep = NULL;
+    cudago_stream *s = cudago_stream_arg(args[1], &keep);
+    if (!s) return NULL;
+    PyObject *other = args[0];
+    int r = -1;
+    if (Py_TYPE(other) == cudago_cls[CLS_BUFFER] && ((BufferObject *)other)->cell && !cudago_capturing(s)) {
+        BufferObject *o = (BufferObject *)other;
+        cudago_cell_used(self->cell, s);
+        cudago_cell_used(o->cell, s);
+        if (o->size != self->size) cudago_raise_sizes(from, self->size, o->size);
+        else r = cudago_memcpy(from ? self->ptr : o->ptr, from ? o->ptr : self->ptr, self->size, s, 0);
+    } else {
+        r = cudago_copy_operand((PyObject *)self, other, from, s);
+    }
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *buffer_copy_from(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return copy(self, args, n, names, 1);
+}
+static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return copy(self, args, n, names, 0);
+}
+
+/* fill(value, *, stream) */
+static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    if (open_buffer(self)) return NULL;
+    if (n != 1 || !names || PyTuple_Size(names) != 1 ||
+        PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
+        return PyErr_SetString(PyExc_TypeError, "fill(value, *, stream) takes a value and stream="), NULL;
+    uint32_t value, width;
+    if (cudago_fill_value(args[0], self->size, &value, &width)) return NULL;
+    PyObject *keep = NULL;
+    cudago_stream *s = cudago_stream_arg(args[1], &keep);
+    if (!s) return NULL;
+    int r = cudago_fill((PyObject *)self, value, width, s);
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- attributes --------------------------------------------------------------------------------------------------- */
+
+static PyObject *buffer_size(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->size);
+}
+static PyObject *buffer_ptr(BufferObject *self, void *unused) {
+    (void)unused;
+    return open_buffer(self) ? NULL : cudago_pointer_new((PyObject *)self, 0);
+}
+static PyObject *buffer_handle(BufferObject *self, void *unused) {
+    (void)unused;
+    return open_buffer(self) ? NULL : PyLong_FromUnsignedLongLong(self->ptr);
+}
+static PyObject *buffer_is_closed(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->cell == NULL);
+}
+static PyObject *buffer_ordinal(BufferObject *self, void *unused) {
+    (void)unused;
+    if (self->device < 0) Py_RETURN_NONE;
+    return PyLong_FromLong(self->device);
+}
+static PyObject *buffer_kind(BufferObject *self, void *unused) {
+    (void)unused;
+    if (open_buffer(self)) return NULL;
+    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python"};
+    return PyUnicode_FromString(names[self->cell->kind]);
+}
+static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
+
+static PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
+    if ((op != Py_EQ && op != Py_NE) || !cudago_is(other, CLS_BUFFER)) Py_RETURN_NOTIMPLEMENTED;
+    BufferObject *o = (BufferObject *)other;
+    int same = self == o || (self->cell && self->cell == o->cell && self->ptr == o->ptr && self->size == o->size);
+    return PyBool_FromLong(same == (op == Py_EQ));
+}
+static Py_hash_t buffer_hash(BufferObject *self) {
+    uint64_t h = (self->ptr * 0x9E3779B97F4A7C15u) ^ self->size; /* ptr and size outlive close() */
+    return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
+}
+
+static void buffer_dealloc(BufferObject *self) {
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    cudago_cell *cell = self->cell;
+    self->cell = NULL;
+    if (cell) cudago_cell_release_gil(cell);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"close", METHOD(buffer_close), METH_NOARGS, "close()\n--\n\nDrop this reference to the memory."},
+    {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"view", METHOD(cudago_buffer_view), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"__dlpack__", METHOD(cudago_buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"__dlpack_device__", METHOD(cudago_buffer_dlpack_device), METH_NOARGS, NULL},
+    {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(buffer_exit), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"size", (getter)buffer_size, NULL, "Size in bytes.", NULL},
+    {"nbytes", (getter)buffer_size, NULL, "Size in bytes.", NULL},
+    {"ptr", (getter)buffer_ptr, NULL, "Pointer to the first byte.", NULL},
+    {"handle", (getter)buffer_handle, NULL, "Address of the first byte, as an integer.", NULL},
+    {"is_closed", (getter)buffer_is_closed, NULL, "Whether `close` was called.", NULL},
+    {"kind", (getter)buffer_kind, NULL, "Where the memory is: device, pinned, managed, host or foreign.", NULL},
+    {"__cuda_array_interface__", (getter)cudago_buffer_cai, NULL, "The memory as unsigned bytes.", NULL},
+    {"_ordinal", (getter)buffer_ordinal, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(BufferObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, buffer_dealloc},      {Py_tp_methods, methods},
+    {Py_tp_getset, getset},               {Py_tp_members, members},
+    {Py_mp_subscript, buffer_subscript},  {Py_mp_length, buffer_length},
+    {Py_bf_getbuffer, buffer_get},        {Py_bf_releasebuffer, buffer_release},
+    {Py_tp_richcompare, buffer_compare},  {Py_tp_hash, buffer_hash},
+    {0, NULL},
+};
+PyType_Spec cudago_buffer_spec = {
+    "cudago._core.Buffer", sizeof(BufferObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+};

@@ -1,0 +1,129 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+#include <pthread.h>
+
+/* Python callables in host nodes. CUDA calls a host function on a thread of its own, where Go may not be entered and
+ * taking the GIL can deadlock. So that thread queues the call, and waits for a Python thread of ours to have run it. */
+
+typedef struct {
+    PyObject *callable; /* borrowed from the Operand that owns this record */
+} call_record;
+
+typedef struct pending {
+    call_record *record;
+    int done;
+    struct pending *next;
+} pending;
+
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* guards first, last, done of a pending, closing */
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
+static pending *first, *last;
+static int closing; /* the interpreter ends: callbacks are no longer run */
+static int worker_started; /* guarded by the GIL */
+
+/* The host function of every Python callback. CUDA's thread; no GIL, no Go. */
+static void host_function(void *user_data) {
+    pending p = {.record = user_data};
+    pthread_mutex_lock(&mu);
+    if (!closing) {
+        if (last) last->next = &p;
+        else first = &p;
+        last = &p;
+        pthread_cond_signal(&arrived);
+        while (!p.done && !closing) pthread_cond_wait(&finished, &mu);
+        if (!p.done) { /* closing: the worker will not come; take the call out again unless it is being run */
+            pending **at = &first;
+            while (*at && *at != &p) at = &(*at)->next;
+            if (*at) {
+                *at = p.next;
+                last = NULL;
+                for (pending *q = first; q; q = q->next) last = q;
+            } else {
+                while (!p.done) pthread_cond_wait(&finished, &mu);
+            }
+        }
+    }
+    pthread_mutex_unlock(&mu);
+}
+
+uintptr_t cudago_host_function(void) { return (uintptr_t)host_function; }
+
+static void run(call_record *r) {
+    PyObject *callable = NEW_REF(r->callable);
+    PyObject *result = PyObject_CallObject(callable, NULL);
+    if (result) Py_DECREF(result);
+    else PyErr_WriteUnraisable(callable);
+    Py_DECREF(callable);
+}
+
+/* _callback_loop(): the worker, a daemon thread that the Python face starts. */
+PyObject *cudago_callback_loop(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    for (;;) {
+        pending *p = NULL;
+        Py_BEGIN_ALLOW_THREADS
+        pthread_mutex_lock(&mu);
+        while (!first && !closing) pthread_cond_wait(&arrived, &mu);
+        if (!closing) {
+            p = first;
+            first = p->next;
+            if (!first) last = NULL;
+        }
+        pthread_mutex_unlock(&mu);
+        Py_END_ALLOW_THREADS
+        if (!p) Py_RETURN_NONE;
+        run(p->record);
+        pthread_mutex_lock(&mu);
+        p->done = 1;
+        pthread_cond_broadcast(&finished);
+        pthread_mutex_unlock(&mu);
+    }
+}
+
+/* At exit, with the GIL: CUDA's threads go on without their callbacks. */
+void cudago_callbacks_close(void) {
+    pthread_mutex_lock(&mu);
+    closing = 1;
+    pthread_cond_broadcast(&arrived);
+    pthread_cond_broadcast(&finished);
+    pthread_mutex_unlock(&mu);
+}
+
+OperandObject *cudago_callable_operand(PyObject *callable) {
+    if (!PyCallable_Check(callable)) {
+        PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
+        return NULL;
+    }
+    if (!worker_started) {
+        PyObject *face = PyImport_ImportModule("cudago._graph");
+        PyObject *r = face ? PyObject_CallMethod(face, "_start_callback_worker", NULL) : NULL;
+        Py_XDECREF(face);
+        if (!r) return NULL;
+        Py_DECREF(r);
+        worker_started = 1;
+    }
+    OperandObject *o = cudago_alloc(CLS_OPERAND);
+    call_record *r = malloc(sizeof *r);
+    if (!o || !r) {
+        Py_XDECREF(o);
+        free(r);
+        return (OperandObject *)PyErr_NoMemory();
+    }
+    o->object = NEW_REF(callable);
+    o->device = -1;
+    r->callable = callable;
+    o->call = r;
+    cudago_callbacks_alive++; /* launches give the GIL away from now on: a callback ahead may need it */
+    return o;
+}
+
+void cudago_call_free(void *call) {
+    cudago_callbacks_alive--;
+    free(call);
+}

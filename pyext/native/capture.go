@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+)
+
+// pyCapture is a capture that a Python with block holds open.
+type pyCapture struct {
+	*graph.Capture
+	g *pyGraph // what the capture becomes
+}
+
+// captures are the open ones, by their stream's number.
+var captures = newTable[*pyCapture]("capture")
+
+// cudagoCaptureBegin: the driver ties a capture to its OS thread, which is the
+// Python thread that called; it calls again to end it.
+//
+//export cudagoCaptureBegin
+func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := streams.get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		g := newPyGraph()
+		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundles: g.holder.tell})
+		if err != nil {
+			return err
+		}
+		captures.set(uint64(stream), &pyCapture{c, g})
+		return nil
+	})
+}
+
+// cudagoCaptureEnd returns the graph, or 0 if it is discarded.
+//
+//export cudagoCaptureEnd
+func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, ok := captures.take(uint64(stream))
+		if !ok {
+			return &cuda.ClosedError{What: "capture"}
+		}
+		if discard != 0 {
+			return c.Abort()
+		}
+		g, err := c.End()
+		if err != nil {
+			return err
+		}
+		c.g.Graph = g
+		*held = c.g.holder.open()
+		id = C.uint64_t(graphs.put(c.g))
+		return nil
+	})
+	return id
+}
+
+// record makes a driver call on a stream that captures, and gives what it uses
+// to the capture. In a capture that another library began there is nobody to
+// give it to: it is kept until the process ends, which is safe.
+func record(stream C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
+	guard(st, func() error {
+		s, err := streams.get(uint64(stream))
+		if err != nil {
+			releaseOperands(op.Operands)
+			return err
+		}
+		if c := graph.CaptureOf(s); c != nil {
+			return c.Record(s, op, func() error { return call(s) })
+		}
+		err = call(s)
+		if err != nil {
+			releaseOperands(op.Operands)
+		}
+		return err
+	})
+}
+
+//export cudagoCaptureMemcpy
+func cudagoCaptureMemcpy(stream, dst, src C.uint64_t, dstHost, srcHost C.int32_t, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), DstHost: dstHost != 0, SrcHost: srcHost != 0, Size: uint64(size)}
+	record(stream, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
+		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
+	})
+}
+
+//export cudagoCaptureMemset
+func cudagoCaptureMemset(stream, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
+	record(stream, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
+		return cuda.Memset(p.Dst, p.Value, int(p.ElementSize), p.Count, s)
+	})
+}
+
+//export cudagoCaptureLaunch
+func cudagoCaptureLaunch(stream C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t,
+	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	list := operands(refs, n)
+	p, err := kernelParams(kernel, grid, block, shared, params)
+	if err != nil {
+		releaseOperands(list)
+		guard(st, func() error { return err })
+		return
+	}
+	record(stream, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error {
+		runtime.LockOSThread() // the context below is the thread's
+		defer runtime.UnlockOSThread()
+		return s.Context().Do(func() error {
+			r := drv.Load().RawLaunchKernelEx(config, p.Kernel.Handle(), unsafe.Pointer(params))
+			return s.Context().Failure("cuLaunchKernelEx", r, "kernel "+p.Kernel.Name())
+		})
+	})
+}

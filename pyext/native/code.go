@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include <stdlib.h>
+#include "native.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+var (
+	codes   = newTable[*cuda.ObjectCode]("object code")
+	kernels = newTable[*cuda.Kernel]("kernel")
+)
+
+//export cudagoCompile
+func cudagoCompile(ordinal C.int32_t, source *C.char, n C.ssize_t, kind, target, options *C.char, outKind, log **C.char, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		var o cuda.ProgramOptions
+		if err := json.Unmarshal([]byte(C.GoString(options)), &o); err != nil {
+			return err
+		}
+		dev, err := drv.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		p, err := drv.Load().NewProgram(C.GoStringN(source, C.int(n)), C.GoString(kind), o)
+		if err != nil {
+			return err
+		}
+		code, err := p.Compile(dev, C.GoString(target))
+		if err != nil {
+			return err
+		}
+		*outKind, *log = C.CString(code.Kind), C.CString(code.Log)
+		id = C.uint64_t(codes.put(code))
+		return nil
+	})
+	return id
+}
+
+//export cudagoCodeFrom
+func cudagoCodeFrom(kind *C.char, data unsafe.Pointer, n C.ssize_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		code, err := cuda.ObjectCodeFrom(C.GoString(kind), C.GoBytes(data, C.int(n)))
+		if err != nil {
+			return err
+		}
+		id = C.uint64_t(codes.put(code))
+		return nil
+	})
+	return id
+}
+
+//export cudagoCodeData
+func cudagoCodeData(id C.uint64_t, what *C.char, ordinal C.int32_t, out **C.char, st *C.cudago_status) (n C.int64_t) {
+	guard(st, func() error {
+		code, err := codes.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var data []byte
+		switch what := C.GoString(what); what {
+		case "data":
+			data = code.Data
+		case "ptx":
+			data = []byte(code.PTX)
+		case "kernels":
+			names, err := kernelNames(code, int(ordinal))
+			if err != nil {
+				return err
+			}
+			data = []byte(strings.Join(names, "\n"))
+		default:
+			return fmt.Errorf("BUG: object code has no %q", what)
+		}
+		*out = (*C.char)(C.CBytes(append(data, 0)))
+		n = C.int64_t(len(data))
+		return nil
+	})
+	return n
+}
+
+func kernelNames(code *cuda.ObjectCode, ordinal int) ([]string, error) {
+	dev, err := drv.Load().Device(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	m, err := code.Load(dev)
+	if err != nil {
+		return nil, err
+	}
+	return m.KernelNames()
+}
+
+//export cudagoCodeRelease
+func cudagoCodeRelease(id C.uint64_t) {
+	if code, ok := codes.take(uint64(id)); ok {
+		reaper.Add(once(code.Close)) // cuModuleUnload waits for running kernels
+	}
+}
+
+// cudagoKernelLoad loads a kernel on a device and makes its block.
+//
+//export cudagoKernelLoad
+func cudagoKernelLoad(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, st *C.cudago_status) (k *C.cudago_kernel) {
+	guard(st, func() error {
+		o, err := codes.get(uint64(code))
+		if err != nil {
+			return err
+		}
+		dev, err := drv.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		kernel, err := o.Kernel(dev, C.GoStringN(name, n))
+		if err != nil {
+			return err
+		}
+		k, err = newKernelBlock(kernel, dev, ordinal)
+		if err != nil {
+			return joinClose(err, kernel.Close)
+		}
+		return nil
+	})
+	return k
+}
+
+func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*C.cudago_kernel, error) {
+	signature := kernel.Signature()
+	if len(signature) > C.CUDAGO_MAX_PARAMS {
+		return nil, fmt.Errorf("kernel %s has %d parameters, and cudago takes at most %d", kernel.Name(), len(signature), C.CUDAGO_MAX_PARAMS)
+	}
+	facts, err := kernelFacts(kernel, dev)
+	if err != nil {
+		return nil, err
+	}
+	k := (*C.cudago_kernel)(C.calloc(1, C.size_t(C.sizeof_cudago_kernel+len(signature)*C.sizeof_cudago_param)))
+	k.f, k.ctx = C.uintptr_t(kernel.Handle()), C.uintptr_t(kernel.Context().Handle())
+	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
+	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
+	k.limits = facts.limits
+	params := unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), len(signature))
+	for i, p := range signature {
+		params[i]._type = paramType(p)
+		params[i].offset, params[i].size = C.uint32_t(p.Offset), C.uint32_t(p.Size)
+	}
+	k.id = C.uint64_t(kernels.put(kernel))
+	return k, nil
+}
+
+func paramType(p cuda.Param) C.uint8_t {
+	switch {
+	case p.IsStruct():
+		return C.PARAM_BYTES
+	case p.IsFloat():
+		return C.PARAM_FLOAT
+	case strings.HasPrefix(p.Kind, "u"):
+		return C.PARAM_UINT
+	case strings.HasPrefix(p.Kind, "s"):
+		return C.PARAM_INT
+	case p.Size == 8 || p.Size == 4:
+		return C.PARAM_UINT // b32 and b64: what fits is taken
+	}
+	return C.PARAM_BITS
+}
+
+// facts are what a launch is checked against.
+type facts struct {
+	threads, shared C.uint32_t
+	pageable        C.int32_t
+	limits          [6]C.uint32_t
+}
+
+func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
+	get := func(a cuda.Attribute) C.uint32_t {
+		v, e := dev.Attribute(a)
+		if e != nil && err == nil {
+			err = e
+		}
+		return C.uint32_t(v)
+	}
+	for i, a := range []cuda.Attribute{cuda.MaxGridDimX, cuda.MaxGridDimY, cuda.MaxGridDimZ, cuda.MaxBlockDimX, cuda.MaxBlockDimY, cuda.MaxBlockDimZ} {
+		f.limits[i] = get(a)
+	}
+	f.pageable = C.int32_t(get(cuda.PageableMemoryAccess))
+	threads, e := kernel.MaxThreadsPerBlock()
+	if e != nil {
+		return f, e
+	}
+	shared, e := kernel.Attribute(cuda.KernelMaxDynamicSharedSize)
+	if e != nil {
+		return f, e
+	}
+	f.threads, f.shared = C.uint32_t(threads), C.uint32_t(shared)
+	return f, err
+}
+
+//export cudagoKernelRelease
+func cudagoKernelRelease(k *C.cudago_kernel) {
+	kernel, ok := kernels.take(uint64(k.id))
+	C.free(unsafe.Pointer(k))
+	if ok {
+		reaper.Add(once(kernel.Close))
+	}
+}
+
+// kernelOn is the kernel of an object code on a device where it is loaded.
+func kernelOn(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t) (*cuda.Kernel, error) {
+	o, err := codes.get(uint64(code))
+	if err != nil {
+		return nil, err
+	}
+	dev, err := drv.Load().Device(int(ordinal))
+	if err != nil {
+		return nil, err
+	}
+	return o.Kernel(dev, C.GoStringN(name, n))
+}
+
+//export cudagoKernelAttribute
+func cudagoKernelAttribute(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, attribute C.int, st *C.cudago_status) (v C.int) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		got, err := k.Attribute(cuda.KernelAttribute(attribute))
+		v = C.int(got)
+		return joinClose(err, k.Close)
+	})
+	return v
+}
+
+//export cudagoKernelSetAttribute
+func cudagoKernelSetAttribute(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, attribute, value C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		return joinClose(k.SetAttribute(cuda.KernelAttribute(attribute), int(value)), k.Close)
+	})
+}
+
+//export cudagoKernelBlocks
+func cudagoKernelBlocks(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, block, shared C.long, st *C.cudago_status) (v C.int) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		got, err := k.MaxActiveBlocks(int(block), uint64(shared))
+		v = C.int(got)
+		return joinClose(err, k.Close)
+	})
+	return v
+}

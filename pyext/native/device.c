@@ -1,0 +1,116 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+
+/* _device(ordinal): a new Device; the Python face keeps one for each ordinal. */
+PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    long ordinal = PyLong_AsLong(arg);
+    if (ordinal == -1 && PyErr_Occurred()) return NULL;
+    if (cudago_open()) return NULL;
+    cudago_status st = {0};
+    uintptr_t ctx = 0;
+    int32_t pageable = 0;
+    Py_BEGIN_ALLOW_THREADS /* makes the primary context, which takes long the first time */
+    ctx = cudagoDeviceContext((int64_t)ordinal, &pageable, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    if (ordinal >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "cudago supports 16 devices"), NULL;
+    DeviceObject *self = cudago_alloc(CLS_DEVICE);
+    if (!self) return NULL;
+    self->ordinal = (int32_t)ordinal;
+    self->ctx = ctx;
+    self->pageable = pageable;
+    return (PyObject *)self;
+}
+
+/* allocate(size, *, stream): the default resource's, without a detour through Python. */
+static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    if (!self->resource) {
+        self->resource = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
+        if (!self->resource) return NULL;
+        if (cudago_expect(self->resource, CLS_RESOURCE, "resource")) {
+            Py_CLEAR(self->resource);
+            return NULL;
+        }
+    }
+    return cudago_allocate(self->resource, args, n, names);
+}
+
+static PyObject *device_ordinal(DeviceObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(self->ordinal);
+}
+
+static PyObject *device_resource(DeviceObject *self, void *unused) {
+    (void)unused;
+    if (!self->resource) self->resource = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
+    return self->resource ? NEW_REF(self->resource) : NULL;
+}
+
+static int device_set_resource(DeviceObject *self, PyObject *value, void *unused) {
+    (void)unused;
+    if (!value) return PyErr_SetString(PyExc_AttributeError, "cannot delete memory_resource"), -1;
+    if (cudago_expect(value, CLS_RESOURCE, "memory_resource")) return -1;
+    PyObject *was = self->resource;
+    self->resource = NEW_REF(value);
+    Py_XDECREF(was);
+    return 0;
+}
+
+static PyObject *device_sync(DeviceObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (cudago_wait(WAIT_DEVICE, (uint64_t)self->ordinal)) return NULL;
+    if (cudago_print_flush()) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_pageable(DeviceObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->pageable);
+}
+
+static int device_traverse(DeviceObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->resource);
+    return 0;
+}
+static int device_clear(DeviceObject *self) {
+    Py_CLEAR(self->resource);
+    return 0;
+}
+
+static void device_dealloc(DeviceObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    Py_XDECREF(self->resource);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"allocate", METHOD(device_allocate), METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"sync", METHOD(device_sync), METH_NOARGS, "sync()\n--\n\nBlock until all work on the device has completed."},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"ordinal", (getter)device_ordinal, NULL, "The device's number.", NULL},
+    {"memory_resource", (getter)device_resource, (setter)device_set_resource, "What `allocate` allocates from.", NULL},
+    {"reads_pageable_memory", (getter)device_pageable, NULL, "Whether kernels read ordinary host memory.", NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(DeviceObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, device_dealloc}, {Py_tp_traverse, device_traverse}, {Py_tp_clear, device_clear},
+    {Py_tp_methods, methods},        {Py_tp_getset, getset},            {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_device_spec = {
+    "cudago._core.Device", sizeof(DeviceObject), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+};

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include <stdlib.h>
+#include "native.h"
+
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/api"
+)
+
+// version is what python/cudago/_version.py says; the build sets it.
+var version = "0"
+
+var versionC = sync.OnceValue(func() *C.char { return C.CString(version) })
+
+//export cudagoVersion
+func cudagoVersion() *C.char { return versionC() }
+
+// The process has one driver, opened at first use. Read without the lock once
+// it is there.
+var (
+	drv    atomic.Pointer[cuda.Driver]
+	openMu sync.Mutex // guards opening; never held while Python is called
+)
+
+var errNotOpen = errors.New("BUG: the driver was not opened")
+
+func init() {
+	api.Use(func() (*cuda.Driver, error) {
+		if d := drv.Load(); d != nil {
+			return d, nil
+		}
+		return nil, errNotOpen
+	}, error.Error)
+}
+
+// options come from _driver.py:_options.
+type options struct {
+	Driver string   `json:"driver"`
+	Sim    string   `json:"sim"`
+	NVRTC  []string `json:"nvrtc"`
+	Trace  bool     `json:"trace"`
+}
+
+//export cudagoOpen
+func cudagoOpen(text *C.char, st *C.cudago_status) {
+	guard(st, func() error {
+		var o options
+		if err := json.Unmarshal([]byte(C.GoString(text)), &o); err != nil {
+			return err
+		}
+		openMu.Lock()
+		defer openMu.Unlock()
+		if drv.Load() != nil {
+			return nil
+		}
+		co := cuda.Options{
+			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, Printf: &printed,
+			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
+		}
+		if o.Trace {
+			co.Trace = os.Stderr
+		}
+		d, err := cuda.Open(co)
+		if err != nil {
+			return err
+		}
+		d.OnWarning(reportAside)
+		drv.Store(d)
+		return nil
+	})
+}
+
+// reportAside is where an error goes that has no caller: any goroutine, no GIL.
+func reportAside(err error) { fmt.Fprintln(os.Stderr, "cudago: error ignored:", err) }
+
+//export cudagoEntryPoint
+func cudagoEntryPoint(name *C.char) C.uintptr_t {
+	return C.uintptr_t(drv.Load().EntryPoint(C.GoString(name)))
+}
+
+// contextOf returns the primary context of a device.
+func contextOf(ordinal C.int32_t) (*cuda.Context, error) {
+	d := drv.Load()
+	if d == nil {
+		return nil, errNotOpen
+	}
+	dev, err := d.Device(int(ordinal))
+	if err != nil {
+		return nil, err
+	}
+	return dev.Context()
+}
+
+//export cudagoDeviceContext
+func cudagoDeviceContext(ordinal C.int64_t, pageable *C.int32_t, st *C.cudago_status) (ctx C.uintptr_t) {
+	guard(st, func() error {
+		dev, err := drv.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		c, err := dev.Context()
+		if err != nil {
+			return err
+		}
+		reads, err := dev.Attribute(cuda.PageableMemoryAccess)
+		if err != nil {
+			return err
+		}
+		ctx, *pageable = C.uintptr_t(c.Handle()), C.int32_t(reads)
+		return nil
+	})
+	return ctx
+}
+
+// cudagoInfo answers what the Python face asks rarely.
+//
+//export cudagoInfo
+func cudagoInfo(what *C.char, st *C.cudago_status) (text *C.char) {
+	guard(st, func() error {
+		s, err := info(C.GoString(what))
+		if err != nil {
+			return err
+		}
+		text = C.CString(s)
+		return nil
+	})
+	return text
+}
+
+func info(what string) (string, error) {
+	switch what {
+	case "live":
+		b, err := json.Marshal(liveObjects())
+		return string(b), err
+	case "references":
+		b, err := json.Marshal(map[string]any{
+			"pending": drops.Len(), "leaked": drops.Leaked(), "reaper": reaper.Pending(), "finalizers": finalizers.Len(),
+		})
+		return string(b), err
+	}
+	d := drv.Load()
+	if d == nil {
+		return "", errNotOpen
+	}
+	switch what {
+	case "name":
+		return d.Name(), nil
+	case "notice":
+		return d.Notice(), nil
+	case "version":
+		return fmt.Sprint(d.Version()), nil
+	}
+	return "", fmt.Errorf("BUG: no information called %q", what)
+}
+
+// liveObjects counts what cudago holds open, by kind.
+func liveObjects() map[string]int {
+	m := map[string]int{}
+	add := func(kind string, n int) {
+		if n != 0 {
+			m[kind] += n
+		}
+	}
+	add("Stream", streams.len())
+	add("Event", events.len())
+	add("ObjectCode", codes.len())
+	add("MemoryResource", resources.len())
+	add("Buffer", liveCells())
+	add("Finalizer", finalizers.Len())
+	for kind, n := range graph.Live() {
+		if kind != "Bundle" {
+			add(kind, n)
+		}
+	}
+	return m
+}
+
+// liveCells counts allocations and foreign tensors that something holds.
+func liveCells() int { return int(C.cudago_live_cells()) }

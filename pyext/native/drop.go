@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/finalize"
+)
+
+// Everything that waits to end: Python references for the GIL, driver objects
+// for the device, finalizers for their time.
+var (
+	drops = finalize.NewDropQueue(finalize.DropOptions[uintptr]{
+		Drop:    dropReferences,
+		Request: func() bool { return C.cudago_request_drain() == 0 },
+		Pending: (*uint32)(unsafe.Pointer(C.cudago_drop_hint_address())),
+	})
+	reaper = finalize.NewReaper(finalize.ReaperOptions{
+		// Relaxed: what the reaper queries and destroys must not spoil a capture.
+		ThreadInit: func() error {
+			if d := drv.Load(); d != nil {
+				_, err := d.ExchangeCaptureMode(cuda.CaptureRelaxed)
+				return err
+			}
+			return nil
+		},
+		Report: reportAside,
+	})
+	finalizers = finalize.NewRegistry(reportAside)
+)
+
+// dropReferences runs with the GIL.
+func dropReferences(refs []uintptr) {
+	C.cudago_drop_references((*C.uintptr_t)(unsafe.Pointer(&refs[0])), C.size_t(len(refs)))
+}
+
+//export cudagoDrain
+func cudagoDrain() { drops.Drain() }
+
+//export cudagoDropClose
+func cudagoDropClose() { drops.Close() }
+
+// cudagoReaperFlush waits without the GIL until nothing is left to be reaped.
+//
+//export cudagoReaperFlush
+func cudagoReaperFlush(ms C.long) C.int {
+	if reaper.Flush(time.Duration(ms) * time.Millisecond) {
+		return 1
+	}
+	return 0
+}
+
+//export cudagoFinalizeAll
+func cudagoFinalizeAll() { finalizers.Shutdown() }
+
+// stepFunc is a reaper's item.
+type stepFunc func() (bool, error)
+
+func (f stepFunc) Step() (bool, error) { return f() }
+
+// once is an item that is done with one step: work that may block elsewhere and
+// so must not be done with the GIL held.
+func once(f func() error) finalize.Item {
+	return stepFunc(func() (bool, error) { return true, f() })
+}

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import "github.com/cudago/cudago/cuda"
+
+var events = newTable[*cuda.Event]("event")
+
+//export cudagoEventNew
+func cudagoEventNew(ordinal C.int32_t, timing, blocking C.int, handle *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, err := contextOf(ordinal)
+		if err != nil {
+			return err
+		}
+		e, err := c.NewEvent(cuda.EventOptions{Timing: timing != 0, BlockingSync: blocking != 0})
+		if err != nil {
+			return err
+		}
+		*handle = C.uintptr_t(e.Handle())
+		id = C.uint64_t(events.put(e))
+		return nil
+	})
+	return id
+}
+
+// cudagoEventRelease: cuEventDestroy can wait for another thread's full launch
+// queue, so it is the reaper's.
+//
+//export cudagoEventRelease
+func cudagoEventRelease(id C.uint64_t) {
+	if e, ok := events.take(uint64(id)); ok {
+		reaper.Add(once(e.Close))
+	}
+}
+
+//export cudagoEventDone
+func cudagoEventDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
+	guard(st, func() error {
+		e, err := events.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		over, err := e.Query()
+		if over {
+			done = 1
+		}
+		return err
+	})
+	return done
+}
+
+//export cudagoEventElapsed
+func cudagoEventElapsed(start, end C.uint64_t, st *C.cudago_status) (ms C.double) {
+	guard(st, func() error {
+		s, err := events.get(uint64(start))
+		if err != nil {
+			return err
+		}
+		e, err := events.get(uint64(end))
+		if err != nil {
+			return err
+		}
+		v, err := e.ElapsedMS(s)
+		ms = C.double(v)
+		return err
+	})
+	return ms
+}

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include <stdlib.h>
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+)
+
+// pyExec is an executable that a Python GraphExec stands for.
+type pyExec struct {
+	*graph.Exec
+	holder holder
+	block  atomic.Pointer[C.cudago_exec] // nil once freed, by the reaper's goroutine
+
+	mu    sync.Mutex
+	nodes map[uint64]*graph.ExecNode // guarded by mu; by the numbers of the graph's nodes
+}
+
+var execs = newTable[*pyExec]("graph executable")
+
+func (x *pyExec) busy() bool {
+	b := x.block.Load()
+	return b != nil && C.cudago_exec_busy(b) != 0
+}
+
+func (x *pyExec) launches() uint64 {
+	if b := x.block.Load(); b != nil {
+		return uint64(C.cudago_exec_launches(b))
+	}
+	return 0
+}
+
+// cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt follows with it.
+//
+//export cudagoGraphInstantiate
+func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.uint64_t) {
+	guard(st, func() error {
+		g, err := graphs.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
+		x := &pyExec{nodes: map[uint64]*graph.ExecNode{}}
+		x.block.Store(b)
+		x.Exec, err = g.Instantiate(graph.ExecOptions{
+			Flags: uint64(flags), OnBundles: x.holder.tell, Busy: x.busy, Launches: x.launches, Reaper: reaper,
+		})
+		if err != nil {
+			C.free(unsafe.Pointer(b))
+			return err
+		}
+		b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
+		b.device = C.int32_t(x.Context().Device().Ordinal())
+		b.open = 1
+		for _, n := range g.Nodes() {
+			if e := x.Node(n.Name()); e != nil {
+				x.nodes[g.number(n)] = e
+			}
+			if n.Kind() == cuda.HostNode {
+				b.calls_python = 1
+			}
+		}
+		exec = C.uint64_t(execs.put(x))
+		return nil
+	})
+	return exec
+}
+
+//export cudagoExecAdopt
+func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
+	x, err := execs.get(uint64(id))
+	if err != nil {
+		return nil
+	}
+	*held = x.holder.open()
+	return x.block.Load()
+}
+
+// cudagoExecClose: launches in flight go on, and the reaper waits for them.
+//
+//export cudagoExecClose
+func cudagoExecClose(id C.uint64_t) {
+	x, ok := execs.take(uint64(id))
+	if !ok {
+		return
+	}
+	if err := contained(x.Close); err != nil {
+		reportAside(err)
+	}
+	x.holder.end()
+	// After Close: the reaper steps in order, so graph has read Busy for the last
+	// time when no launch is in the driver any more.
+	reaper.Add(stepFunc(func() (bool, error) {
+		if x.busy() {
+			return false, nil
+		}
+		C.free(unsafe.Pointer(x.block.Swap(nil)))
+		return true, nil
+	}))
+}
+
+//export cudagoExecNoteStream
+func cudagoExecNoteStream(id, stream C.uint64_t, st *C.cudago_status) {
+	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error { return x.NoteStream(s) })
+}
+
+//export cudagoExecLaunch
+func cudagoExecLaunch(id, stream C.uint64_t, st *C.cudago_status) {
+	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error { return x.Launch(s) })
+}
+
+//export cudagoExecUpload
+func cudagoExecUpload(id, stream C.uint64_t, st *C.cudago_status) {
+	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error {
+		if err := x.NoteStream(s); err != nil {
+			return err
+		}
+		return x.Context().ExecUpload(x.Handle(), s)
+	})
+}
+
+func withStream(id, stream C.uint64_t, st *C.cudago_status, do func(*pyExec, *cuda.Stream) error) {
+	guard(st, func() error {
+		x, err := execs.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		s, err := streams.get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return do(x, s)
+	})
+}
+
+// update changes a node's parameters. The operands are taken over in any case;
+// those of the old version that the new one does not name are kept.
+func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do func(*graph.ExecNode, []graph.Operand) error) {
+	guard(st, func() error {
+		x, n, err := execNode(id, node)
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		err = do(n, append(list, unchanged(n, list)...))
+		x.holder.apply()
+		return err
+	})
+}
+
+func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
+	x, err := execs.get(uint64(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.nodes[uint64(node)]
+	if n == nil {
+		return nil, nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "node", Text: "is not one of the graph that was instantiated"}
+	}
+	return x, n, nil
+}
+
+// unchanged returns new references to those operands of a memcpy node that an
+// update does not replace. Other nodes are always updated as a whole.
+func unchanged(n *graph.ExecNode, list []graph.Operand) []graph.Operand {
+	if n.Kind() != cuda.MemcpyNode {
+		return nil
+	}
+	given := map[string]bool{}
+	for _, o := range list {
+		given[o.Name] = true
+	}
+	var kept []graph.Operand
+	for _, r := range n.Retained() {
+		ref, ok := r.Object.(*pyRef)
+		if !ok || given[r.Operand] {
+			continue
+		}
+		more := ref.another()
+		kept = append(kept, graph.Operand{Name: r.Operand, Object: more, NBytes: r.NBytes, Reason: r.Reason, Retainer: more})
+	}
+	return kept
+}
+
+//export cudagoExecMemcpy
+func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost C.int32_t, dstSize C.uint64_t,
+	hasSrc C.int, src C.uint64_t, srcHost C.int32_t, srcSize C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+		p, ok := e.Params().(cuda.MemcpyParams)
+		if !ok {
+			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // says what the node is
+		}
+		for _, g := range []struct {
+			given bool
+			name  string
+			size  uint64
+		}{{hasDst != 0, "dst", uint64(dstSize)}, {hasSrc != 0, "src", uint64(srcSize)}} {
+			if g.given && g.size != p.Size {
+				releaseOperands(list)
+				return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: g.name,
+					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
+			}
+		}
+		if hasDst != 0 {
+			p.Dst, p.DstHost = uint64(dst), dstHost != 0
+		}
+		if hasSrc != 0 {
+			p.Src, p.SrcHost = uint64(src), srcHost != 0
+		}
+		return e.UpdateMemcpy(p, list)
+	})
+}
+
+//export cudagoExecMemset
+func cudagoExecMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
+	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateMemset(p, list) })
+}
+
+//export cudagoExecKernel
+func cudagoExecKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer,
+	refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+		p, err := kernelParams(kernel, grid, block, shared, params)
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		return e.UpdateKernel(p, list)
+	})
+}
+
+//export cudagoExecHost
+func cudagoExecHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, st *C.cudago_status) {
+	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
+	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateHost(p, list) })
+}
+
+//export cudagoExecEnable
+func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		return n.SetEnabled(enabled != 0)
+	})
+}
+
+//export cudagoExecText
+func cudagoExecText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.char) {
+	guard(st, func() error {
+		x, err := execs.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		switch what := C.GoString(what); what {
+		case "nodes":
+			x.mu.Lock()
+			for id, n := range x.nodes {
+				line(&b, id, n.Name(), n.Kind())
+			}
+			x.mu.Unlock()
+		case "retained":
+			writeRetained(&b, x.Retained())
+		default:
+			return fmt.Errorf("BUG: an executable has no %q", what)
+		}
+		text = C.CString(b.String())
+		return nil
+	})
+	return text
+}

@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include <stdlib.h>
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+)
+
+// pyGraph is a graph that a Python Graph stands for.
+type pyGraph struct {
+	*graph.Graph
+	holder holder
+
+	mu    sync.Mutex
+	nodes map[uint64]*graph.Node // guarded by mu; by the numbers that Python has
+	ids   map[*graph.Node]uint64 // guarded by mu
+}
+
+var graphs = newTable[*pyGraph]("graph")
+
+func newPyGraph() *pyGraph {
+	return &pyGraph{nodes: map[uint64]*graph.Node{}, ids: map[*graph.Node]uint64{}}
+}
+
+// number gives a node its number.
+func (g *pyGraph) number(n *graph.Node) uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, ok := g.ids[n]
+	if !ok {
+		id = lastID.Add(1)
+		g.ids[n], g.nodes[id] = id, n
+	}
+	return id
+}
+
+// find returns the nodes with the given numbers.
+func (g *pyGraph) find(ids *C.uint64_t, n C.int) ([]*graph.Node, error) {
+	list := make([]*graph.Node, int(n))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, id := range unsafe.Slice(ids, int(n)) {
+		if list[i] = g.nodes[uint64(id)]; list[i] == nil {
+			return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "dependency", Text: "is a node of another graph"}
+		}
+	}
+	return list, nil
+}
+
+//export cudagoGraphNew
+func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, err := contextOf(ordinal)
+		if err != nil {
+			return err
+		}
+		g := newPyGraph()
+		if g.Graph, err = graph.New(c, graph.Options{OnBundles: g.holder.tell}); err != nil {
+			return err
+		}
+		*held = g.holder.open()
+		id = C.uint64_t(graphs.put(g))
+		return nil
+	})
+	return id
+}
+
+// add adds a node with what C hands in, which is taken over in any case.
+func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, list []graph.Operand,
+	st *C.cudago_status, make func(*pyGraph, graph.NodeOptions) (*graph.Node, error)) (node C.uint64_t) {
+	guard(st, func() error {
+		g, err := graphs.get(uint64(id))
+		var nodes []*graph.Node
+		if err == nil {
+			nodes, err = g.find(deps, n)
+		}
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		added, err := make(g, graph.NodeOptions{Name: C.GoStringN(name, nameLen), Deps: nodes, Operands: list})
+		g.holder.apply()
+		if err != nil {
+			return err
+		}
+		node = C.uint64_t(g.number(added))
+		return nil
+	})
+	return node
+}
+
+//export cudagoGraphMemcpy
+func cudagoGraphMemcpy(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, dst, src C.uint64_t,
+	dstHost, srcHost C.int32_t, size C.uint64_t, refs *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), DstHost: dstHost != 0, SrcHost: srcHost != 0, Size: uint64(size)}
+	return add(id, deps, n, name, nameLen, operands(refs, 2), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Memcpy(p, o)
+	})
+}
+
+//export cudagoGraphMemset
+func cudagoGraphMemset(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, dst C.uint64_t,
+	value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
+	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Memset(p, o)
+	})
+}
+
+func kernelParams(kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer) (cuda.KernelNodeParams, error) {
+	k, err := kernels.get(uint64(kernel))
+	c := cuda.LaunchConfig{SharedMemory: uint32(shared)}
+	c.Grid, c.Block = *(*[3]uint32)(unsafe.Pointer(grid)), *(*[3]uint32)(unsafe.Pointer(block))
+	return cuda.KernelNodeParams{Kernel: k, Config: c, Params: unsafe.Pointer(params)}, err
+}
+
+//export cudagoGraphKernel
+func cudagoGraphKernel(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, kernel C.uint64_t,
+	grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer, refs *C.cudago_ref, nrefs C.int, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, operands(refs, nrefs), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		p, err := kernelParams(kernel, grid, block, shared, params)
+		if err != nil {
+			releaseOperands(o.Operands)
+			return nil, err
+		}
+		return g.Kernel(p, o)
+	})
+}
+
+//export cudagoGraphHost
+func cudagoGraphHost(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, fn, data C.uintptr_t,
+	ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
+	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Host(p, o)
+	})
+}
+
+//export cudagoGraphEmpty
+func cudagoGraphEmpty(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Empty(o)
+	})
+}
+
+//export cudagoGraphChild
+func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, child C.uint64_t, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		c, err := graphs.get(uint64(child))
+		if err != nil {
+			return nil, err
+		}
+		return g.Child(c.Graph, o)
+	})
+}
+
+//export cudagoGraphClone
+func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) (clone C.uint64_t) {
+	guard(st, func() error {
+		g, err := graphs.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		c := newPyGraph()
+		if c.Graph, err = g.Clone(graph.Options{OnBundles: c.holder.tell}); err != nil {
+			return err
+		}
+		*held = c.holder.open()
+		clone = C.uint64_t(graphs.put(c))
+		return nil
+	})
+	return clone
+}
+
+//export cudagoGraphClose
+func cudagoGraphClose(id C.uint64_t) {
+	g, ok := graphs.take(uint64(id))
+	if !ok {
+		return
+	}
+	if err := contained(g.Close); err != nil {
+		reportAside(err)
+	}
+	g.holder.end()
+}
+
+// Fields of the lines that cudagoGraphText and cudagoExecText give: the Python
+// face splits them. Names may hold anything but these.
+const fieldEnd, lineEnd = "\x1f", "\x1e"
+
+func line(b *strings.Builder, fields ...any) {
+	for i, f := range fields {
+		if i > 0 {
+			b.WriteString(fieldEnd)
+		}
+		fmt.Fprint(b, f)
+	}
+	b.WriteString(lineEnd)
+}
+
+//export cudagoGraphText
+func cudagoGraphText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.char) {
+	guard(st, func() error {
+		g, err := graphs.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var b strings.Builder
+		switch what := C.GoString(what); what {
+		case "nodes":
+			for _, n := range g.Nodes() {
+				line(&b, g.number(n), n.Name(), n.Kind())
+			}
+		case "edges":
+			for _, e := range g.Edges() {
+				line(&b, g.number(e.From), g.number(e.To))
+			}
+		case "retained":
+			writeRetained(&b, g.Retained())
+		case "dot":
+			b.WriteString(g.DOT())
+		default:
+			return fmt.Errorf("BUG: a graph has no %q", what)
+		}
+		text = C.CString(b.String())
+		return nil
+	})
+	return text
+}
+
+func writeRetained(b *strings.Builder, list []graph.Retained) {
+	for _, r := range list {
+		object := uintptr(0)
+		if ref, ok := r.Object.(*pyRef); ok {
+			object = ref.object
+		}
+		line(b, r.Node, r.Operand, object, r.NBytes, r.Reason)
+	}
+}

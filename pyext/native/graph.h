@@ -1,0 +1,60 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+/* graph.h: graphs, executables, and what they hold. */
+#pragma once
+#include "native.h"
+
+/* What a graph or an executable holds, as Python's collector sees it: one counted reference each. Guarded by the GIL;
+ * kept in step with Go's bundles by held.go. */
+typedef struct {
+    size_t n, cap;
+    PyObject **v;
+} cudago_held;
+int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
+
+/* A reference on its way to Go, which takes it over whatever happens. */
+typedef struct {
+    uintptr_t object; /* Operand, or any object that must stay alive */
+    uint64_t nbytes;
+    char name[24];
+    const char *reason; /* "memcpy", "memset", "kernel", "host" */
+} cudago_ref;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;       /* Go's handle; 0 while capturing and once closed */
+    cudago_held *held; /* NULL once closed */
+    int32_t device;
+    int32_t capturing;
+} GraphObject;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;
+    cudago_exec *x;    /* NULL once closed */
+    cudago_held *held;
+    int32_t device;
+} ExecObject;
+
+/* Fills refs with new references to the Operands of a list, named "parameter 0", ...; returns how many. */
+Py_ssize_t cudago_refs_from_list(PyObject *list, const char *reason, cudago_ref *refs);
+void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, const char *name, const char *reason);
+OperandObject *cudago_callable_operand(PyObject *callable); /* callback.c */
+uintptr_t cudago_host_function(void);
+
+/* Checks and packs the arguments of a kernel node, and calls then with them: to add a node, or to update one. */
+typedef uint64_t (*cudago_kernel_call)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c,
+                                       cudago_status *st);
+PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel, PyObject *args, cudago_kernel_call then,
+                             void *at);
+PyObject *cudago_held_at(cudago_held *h, PyObject *address); /* the held object at an address, or None */
+
+/* For Go. */
+cudago_held *cudago_held_new(void);
+void cudago_held_free(cudago_held *h);
+int cudago_held_add(cudago_held *h, uintptr_t object, int take);
+int cudago_held_remove(cudago_held *h, uintptr_t object, int drop);
+uint32_t cudago_exec_busy(cudago_exec *x);
+uint64_t cudago_exec_launches(cudago_exec *x);

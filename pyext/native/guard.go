@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include <stdlib.h>
+#include "native.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// guard runs fn and writes its outcome to st. Every exported function that can
+// fail is one call of guard: a panic that reached C would end the Python
+// process.
+func guard(st *C.cudago_status, fn func() error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fill(st, C.CUDAGO_INTERNAL, 0, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()), nil)
+		}
+	}()
+	if err := fn(); err != nil {
+		report(st, err)
+	}
+}
+
+func fill(st *C.cudago_status, kind, code int32, message string, detail map[string]any) {
+	st.kind, st.code = C.int32_t(kind), C.int32_t(code)
+	st.message = C.CString(message)
+	if len(detail) > 0 {
+		text, _ := json.Marshal(detail) // strings and numbers alone: cannot fail
+		st.detail = C.CString(string(text))
+	}
+}
+
+// report is the only map from Go errors to Python exceptions. errors.py:_make
+// is its other half.
+func report(st *C.cudago_status, err error) {
+	var (
+		notFound *cuda.DriverNotFoundError
+		compile  *cuda.CompileError
+		ptx      *cuda.PTXError
+		argument *cuda.ArgumentError
+		call     *cuda.Error
+		result   cuda.Result
+	)
+	detail := map[string]any{}
+	if errors.As(err, &result) {
+		detail["name"] = result.Name()
+		detail["sticky"] = result.Sticky()
+	}
+	if errors.As(err, &call) {
+		detail["operation"] = call.Op
+		if call.Requested != 0 {
+			detail["requested"] = call.Requested
+		}
+	}
+	kind := int32(C.CUDAGO_INTERNAL)
+	switch {
+	case errors.As(err, &notFound):
+		kind = C.CUDAGO_NO_DRIVER
+	case errors.As(err, &compile):
+		kind, detail["log"], detail["options"] = C.CUDAGO_COMPILE, compile.Log, compile.Options
+	case errors.As(err, &ptx):
+		kind, detail["line"], detail["column"] = C.CUDAGO_PTX, ptx.Line, ptx.Column
+	case errors.Is(err, cuda.ErrClosed):
+		kind = C.CUDAGO_CLOSED
+	case errors.As(err, &argument):
+		kind = argumentKind(argument)
+	case errors.As(err, &result):
+		kind = C.CUDAGO_CUDA
+	}
+	fill(st, kind, int32(result), err.Error(), detail)
+}
+
+func argumentKind(e *cuda.ArgumentError) int32 {
+	switch e.Kind {
+	case cuda.WrongType:
+		return C.CUDAGO_TYPE
+	case cuda.Overflow:
+		return C.CUDAGO_OVERFLOW
+	}
+	return C.CUDAGO_VALUE
+}
+
+//export cudagoResultError
+func cudagoResultError(op *C.char, code C.int32_t, st *C.cudago_status) {
+	guard(st, func() error { return &cuda.Error{Op: C.GoString(op), Result: cuda.Result(code)} })
+}
+
+// cudagoDetailError is the error of a call that C made on a device: with what
+// the driver knows of the fault.
+//
+//export cudagoDetailError
+func cudagoDetailError(op *C.char, code, device C.int32_t, text *C.char, st *C.cudago_status) {
+	guard(st, func() error {
+		c, err := contextOf(device)
+		if err != nil {
+			return err
+		}
+		return c.Failure(C.GoString(op), int32(code), C.GoString(text))
+	})
+}
+
+//export cudagoAllocError
+func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		c, err := contextOf(device)
+		if err != nil {
+			return err
+		}
+		err = c.Failure("cuMemAllocFromPoolAsync", int32(code), fmt.Sprintf("%d bytes on device %d", uint64(size), int32(device)))
+		var call *cuda.Error
+		if errors.As(err, &call) {
+			call.Requested = uint64(size)
+		}
+		return err
+	})
+}

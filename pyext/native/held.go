@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/cudago/cudago/graph"
+)
+
+// A pyRef is Go's one reference to a Python object that a graph was given. It
+// is a graph.Retainer.
+//
+// The collector must see the reference as long as a graph or an executable of
+// Python's holds it, or a cycle through the graph would never be collected; and
+// must not see it while only the reaper does, because a launch may be in flight.
+// So the first wrapper that holds the object takes Go's count into its own list
+// (held.c) and further wrappers count once more each; when the last wrapper lets
+// go, the count is Go's again until Release.
+type pyRef struct {
+	object  uintptr
+	visible int // guarded by the GIL; wrappers that hold it
+}
+
+// Release implements graph.Retainer.
+func (r *pyRef) Release() { drops.Put(r.object) }
+
+// another returns one more reference to the same object. It needs the GIL.
+func (r *pyRef) another() *pyRef {
+	C.cudago_incref(C.uintptr_t(r.object))
+	return &pyRef{object: r.object}
+}
+
+// A holder mirrors what a graph or an executable holds in the list that its
+// Python wrapper shows to the collector.
+type holder struct {
+	list *C.cudago_held // guarded by the GIL; nil before adoption and after the end
+
+	mu      sync.Mutex
+	changes []change // guarded by mu; told by package graph, not yet applied
+}
+
+type change struct {
+	ref *pyRef
+	add bool
+}
+
+// tell is graph's OnBundles. Any goroutine, a lock of package graph is held.
+func (h *holder) tell(add, remove []graph.Retainer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(add, true)
+	h.note(remove, false)
+}
+
+// note: what is not Python's, a loaded kernel, is nothing to the collector.
+func (h *holder) note(list []graph.Retainer, add bool) {
+	for _, r := range list {
+		if ref, ok := r.(*pyRef); ok {
+			h.changes = append(h.changes, change{ref, add})
+		}
+	}
+}
+
+// apply brings the list up to date. It needs the GIL, and runs before the call
+// that made the changes returns to C, so before anything can be dropped.
+func (h *holder) apply() {
+	h.mu.Lock()
+	changes := h.changes
+	h.changes = nil
+	h.mu.Unlock()
+	if h.list == nil {
+		return
+	}
+	for _, c := range changes {
+		object := C.uintptr_t(c.ref.object)
+		if c.add {
+			if C.cudago_held_add(h.list, object, boolInt(c.ref.visible == 0)) == 0 {
+				c.ref.visible++
+			}
+		} else if C.cudago_held_remove(h.list, object, boolInt(c.ref.visible > 1)) != 0 {
+			c.ref.visible--
+		}
+	}
+}
+
+func (h *holder) open() *C.cudago_held {
+	h.list = C.cudago_held_new()
+	h.apply()
+	return h.list
+}
+
+// end frees the list. The wrapper must not use it any more. It needs the GIL.
+func (h *holder) end() {
+	h.apply()
+	C.cudago_held_free(h.list)
+	h.list = nil
+}
+
+func boolInt(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// operands takes over the references that C hands in.
+func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
+	list := make([]graph.Operand, int(n))
+	for i, r := range unsafe.Slice(refs, int(n)) {
+		ref := &pyRef{object: uintptr(r.object)}
+		list[i] = graph.Operand{
+			Name: C.GoString(&r.name[0]), Object: ref, NBytes: uint64(r.nbytes), Reason: C.GoString(r.reason), Retainer: ref,
+		}
+	}
+	return list
+}
+
+func releaseOperands(list []graph.Operand) {
+	for _, o := range list {
+		o.Retainer.Release()
+	}
+}

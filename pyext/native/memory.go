@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// resource is a memory resource that a Python MemoryResource stands for.
+type resource struct {
+	cuda.MemoryResource
+	pool *cuda.DeviceMemoryResource // nil if it is no pool
+}
+
+var (
+	resources = newTable[resource]("memory resource")
+	buffers   = newTable[*cuda.Buffer]("buffer")
+)
+
+// cudagoResourceNew makes a resource. threshold and maxSize are the pool's; -1
+// for the device's default pool.
+//
+//export cudagoResourceNew
+func cudagoResourceNew(kind C.int, ordinal C.int32_t, threshold, maxSize C.longlong, pool *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		r, err := newResource(kind, ordinal, int64(threshold), int64(maxSize))
+		if err != nil {
+			return err
+		}
+		if r.pool != nil {
+			*pool = C.uintptr_t(r.pool.PoolHandle())
+		}
+		id = C.uint64_t(resources.put(r))
+		return nil
+	})
+	return id
+}
+
+func newResource(kind C.int, ordinal C.int32_t, threshold, maxSize int64) (resource, error) {
+	dev, err := drv.Load().Device(int(max(ordinal, 0)))
+	if err != nil {
+		return resource{}, err
+	}
+	switch kind {
+	case C.RESOURCE_POOL:
+		mr, err := newPool(dev, threshold, maxSize)
+		return resource{mr, mr}, err
+	case C.RESOURCE_PINNED:
+		mr, err := cuda.NewPinnedMemoryResource(dev)
+		return resource{MemoryResource: mr}, err
+	case C.RESOURCE_MANAGED:
+		mr, err := cuda.NewManagedMemoryResource(dev)
+		return resource{MemoryResource: mr}, err
+	}
+	return resource{}, fmt.Errorf("BUG: memory resource of kind %d", kind)
+}
+
+func newPool(dev *cuda.Device, threshold, maxSize int64) (*cuda.DeviceMemoryResource, error) {
+	if threshold < 0 && maxSize < 0 {
+		return dev.DefaultMemoryResource()
+	}
+	o := cuda.PoolOptions{MaxSize: uint64(max(maxSize, 0))}
+	if threshold >= 0 {
+		t := uint64(threshold)
+		o.ReleaseThreshold = &t
+	}
+	return cuda.NewDeviceMemoryResource(dev, o)
+}
+
+// cudagoResourceRelease: destroying a pool may wait, so it is the reaper's.
+//
+//export cudagoResourceRelease
+func cudagoResourceRelease(id C.uint64_t) {
+	if r, ok := resources.take(uint64(id)); ok {
+		reaper.Add(once(r.Close))
+	}
+}
+
+//export cudagoResourceTrim
+func cudagoResourceTrim(id, keep C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		p, err := poolOf(id)
+		if err != nil {
+			return err
+		}
+		return p.Trim(uint64(keep))
+	})
+}
+
+func poolOf(id C.uint64_t) (*cuda.DeviceMemoryResource, error) {
+	r, err := resources.get(uint64(id))
+	if err != nil {
+		return nil, err
+	}
+	if r.pool == nil {
+		return nil, &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "memory resource", Text: "has no pool"}
+	}
+	return r.pool, nil
+}
+
+//export cudagoResourceStat
+func cudagoResourceStat(id C.uint64_t, what C.int, st *C.cudago_status) (v C.uint64_t) {
+	guard(st, func() error {
+		p, err := poolOf(id)
+		if err != nil {
+			return err
+		}
+		if what == 4 {
+			t, err := p.ReleaseThreshold()
+			v = C.uint64_t(t)
+			return err
+		}
+		s, err := p.Statistics()
+		if err != nil {
+			return err
+		}
+		v = C.uint64_t([]uint64{s.Used, s.UsedHigh, s.Reserved, s.ReservedHigh}[what])
+		return nil
+	})
+	return v
+}
+
+//export cudagoBufferNew
+func cudagoBufferNew(mr, size, stream C.uint64_t, ptr, host *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		r, err := resources.get(uint64(mr))
+		if err != nil {
+			return err
+		}
+		var s *cuda.Stream
+		if stream != 0 {
+			if s, err = streams.get(uint64(stream)); err != nil {
+				return err
+			}
+		}
+		b, err := r.Allocate(uint64(size), s)
+		if err != nil {
+			return err
+		}
+		*ptr, *host = C.uint64_t(b.Ptr()), C.uint64_t(b.Ptr())
+		id = C.uint64_t(buffers.put(b))
+		return nil
+	})
+	return id
+}
+
+// cudagoBufferRelease: freeing host memory waits for the device, so it is the
+// reaper's.
+//
+//export cudagoBufferRelease
+func cudagoBufferRelease(id C.uint64_t) {
+	if b, ok := buffers.take(uint64(id)); ok {
+		reaper.Add(once(b.Close))
+	}
+}
+
+// cudagoHostAddress returns the host's address of device memory, or 0 if it has
+// none.
+//
+//export cudagoHostAddress
+func cudagoHostAddress(ordinal C.int32_t, ptr C.uint64_t) (host C.uint64_t) {
+	var st C.cudago_status
+	guard(&st, func() error {
+		c, err := contextOf(ordinal)
+		if err != nil {
+			return err
+		}
+		host = C.uint64_t(c.HostPointer(uint64(ptr)))
+		return nil
+	})
+	return host
+}
+
+//export cudagoHostKnown
+func cudagoHostKnown(address C.uint64_t) (known C.int) {
+	var st C.cudago_status
+	guard(&st, func() error {
+		c, err := contextOf(0)
+		if err != nil {
+			return err
+		}
+		info, err := c.PointerInfo(uint64(address))
+		if err == nil && info.Kind != cuda.HostMemory {
+			known = 1
+		}
+		return err
+	})
+	return known
+}
+
+//export cudagoAllowHost
+func cudagoAllowHost(p, size C.uint64_t) { drv.Load().AllowHost(uintptr(p), uint64(size)) }
+
+//export cudagoDisallowHost
+func cudagoDisallowHost(p, size C.uint64_t) { drv.Load().DisallowHost(uintptr(p), uint64(size)) }
+
+//export cudagoMemset
+func cudagoMemset(stream, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := streams.get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return cuda.Memset(uint64(dst), uint32(value), int(width), uint64(count), s)
+	})
+}

@@ -1,0 +1,46 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+/* memory.h: allocations and the objects over them. */
+#pragma once
+#include "native.h"
+
+enum { RESOURCE_POOL = 0, RESOURCE_PINNED = 1, RESOURCE_MANAGED = 2 };
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;
+    uintptr_t pool; /* CUmemoryPool of a pool resource */
+    int32_t kind, device, closed;
+    int32_t host_visible; /* device memory has a host address: 1, has none: 0, not asked yet: -1 */
+} ResourceObject;
+
+/* Stream-ordered memory: made and freed in C, without Go on the way. */
+typedef struct {
+    cudago_cell cell;
+    cudago_stream *stream; /* the stream it was allocated on, and will be freed on */
+    uint64_t last_stream;  /* id of another stream that used it last, or 0 */
+} cudago_pool_cell;
+
+typedef struct {
+    cudago_cell cell;
+    uint64_t id; /* Go's handle of the cuda.Buffer */
+} cudago_go_cell;
+
+/* Takes over the caller's count of cell. */
+PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
+PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
+void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
+/* The cell is used on s: its free waits for s. */
+static inline void cudago_cell_used(cudago_cell *cell, const cudago_stream *s) {
+    if (cell->kind == CUDAGO_CELL_POOL && ((cudago_pool_cell *)cell)->stream != s)
+        ((cudago_pool_cell *)cell)->last_stream = s->id;
+}
+
+/* copy.c */
+int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, int pageable);
+int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s);
+void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other);
+int cudago_fill_value(PyObject *value, uint64_t size, uint32_t *out, uint32_t *width);
+int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream *s);
+PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);

@@ -1,0 +1,121 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+/* A Pointer is a Buffer and an offset into it: arithmetic is checked against the buffer, and the pointer keeps it. One
+ * past the end is a pointer, as in C. Immutable. */
+
+PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset) {
+    PointerObject *self = cudago_alloc(CLS_POINTER);
+    if (!self) return NULL;
+    self->buffer = NEW_REF(buffer);
+    self->offset = offset;
+    return (PyObject *)self;
+}
+
+static BufferObject *base(PointerObject *self) { return (BufferObject *)self->buffer; }
+static uint64_t address(PointerObject *self) { return base(self)->ptr + (uint64_t)self->offset; }
+
+static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
+    CUDAGO_ENTER(NULL);
+    if (!base(self)->cell) return cudago_raise_closed("buffer"), NULL;
+    PyObject *number = PyNumber_Index(by);
+    if (!number) return NULL;
+    int overflow;
+    long long d = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (PyErr_Occurred()) return NULL;
+    int64_t to;
+    if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
+        __builtin_add_overflow(self->offset, to, &to) || to < 0 || (uint64_t)to > base(self)->size) {
+        PyErr_Format(PyExc_IndexError, "pointer at byte %lld of a buffer of %llu bytes cannot move by %s%S bytes",
+                     (long long)self->offset, (unsigned long long)base(self)->size, sign < 0 ? "-" : "", by);
+        return NULL;
+    }
+    return cudago_pointer_new(self->buffer, to);
+}
+
+static PyObject *pointer_add(PyObject *a, PyObject *b) {
+    if (cudago_is(b, CLS_POINTER)) {
+        PyObject *t = a;
+        a = b;
+        b = t;
+    }
+    if (!cudago_is(a, CLS_POINTER) || !PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    return moved((PointerObject *)a, b, 1);
+}
+
+static PyObject *pointer_subtract(PyObject *a, PyObject *b) {
+    if (!cudago_is(a, CLS_POINTER)) Py_RETURN_NOTIMPLEMENTED;
+    if (!cudago_is(b, CLS_POINTER)) {
+        if (!PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+        return moved((PointerObject *)a, b, -1);
+    }
+    if (!base((PointerObject *)a)->cell || base((PointerObject *)a)->cell != base((PointerObject *)b)->cell) {
+        PyErr_SetString(PyExc_ValueError, "pointers into different allocations have no difference");
+        return NULL;
+    }
+    return PyLong_FromLongLong((int64_t)(address((PointerObject *)a) - address((PointerObject *)b)));
+}
+
+static PyObject *pointer_compare(PyObject *a, PyObject *b, int op) {
+    if (!cudago_is(b, CLS_POINTER)) Py_RETURN_NOTIMPLEMENTED;
+    uint64_t x = address((PointerObject *)a), y = address((PointerObject *)b);
+    int r = op == Py_EQ ? x == y : op == Py_NE ? x != y : op == Py_LT ? x < y : op == Py_LE ? x <= y : op == Py_GT ? x > y : x >= y;
+    return PyBool_FromLong(r);
+}
+static Py_hash_t pointer_hash(PointerObject *self) {
+    uint64_t h = address(self) * 0x9E3779B97F4A7C15u;
+    return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
+}
+
+static PyObject *pointer_int(PointerObject *self) {
+    if (!base(self)->cell) return cudago_raise_closed("buffer"), NULL;
+    return PyLong_FromUnsignedLongLong(address(self));
+}
+static PyObject *pointer_buffer(PointerObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->buffer);
+}
+static PyObject *pointer_offset(PointerObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLongLong(self->offset);
+}
+static int pointer_true(PointerObject *self) { return address(self) != 0; }
+static PyObject *pointer_repr(PointerObject *self) {
+    if (!base(self)->cell) return PyUnicode_FromString("<cudago.Pointer of a closed buffer>");
+    char hex[24];
+    snprintf(hex, sizeof hex, "0x%llx", (unsigned long long)address(self));
+    return PyUnicode_FromFormat("<cudago.Pointer %s: byte %lld of %llu>", hex, (long long)self->offset,
+                                (unsigned long long)base(self)->size);
+}
+
+static void pointer_dealloc(PointerObject *self) {
+    Py_XDECREF(self->buffer);
+    cudago_free((PyObject *)self);
+}
+
+static PyGetSetDef getset[] = {
+    {"buffer", (getter)pointer_buffer, NULL, "The buffer that the pointer points into, and keeps.", NULL},
+    {"offset", (getter)pointer_offset, NULL, "Bytes from the buffer's start.", NULL},
+    {0},
+};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, pointer_dealloc},
+    {Py_tp_getset, getset},
+    {Py_tp_repr, pointer_repr},
+    {Py_tp_hash, pointer_hash},
+    {Py_tp_richcompare, pointer_compare},
+    {Py_nb_add, pointer_add},
+    {Py_nb_subtract, pointer_subtract},
+    {Py_nb_int, pointer_int},
+    {Py_nb_index, pointer_int},
+    {Py_nb_bool, pointer_true},
+    {Py_tp_doc, "A checked address: arithmetic stays inside the buffer, which the pointer keeps alive."},
+    {0, NULL},
+};
+PyType_Spec cudago_pointer_spec = {
+    "cudago._core.Pointer", sizeof(PointerObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+};

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"time"
+)
+
+// waiters are blocking waits of Python threads. A wait runs in a goroutine, so
+// that the Python thread can look for signals every few milliseconds; after
+// Ctrl-C the goroutine waits on alone.
+var waiters = newTable[chan error]("wait")
+
+// spin is how long a wait polls before it hands over to a goroutine: most waits
+// in a loop of small launches end within it.
+const spin = 20 * time.Microsecond
+
+// cudagoWaitBegin starts to wait; 0 if it is over already.
+//
+//export cudagoWaitBegin
+func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.uint64_t) {
+	guard(st, func() error {
+		done, block, err := waitable(kind, id)
+		if err != nil {
+			return err
+		}
+		for end := time.Now().Add(spin); done != nil; {
+			over, err := done()
+			if over || err != nil {
+				return err
+			}
+			if time.Now().After(end) {
+				break
+			}
+			runtime.Gosched()
+		}
+		ch := make(chan error, 1)
+		go func() { ch <- contained(block) }()
+		waiter = C.uint64_t(waiters.put(ch))
+		return nil
+	})
+	return waiter
+}
+
+func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func() error, err error) {
+	switch kind {
+	case C.WAIT_STREAM:
+		s, err := streams.get(uint64(id))
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.Done, s.Synchronize, nil
+	case C.WAIT_EVENT:
+		e, err := events.get(uint64(id))
+		if err != nil {
+			return nil, nil, err
+		}
+		return e.Query, e.Synchronize, nil
+	}
+	c, err := contextOf(C.int32_t(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, c.Synchronize, nil
+}
+
+// cudagoWaitSlice waits up to ms milliseconds: 1 if it must be called again.
+//
+//export cudagoWaitSlice
+func cudagoWaitSlice(waiter C.uint64_t, ms C.int, st *C.cudago_status) (again C.int) {
+	guard(st, func() error {
+		ch, err := waiters.get(uint64(waiter))
+		if err != nil {
+			return err
+		}
+		select {
+		case err := <-ch:
+			waiters.take(uint64(waiter))
+			return err
+		case <-time.After(time.Duration(ms) * time.Millisecond):
+			again = 1
+			return nil
+		}
+	})
+	return again
+}
+
+// cudagoWaitAbandon forgets a wait that was interrupted.
+//
+//export cudagoWaitAbandon
+func cudagoWaitAbandon(waiter C.uint64_t) { waiters.take(uint64(waiter)) }
