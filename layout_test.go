@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/driver/nvidia/hostfn"},
 	"cuda/internal/driver/nvidia/hostfn": {"cuda/internal/driver"},
-	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm"},
+	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxir", "internal/ptx"},
 	"cuda/internal/driver/fault":         {"cuda/internal/driver"},
 	"cuda/internal/driver/trace":         {"cuda/internal/driver"},
 	"cuda/internal/driver/drivertest":    {"cuda/internal/driver"},
