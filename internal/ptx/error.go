@@ -35,6 +35,22 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("ptx: line %d, column %d: %s\n\t%s\n\t%s^", e.Line, e.Column, e.Msg, text, pad)
 }
 
+// ErrorAt returns a SyntaxError at a line and column of the text, for what is
+// wrong in well-formed text.
+func ErrorAt(text string, line, column int, msg string) *SyntaxError {
+	at := 0
+	for range line - 1 {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			break
+		}
+		at += i + 1
+	}
+	e := newSyntaxError(text, at, "%s", msg)
+	e.Column = max(column, 1)
+	return e
+}
+
 // newSyntaxError finds line and column of the byte offset at in src.
 func newSyntaxError(src string, at int, format string, args ...any) *SyntaxError {
 	at = min(at, len(src))

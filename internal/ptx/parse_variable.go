@@ -7,7 +7,7 @@ package ptx
 const maxBytes = 1 << 40
 
 // maxRange bounds the registers of one declaration.
-const maxRange = 1 << 24
+const maxRange = 1 << 20
 
 // variableList reads a declaration of one or more names up to its semicolon.
 func (p *parser) variableList(linkage Linkage, add func(*Variable)) {

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// call lowers call [(returns),] function [, (parameters)] [, targets].
+//
+// PTX ISA, "Control Flow Instructions: call".
+func call(b *body) {
+	ops := b.ins.Operands
+	var rets, args []ptx.Operand
+	if len(ops) > 0 && ops[0].Kind == ptx.OperandList {
+		rets, ops = ops[0].Elems, ops[1:]
+	}
+	if len(ops) == 0 || ops[0].Kind != ptx.OperandName {
+		b.invalid("call needs a function")
+	}
+	target := &ops[0]
+	ops = ops[1:]
+	if len(ops) > 0 && ops[0].Kind == ptx.OperandList {
+		args, ops = ops[0].Elems, ops[1:]
+	}
+	c := &Call{Target: NoReg}
+	var signature *ptx.Function
+	if r, t, ok := b.declared(target); ok {
+		b.fits(target, t, U64)
+		c.Target = r
+		signature = b.indirect(c, ops)
+	} else {
+		signature = b.direct(c, target)
+	}
+	b.guarded(func() {
+		c.Args = b.passed(args, signature.Params)
+		c.Rets = b.places(rets, signature.Returns)
+		b.end(Term{Kind: TermCall, Call: c, Targets: []int{following}})
+		b.received(rets, c.Rets)
+	})
+}
+
+// direct resolves a function by name.
+func (b *body) direct(c *Call, x *ptx.Operand) *ptx.Function {
+	s := b.l.symbols[x.Name]
+	if s == nil || s.fn == nil {
+		b.invalid("%s is not a declared function", x.Name)
+	}
+	for _, d := range s.fn.tree.Directives {
+		c.NoReturn = c.NoReturn || d.Name == "noreturn"
+	}
+	switch {
+	case s.fn.tree.Body != nil:
+		if s.kern != nil {
+			b.invalid("%s is a kernel, which cannot be called", x.Name)
+		}
+		c.Func = s.fn.out
+		b.s.fn.calls = append(b.s.fn.calls, s)
+	case builtins[x.Name] != BuiltinNone:
+		c.Builtin = builtins[x.Name]
+		c.NoReturn = c.NoReturn || c.Builtin == BuiltinAssertFail
+	default:
+		b.undefined(x.Name)
+	}
+	return s.fn.tree
+}
+
+// undefined refuses a call of a function without a body.
+func (b *body) undefined(name string) {
+	e := UnsupportedError{
+		Reason:  "it calls " + name + ", which this module declares but does not define",
+		Section: sectionControls,
+		Hint:    "modules are not linked with each other: put the function's source into the same program",
+	}
+	switch {
+	case len(name) > 5 && name[:5] == "__nv_":
+		e.Hint = "link libdevice into the PTX (NVRTC, Numba and Triton do)"
+	case len(name) > 4 && name[:4] == "cuda":
+		e.Reason = "it calls " + name + ", of the device runtime: kernels cannot launch kernels here"
+		e.Hint = "launch from the host"
+	}
+	b.refuseWith(e)
+}
+
+// indirect resolves the targets or prototype of a call through a register.
+func (b *body) indirect(c *Call, ops []ptx.Operand) *ptx.Function {
+	if len(ops) != 1 || ops[0].Kind != ptx.OperandName {
+		b.invalid("an indirect call needs a .callprototype or .calltargets label")
+	}
+	n, _ := b.find(ops[0].Name)
+	if n == nil || n.targets == nil || n.targets.Kind == ptx.BranchTargets {
+		b.invalid("%s is not a .callprototype or .calltargets label", ops[0].Name)
+	}
+	if n.targets.Kind == ptx.CallPrototype {
+		for _, d := range n.targets.Prototype.Directives {
+			c.NoReturn = c.NoReturn || d.Name == "noreturn"
+		}
+		return n.targets.Prototype
+	}
+	var signature *ptx.Function
+	for _, name := range n.targets.Names {
+		s := b.l.symbols[name]
+		if s == nil || s.fn == nil || s.kern != nil {
+			b.invalid("%s is not a declared function", name)
+		}
+		if s.fn.tree.Body == nil {
+			b.undefined(name)
+		}
+		c.Callees = append(c.Callees, s.fn.out)
+		b.s.fn.calls = append(b.s.fn.calls, s)
+		signature = s.fn.tree
+	}
+	return signature
+}
+
+// passed returns the variables that carry the arguments. A register or
+// constant is stored to one made for the call.
+func (b *body) passed(args []ptx.Operand, params []*ptx.Variable) []*Var {
+	b.sameCount("arguments", len(args), params)
+	vars := make([]*Var, len(args))
+	for i := range args {
+		x := &args[i]
+		if v := b.callVariable(x); v != nil {
+			vars[i] = v
+			continue
+		}
+		if i >= len(params) {
+			b.invalid("argument %d has no parameter", i+1)
+		}
+		t := elementType(params[i])
+		v := b.temporary(params[i])
+		vars[i] = v
+		in := Instr{Op: OpSt, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(v, 0))}
+		if t == Pred {
+			b.movePredicate(in, OpSt, b.predSource(x))
+			continue
+		}
+		in.Src = b.regs(in.Src[0], b.stored(x, t))
+		b.emitPlain(in)
+	}
+	return vars
+}
+
+// places returns the variables that the results arrive in.
+func (b *body) places(rets []ptx.Operand, returns []*ptx.Variable) []*Var {
+	b.sameCount("results", len(rets), returns)
+	vars := make([]*Var, len(rets))
+	for i := range rets {
+		v := b.callVariable(&rets[i])
+		if v == nil && i < len(returns) {
+			v = b.temporary(returns[i])
+		}
+		if v == nil {
+			b.invalid("result %d is returned by nobody", i+1)
+		}
+		vars[i] = v
+	}
+	return vars
+}
+
+// received loads results that belong into registers.
+func (b *body) received(rets []ptx.Operand, vars []*Var) {
+	for i := range rets {
+		if rets[i].Kind == ptx.OperandSink || b.callVariable(&rets[i]) != nil {
+			continue
+		}
+		t := vars[i].Type
+		in := Instr{Op: OpLd, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(vars[i], 0))}
+		if t == Pred {
+			b.movePredicate(in, OpLd, b.predDest(&rets[i]))
+			continue
+		}
+		in.Dst = b.regs(b.loaded(&rets[i], t))
+		b.emitPlain(in)
+	}
+}
+
+func (b *body) sameCount(what string, n int, params []*ptx.Variable) {
+	// The last parameter of a variadic function is an array without a size.
+	if n == len(params) || len(params) > 0 && n >= len(params)-1 && params[len(params)-1].Bytes() == 0 {
+		return
+	}
+	b.invalid("call has %d %s, the function %d", n, what, len(params))
+}
+
+// callVariable returns the call-scope .param that an operand names, or nil.
+func (b *body) callVariable(x *ptx.Operand) *Var {
+	if x.Kind != ptx.OperandName {
+		return nil
+	}
+	n, _ := b.find(x.Name)
+	if n == nil {
+		return nil
+	}
+	return n.v
+}
+
+// temporary makes a local variable that carries one argument or result.
+func (b *body) temporary(p *ptx.Variable) *Var {
+	v := b.l.parameters([]*ptx.Variable{p})[0]
+	b.f.Vars = append(b.f.Vars, v)
+	return v
+}

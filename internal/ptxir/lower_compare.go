@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// setp compares into predicates.
+//
+// PTX ISA, "Comparison and Selection Instructions: setp".
+func setp(b *body) {
+	in := b.instr()
+	in.From = in.Type
+	b.checkComparison(in.Type)
+	ops := b.comparands(&in, in.Type)
+	d := &ops[0]
+	if d.Kind == ptx.OperandPair {
+		p, q := b.pair(d)
+		in.Dst = b.regs(b.predDest(p), b.predDest(q))
+	} else {
+		in.Dst = b.regs(b.predDest(d))
+		if in.Type == F16x2 || in.Type == BF16x2 {
+			b.invalid("%s needs two destinations, joined by |", b.ins.Mnemonic)
+		}
+	}
+	b.emit(in)
+}
+
+// set compares into a number: all ones or 1.0 for true.
+//
+// PTX ISA, "Comparison and Selection Instructions: set".
+func set(b *body) {
+	if len(b.v.types) != 2 {
+		b.invalid("set needs two types")
+	}
+	in := b.instr()
+	plain := []Type{U32, S32, F32, F16, U16, S16, F16x2, BF16, BF16x2}
+	if !slices.Contains(plain, in.Type) || in.From == Pred || in.From.Size() < 2 {
+		b.invalid("set does not exist for these types")
+	}
+	b.checkComparison(in.From)
+	ops := b.comparands(&in, in.From)
+	in.Dst = b.regs(b.dest(&ops[0], in.Type))
+	b.emit(in)
+}
+
+// comparands fills in the two sources, and the third of a boolean operation.
+func (b *body) comparands(in *Instr, t Type) []ptx.Operand {
+	n := 3
+	if in.Bool != BoolNone {
+		n = 4
+	}
+	b.count(n)
+	ops := b.ins.Operands
+	in.Src = b.regs(b.source(&ops[1], t), b.source(&ops[2], t))
+	if in.Bool != BoolNone {
+		in.Src = b.regs(in.Src[0], in.Src[1], b.predSource(&ops[3]))
+	}
+	return ops
+}
+
+// checkComparison refuses comparisons that the type does not have.
+func (b *body) checkComparison(t Type) {
+	cmp := b.v.cmp
+	ok := true
+	switch {
+	case t.Float():
+		ok = cmp < CmpLo || cmp > CmpHs
+	case isBits(t):
+		ok = cmp == CmpEq || cmp == CmpNe
+	case t.Signed():
+		ok = cmp <= CmpGe
+	default:
+		ok = cmp <= CmpHs
+	}
+	if !ok {
+		b.invalid("%s: the comparison does not exist for .%s", b.ins.Mnemonic, t)
+	}
+}

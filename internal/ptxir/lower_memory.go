@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// ld loads a value or vector.
+//
+// PTX ISA, "Data Movement and Conversion Instructions: ld, ld.global.nc, ldu".
+func ld(b *body) {
+	in := b.instr()
+	b.cachePolicy(2)
+	b.memory(&in, &b.ins.Operands[1])
+	in.Dst = b.transfer(&b.ins.Operands[0], in.Type, b.loaded)
+	b.emit(in)
+}
+
+// st stores a value or vector.
+func st(b *body) {
+	in := b.instr()
+	b.cachePolicy(2)
+	b.memory(&in, &b.ins.Operands[0])
+	values := b.transfer(&b.ins.Operands[1], in.Type, b.stored)
+	src := b.room(1 + len(values))
+	in.Src = append(append(src, in.Src[0]), values...)
+	b.emit(in)
+}
+
+// cachePolicy requires n operands, and one more with a cache hint: the policy,
+// which has no effect here.
+func (b *body) cachePolicy(n int) {
+	if b.v.has("L2::cache_hint") {
+		b.count(n + 1)
+		return
+	}
+	b.count(n)
+}
+
+// memory fills in the address, its offset and the space.
+func (b *body) memory(in *Instr, x *ptx.Operand) {
+	in.Src = b.regs(b.addressOf(in, x))
+}
+
+// addressOf returns the address register of a memory operand; it fills in
+// offset and space.
+func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
+	if x.Kind != ptx.OperandAddress && x.Kind != ptx.OperandElement || len(x.Elems) > 0 {
+		b.invalid("%s: expected an address in brackets", b.ins.Mnemonic)
+	}
+	in.Space = b.v.space
+	if x.Name == "" {
+		in.Imm = 0
+		return b.constReg(U64, x.Value.Bits)
+	}
+	if n, index := b.find(x.Name); n != nil && n.typ != TypeNone {
+		if n.vector > 1 || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
+			b.invalid("%s cannot be an address", x.Name)
+		}
+		in.Imm = int64(x.Value.Bits)
+		if in.Space == SpaceParam && !b.entry {
+			// Parameters of a .func lie in its frame.
+			in.Space = SpaceLocal
+		}
+		return b.register(n, index, 0)
+	}
+	v, ok := b.variable(x.Name)
+	if !ok {
+		b.invalid("%s is not a declared register or variable", x.Name)
+	}
+	b.checkSpace(in, v)
+	in.Imm = int64(x.Value.Bits)
+	if x.Kind == ptx.OperandElement {
+		in.Imm *= int64(v.Type.Size())
+	}
+	return b.address(v, 0)
+}
+
+// checkSpace takes the space from the variable, which the instruction must
+// agree with: .param covers a kernel's parameters and the frame of a call.
+func (b *body) checkSpace(in *Instr, v *Var) {
+	declared := b.v.space
+	if declared == SpaceGeneric {
+		// Without a space the address would be generic, which the name's own is
+		// not; the name can only mean the variable.
+		in.Space = v.Space
+		return
+	}
+	in.Space = v.Space
+	if declared != v.Space && !(declared == SpaceParam && v.Space == SpaceLocal) &&
+		!(declared == SpaceLocal && b.v.has("param::func")) {
+		b.invalid("%s is declared in .%s, not .%s", v.Name, v.Space, declared)
+	}
+}
+
+// transfer returns the registers of a loaded or stored value or vector.
+func (b *body) transfer(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg) []Reg {
+	if n := b.v.vector; n > 1 {
+		if t.Size()*n > 32 {
+			b.invalid("%s is wider than 32 bytes", b.ins.Mnemonic)
+		}
+		return b.elements(x, n, t, get)
+	}
+	if x.Kind == ptx.OperandVector && len(x.Elems) == 1 {
+		x = &x.Elems[0]
+	}
+	return b.regs(get(x, t))
+}
+
+// loaded is a destination of at least the width of t.
+func (b *body) loaded(x *ptx.Operand, t Type) Reg {
+	if x.Kind == ptx.OperandSink {
+		return NoReg
+	}
+	r, rt, ok := b.declared(x)
+	if !ok {
+		b.invalid("%s is not a declared register", x.Name)
+	}
+	b.fitsMemory(x, rt, t)
+	return r
+}
+
+// stored is a source of at least the width of t.
+func (b *body) stored(x *ptx.Operand, t Type) Reg {
+	if x.Kind == ptx.OperandName {
+		if r, rt, ok := b.declared(x); ok {
+			b.fitsMemory(x, rt, t)
+			return r
+		}
+	}
+	return b.source(x, t)
+}
+
+// fitsMemory requires a register of type got that is at least as wide as want.
+//
+// PTX ISA, "Operand Size Exceeding Instruction-Type Size".
+func (b *body) fitsMemory(x *ptx.Operand, got, want Type) {
+	if got == Pred || got.Size() < want.Size() || (want == B128) != (got == B128) {
+		b.invalid("%s is declared .%s, which is too narrow for the .%s of %s", x.Name, got, want, b.ins.Mnemonic)
+	}
+}
+
+// atom lowers atom d, [a], b and atom.cas d, [a], b, c.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: atom".
+func atom(b *body) {
+	n := 3
+	if b.v.atom == AtomCas {
+		n = 4
+	}
+	b.cachePolicy(n)
+	in := b.instr()
+	b.memory(&in, &b.ins.Operands[1])
+	in.Dst = b.regs(b.dest(&b.ins.Operands[0], in.Type))
+	b.atomSources(&in, b.ins.Operands[2:n])
+}
+
+// red is atom without a result.
+func red(b *body) {
+	b.cachePolicy(2)
+	in := b.instr()
+	b.memory(&in, &b.ins.Operands[0])
+	b.atomSources(&in, b.ins.Operands[1:2])
+}
+
+func (b *body) atomSources(in *Instr, list []ptx.Operand) {
+	switch in.Space {
+	case SpaceGeneric, SpaceGlobal, SpaceShared:
+	default:
+		b.invalid("%s works on .global and .shared, not .%s", b.ins.Mnemonic.Op, in.Space)
+	}
+	for i := range list {
+		in.Src = b.push(in.Src, b.source(&list[i], in.Type))
+	}
+	b.emit(*in)
+}
+
+func prefetch(b *body) {
+	b.count(1)
+	in := b.instr()
+	b.memory(&in, &b.ins.Operands[0])
+	b.emit(in)
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// bar lowers bar.sync and bar.arrive: a [, b].
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: bar,
+// barrier".
+func bar(mode Mode) func(*body) {
+	return func(b *body) {
+		in := b.instr()
+		in.Mode = mode
+		if mode == ModeArrive {
+			b.count(2)
+		} else {
+			b.count(1, 2)
+		}
+		for i := range b.ins.Operands {
+			in.Src = b.push(in.Src, b.source(&b.ins.Operands[i], U32))
+		}
+		b.emit(in)
+	}
+}
+
+// barRed lowers bar.red: d, a [, b], p.
+func barRed(b *body) {
+	b.count(3, 4)
+	in := b.instr()
+	if (in.Mode == ModeRedPopc) != (in.Type == U32) {
+		b.invalid("%s: popc gives a .u32, and and or give a .pred", b.ins.Mnemonic)
+	}
+	ops := b.ins.Operands
+	threads := NoReg
+	if len(ops) == 4 {
+		threads = b.source(&ops[2], U32)
+	}
+	in.Dst = b.regs(b.dest(&ops[0], in.Type))
+	in.Src = b.regs(b.source(&ops[1], U32), threads, b.predSource(&ops[len(ops)-1]))
+	b.emit(in)
+}
+
+// members returns the member mask: the operand at index i, or for the forms
+// from before sm_70, which have none, the lanes that are here.
+func (b *body) members(i int) Reg {
+	if b.v.form.name == "shfl" || b.v.form.name == "vote" {
+		b.count(i)
+		mask := b.newReg(B32)
+		b.emitPlain(Instr{Op: OpActivemask, Type: B32, Dst: b.regs(mask)})
+		return mask
+	}
+	b.count(i + 1)
+	return b.source(&b.ins.Operands[i], B32)
+}
+
+// shfl lowers shfl.sync d[|p], a, b, c, mask.
+func shfl(b *body) {
+	mask := b.members(4)
+	in := b.instr()
+	ops := b.ins.Operands
+	in.Dst = b.withPredicate(&ops[0], B32)
+	in.Src = b.regs(b.source(&ops[1], B32), b.source(&ops[2], B32), b.source(&ops[3], B32), mask)
+	b.emit(in)
+}
+
+// withPredicate returns the registers of d or d|p.
+func (b *body) withPredicate(x *ptx.Operand, t Type) []Reg {
+	if x.Kind != ptx.OperandPair {
+		return b.regs(b.dest(x, t))
+	}
+	d, p := b.pair(x)
+	return b.regs(b.dest(d, t), b.predDest(p))
+}
+
+// vote lowers vote.sync d, {!}p, mask.
+func vote(b *body) {
+	mask := b.members(2)
+	in := b.instr()
+	in.Dst = b.regs(b.dest(&b.ins.Operands[0], in.Type))
+	in.Src = b.regs(b.predSource(&b.ins.Operands[1]), mask)
+	b.emit(in)
+}
+
+// match lowers match.any.sync d, a, mask and match.all.sync d[|p], a, mask.
+func match(b *body) {
+	b.count(3)
+	in := b.instr()
+	in.Mode = ModeAny
+	if b.v.form.name == "match.all.sync" {
+		in.Mode = ModeAll
+	}
+	ops := b.ins.Operands
+	in.Dst = b.withPredicate(&ops[0], B32)
+	if in.Mode == ModeAny && len(in.Dst) == 2 {
+		b.invalid("match.any has one destination")
+	}
+	in.Src = b.regs(b.source(&ops[1], in.Type), b.source(&ops[2], B32))
+	b.emit(in)
+}
+
+// elect lowers elect.sync d|p, mask.
+func elect(b *body) {
+	b.count(2)
+	in := b.instr()
+	in.Type = B32
+	in.Dst = b.withPredicate(&b.ins.Operands[0], B32)
+	in.Src = b.regs(b.source(&b.ins.Operands[1], B32))
+	b.emit(in)
+}
+
+func reduxFloat(b *body) {
+	b.refuseWith(UnsupportedError{
+		Reason:  "redux.sync is not implemented for floating point",
+		Section: "Parallel Synchronization and Communication Instructions: redux.sync",
+		Hint:    "reduce with shfl.sync",
+	})
+}

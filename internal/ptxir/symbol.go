@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// symbol is a name at module level: a variable or a function.
+type symbol struct {
+	name string
+	v    *Var      // a variable
+	fn   *function // a function
+	kern *Kernel   // with fn, an entry
+}
+
+// function is a .func or .entry while lowering.
+type function struct {
+	tree *ptx.Function
+	out  *Func
+	// builtin is set for functions that the driver supplies.
+	builtin Builtin
+	// calls are the functions called by name.
+	calls []*symbol
+}
+
+var builtins = map[string]Builtin{
+	"vprintf":      BuiltinVprintf,
+	"__assertfail": BuiltinAssertFail,
+	"malloc":       BuiltinMalloc,
+	"free":         BuiltinFree,
+}
+
+// declare enters the names of the module.
+func (l *loader) declare() {
+	if s := l.tree.AddressSize; s == 32 {
+		l.fail(1, "32-bit addresses are not supported: compile with 64-bit addresses")
+	}
+	for _, item := range l.tree.Items {
+		switch x := item.(type) {
+		case *ptx.Variable:
+			l.declareVariable(x)
+		case *ptx.Function:
+			l.declareFunction(x)
+		}
+	}
+	for _, item := range l.tree.Items {
+		if x, ok := item.(*ptx.Alias); ok {
+			l.declareAlias(x)
+		}
+	}
+	for _, s := range l.bodies {
+		if s.kern != nil {
+			l.module.Kernels = append(l.module.Kernels, s.kern)
+		} else {
+			l.module.Funcs = append(l.module.Funcs, s.fn.out)
+		}
+	}
+}
+
+func (l *loader) declareVariable(x *ptx.Variable) {
+	if old := l.symbols[x.Name]; old != nil {
+		// An extern declaration and its definition, in either order.
+		if old.v == nil || !old.v.Extern && x.Linkage != ptx.Extern && x.Linkage != ptx.Weak && x.Linkage != ptx.Common {
+			l.fail(x.Line, "%s is declared twice", x.Name)
+		}
+		if old.v.Extern && x.Linkage != ptx.Extern {
+			old.v.Extern = false
+			old.v.Size, old.v.Align = x.Bytes(), max(x.Alignment(), old.v.Align)
+			l.addInit(old.v, x)
+		}
+		return
+	}
+	v := l.variable(x)
+	l.symbols[x.Name] = &symbol{name: x.Name, v: v}
+	if v.Space != SpaceLocal {
+		l.module.Vars = append(l.module.Vars, v)
+	}
+}
+
+// variable makes a Var for a declaration of memory, at any level.
+func (l *loader) variable(x *ptx.Variable) *Var {
+	v := &Var{
+		Name:   x.Name,
+		Type:   elementType(x),
+		Align:  x.Alignment(),
+		Size:   x.Bytes(),
+		Extern: x.Linkage == ptx.Extern,
+		Pos:    Pos{Line: x.Line},
+	}
+	switch x.Space {
+	case ptx.SpaceGlobal, ptx.SpaceTex:
+		v.Space = SpaceGlobal
+	case ptx.SpaceConst:
+		v.Space = SpaceConst
+	case ptx.SpaceShared:
+		v.Space = SpaceShared
+		if v.Extern {
+			// The dynamic shared memory, whatever size the declaration claims.
+			v.Size = 0
+		}
+	case ptx.SpaceLocal:
+		v.Space = SpaceLocal
+	default:
+		l.fail(x.Line, "a variable cannot be declared in .%s here", x.Space)
+	}
+	if x.Range != 0 {
+		l.fail(x.Line, "%s<%d>: only registers can be declared in ranges", x.Name, x.Range)
+	}
+	l.unsized(x, v)
+	l.addInit(v, x)
+	return v
+}
+
+// unsized gives an array without a size that of its initialiser.
+func (l *loader) unsized(x *ptx.Variable, v *Var) {
+	if len(x.Dims) == 0 || x.Dims[0] != 0 || v.Extern {
+		return
+	}
+	if x.Init == nil || x.Init.Kind != ptx.InitList {
+		l.fail(x.Line, "%s has no size: only an .extern or initialised array may leave it out", x.Name)
+	}
+	row := uint64(max(x.Vector, 1)) * uint64(x.Type.Size())
+	for _, d := range x.Dims[1:] {
+		row *= uint64(d)
+	}
+	n := uint64(len(x.Init.Elems))
+	if len(x.Dims) == 1 {
+		n = (n + uint64(max(x.Vector, 1)) - 1) / uint64(max(x.Vector, 1))
+	}
+	x.Dims[0] = uint32(n)
+	v.Size = row * n
+}
+
+func (l *loader) addInit(v *Var, x *ptx.Variable) {
+	if x.Init == nil {
+		return
+	}
+	if v.Space != SpaceGlobal && v.Space != SpaceConst {
+		l.fail(x.Line, "%s: variables in .%s cannot have an initialiser", x.Name, v.Space)
+	}
+	l.inits = append(l.inits, pendingInit{v, x})
+}
+
+func (l *loader) declareFunction(x *ptx.Function) {
+	s := l.symbols[x.Name]
+	if s == nil {
+		s = &symbol{name: x.Name, fn: &function{}}
+		l.symbols[x.Name] = s
+		if x.Entry {
+			s.kern = &Kernel{}
+			s.fn.out = &s.kern.Func
+		} else {
+			s.fn.out = &Func{}
+		}
+		s.fn.out.Name = x.Name
+	}
+	switch {
+	case s.fn == nil || (s.kern != nil) != x.Entry:
+		l.fail(x.Line, "%s is declared as something else before", x.Name)
+	case s.fn.tree != nil && s.fn.tree.Body != nil && x.Body != nil:
+		l.fail(x.Line, "%s is defined twice, first on line %d", x.Name, s.fn.tree.Line)
+	case s.fn.tree == nil || x.Body != nil:
+		s.fn.tree = x
+	}
+	if x.Body == nil {
+		return
+	}
+	s.fn.out.Pos = Pos{Line: x.Line}
+	l.bodies = append(l.bodies, s)
+	if s.kern != nil {
+		l.kernelHeader(s.kern, x)
+	} else {
+		s.fn.out.Params = l.parameters(x.Params)
+		s.fn.out.Rets = l.parameters(x.Returns)
+	}
+}
+
+func (l *loader) declareAlias(x *ptx.Alias) {
+	target := l.symbols[x.Target]
+	if target == nil || target.fn == nil {
+		l.fail(x.Line, ".alias %s: %s is no function of this module", x.Name, x.Target)
+	}
+	if old := l.symbols[x.Name]; old != nil && (old.fn == nil || old.fn.tree.Body != nil) {
+		l.fail(x.Line, ".alias %s: the name is already defined", x.Name)
+	}
+	l.symbols[x.Name] = target
+}
+
+// parameters makes the local variables that carry a .func's parameters.
+// Registers get one too: a call moves bytes, and the body loads and stores.
+func (l *loader) parameters(list []*ptx.Variable) []*Var {
+	vars := make([]*Var, len(list))
+	for i, x := range list {
+		vars[i] = &Var{
+			Name:  x.Name,
+			Space: SpaceLocal,
+			Type:  elementType(x),
+			Align: x.Alignment(),
+			Size:  max(x.Bytes(), uint64(max(x.Type.Size(), 1))),
+			Pos:   Pos{Line: x.Line},
+		}
+	}
+	return vars
+}
+
+// kernelHeader fills in what is known of an entry from its declaration.
+func (l *loader) kernelHeader(k *Kernel, x *ptx.Function) {
+	// PTX ISA, "Kernel Function Parameters": at most 32,764 bytes.
+	const most = 32764
+	total := uint64(0)
+	for _, p := range x.Params {
+		if total += p.Bytes(); total > most {
+			l.fail(p.Line, "the parameters of %s exceed %d bytes", x.Name, most)
+		}
+	}
+	for i, a := range ptx.Layout(x.Params) {
+		p := x.Params[i]
+		t := elementType(p)
+		k.Args = append(k.Args, Param{Name: a.Name, Type: argType(p, t), Offset: a.Offset, Size: a.Size, Align: a.Align, Pointer: a.Pointer})
+		k.Params = append(k.Params, &Var{
+			Name: a.Name, Space: SpaceParam, Type: t, Align: a.Align, Size: uint64(a.Size),
+			Offset: a.Offset, Pos: Pos{Line: p.Line},
+		})
+		k.ArgBytes = a.Offset + a.Size
+	}
+	for _, d := range x.Directives {
+		switch d.Name {
+		case "maxntid":
+			k.MaxThreads = extent(d.Args)
+		case "reqntid":
+			k.ReqThreads = extent(d.Args)
+		case "minnctapersm":
+			k.MinBlocks = uint32(d.Args[0])
+		case "maxnreg":
+			k.MaxRegs = uint32(d.Args[0])
+		}
+	}
+}
+
+func argType(p *ptx.Variable, t Type) Type {
+	if len(p.Dims) > 0 || p.Vector != 0 {
+		return B8
+	}
+	return t
+}
+
+// extent is a size in up to three dimensions; those left out are 1.
+func extent(args []uint64) [3]uint32 {
+	e := [3]uint32{1, 1, 1}
+	for i := range min(len(args), 3) {
+		e[i] = uint32(args[i])
+	}
+	return e
+}
+
+func elementType(x *ptx.Variable) Type {
+	if x.Type >= ptx.TexRef {
+		return B64
+	}
+	return typeByName[x.Type.String()]
+}

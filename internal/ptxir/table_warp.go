@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+const matrixWords = "sync! aligned! "
+
+// Parallel Synchronization and Communication, Warp Level Matrix Instructions.
+var warpForms = []form{
+	{name: "bar.warp.sync", types: "", op: OpBarWarp, args: "i"},
+	{name: "bar.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
+	{name: "bar.cta.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
+	{name: "bar.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
+	{name: "bar.cta.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
+	{name: "bar.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+	{name: "bar.cta.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
+	{name: "barrier.cta.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
+	{name: "barrier.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
+	{name: "barrier.cta.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
+	{name: "barrier.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.cta.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+
+	{name: "shfl.sync", types: "b32", words: "up|down|bfly|idx!", op: OpShfl, lower: shfl},
+	{name: "shfl", types: "b32", words: "up|down|bfly|idx!", op: OpShfl, lower: shfl},
+	{name: "vote.sync", types: "pred", words: "all|any|uni!", op: OpVote, lower: vote},
+	{name: "vote.sync", types: "b32", words: "ballot!", op: OpVote, lower: vote},
+	{name: "vote", types: "pred", words: "all|any|uni!", op: OpVote, lower: vote},
+	{name: "vote", types: "b32", words: "ballot!", op: OpVote, lower: vote},
+	{name: "match.any.sync", types: "b32 b64", op: OpMatch, lower: match},
+	{name: "match.all.sync", types: "b32 b64", op: OpMatch, lower: match},
+	{name: "redux.sync", types: "u32 s32", words: "add|min|max!", op: OpRedux, args: "dai"},
+	{name: "redux.sync", types: "b32", words: "and|or|xor!", op: OpRedux, args: "dai"},
+	{name: "redux.sync", types: "f32", words: "min|max! abs NaN", op: OpRedux, lower: reduxFloat},
+	{name: "elect.sync", types: "", op: OpElect, lower: elect},
+	{name: "activemask", types: "b32", op: OpActivemask, args: "d"},
+
+	{name: "ldmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpLdmatrix, lower: ldmatrix},
+	{name: "stmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpStmatrix, lower: stmatrix},
+	{name: "movmatrix", types: "b16", words: matrixWords + "m8n8! trans!", op: OpMovmatrix, lower: movmatrix},
+	{name: "mma", types: "*", words: matrixWords + "satfinite xor|and popc row|col! row|col! " +
+		"m8n8k4|m8n8k16|m8n8k32|m8n8k128|m16n8k4|m16n8k8|m16n8k16|m16n8k32|m16n8k64|m16n8k128|m16n8k256! " +
+		"e4m3|e5m2* e4m3|e5m2*", op: OpMma, lower: mma},
+	{name: "wmma.load", types: "*", words: "*", op: OpWmmaLoad, lower: wmmaLoad},
+	{name: "wmma.store", types: "*", words: "*", op: OpWmmaStore, lower: wmmaStore},
+	{name: "wmma.mma", types: "*", words: "*", op: OpWmmaMma, lower: wmmaMma},
+}
