@@ -366,6 +366,6 @@ int cudago_tensor_module_init(PyObject *module) {
     PyObject *type = PyType_FromSpec(&spec);
     if (!cudago_name_dlpack || !cudago_name_dlpack_device || !type) return -1;
     cudago_tensor_base = cudago_tensor_class = (PyTypeObject *)type;
-    if (cudago_buffer_add_exchange(cudago_base[CLS_BUFFER]) || cudago_exchange_init(type) || PyModule_AddObjectRef(module, "Tensor", type)) return -1;
+    if (cudago_exchange_init(type) || PyModule_AddObjectRef(module, "Tensor", type)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

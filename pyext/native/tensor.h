@@ -46,7 +46,7 @@ static inline int cudago_is_tensor(PyObject *o) {
     return Py_TYPE(o) == cudago_tensor_class || PyType_IsSubtype(Py_TYPE(o), cudago_tensor_base);
 }
 
-/* Adds the type, the functions and the exchange table to _core. Buffer's type exists by then. */
+/* Adds the type, the functions and the exchange table to _core. */
 int cudago_tensor_module_init(PyObject *module);
 
 /* --- for the rest of pyext/native ---------------------------------------------------------------------------------- */
@@ -55,6 +55,13 @@ int cudago_tensor_module_init(PyObject *module);
  * cell: ValueError. */
 PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides);
+
+/* Methods of Buffer. METH_FASTCALL | METH_KEYWORDS: view(dtype, shape=None, strides=None) and __dlpack__(...), which
+ * exports the bytes; METH_NOARGS: __dlpack_device__(); a getter: __cuda_array_interface__. */
+PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
+PyObject *cudago_buffer_cai(PyObject *buffer, void *unused);
 
 /* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
 int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell);
@@ -127,8 +134,6 @@ PyObject *cudago_tensor_host_copy(TensorObject *t);
 /* An owner cell over fresh host memory, aligned as DLPack asks; NULL: no memory. No GIL needed. */
 cudago_cell *cudago_host_cell(int64_t size);
 
-/* Gives the Buffer type view(), __dlpack__ and its kin, so that all of the exchange is in these files. */
-int cudago_buffer_add_exchange(PyTypeObject *buffer);
 PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
 PyObject *cudago_tensor_span(TensorObject *t, void *unused);
 /* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */

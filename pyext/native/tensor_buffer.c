@@ -23,7 +23,7 @@ static int read_view_arguments(PyObject *const *args, Py_ssize_t n, PyObject *na
     return 0;
 }
 
-static PyObject *buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     BufferObject *b = (BufferObject *)buffer;
     PyObject *given[3] = {NULL};
@@ -59,21 +59,21 @@ static TensorObject *bytes_of(PyObject *buffer) {
     return (TensorObject *)cudago_tensor_place(b->cell, b->ptr, b->size, b->ptr, (DLDataType){kDLUInt, 8, 1}, 1, &size, NULL);
 }
 
-static PyObject *buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     TensorObject *t = bytes_of(buffer);
     PyObject *r = t ? cudago_tensor_dlpack(t, args, n, names) : NULL;
     Py_XDECREF(t);
     return r;
 }
 
-static PyObject *buffer_dlpack_device(PyObject *buffer, PyObject *unused) {
+PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused) {
     (void)unused;
     BufferObject *b = (BufferObject *)buffer;
     if (!b->cell) return cudago_raise_closed("buffer"), NULL;
     return Py_BuildValue("(ii)", b->cell->device_type, b->cell->device_id);
 }
 
-static PyObject *buffer_cai(PyObject *buffer, void *unused) {
+PyObject *cudago_buffer_cai(PyObject *buffer, void *unused) {
     TensorObject *t = bytes_of(buffer);
     PyObject *r = t ? cudago_tensor_cai(t, unused) : NULL;
     Py_XDECREF(t);
@@ -103,33 +103,4 @@ PyObject *cudago_tensor_span(TensorObject *t, void *unused) {
     cudago_cell_retain(t->cell);
     PyObject *b = cudago_buffer_new(t->cell, t->ptr + (uint64_t)e.low, (uint64_t)(e.high - e.low), t->device);
     return b ? Py_BuildValue("(NL)", b, (long long)-e.low) : NULL;
-}
-
-/* --- Buffer's part in it ----------------------------------------------------------------------------------------------- */
-
-static PyMethodDef buffer_methods[] = {
-    {"view", METHOD(buffer_view), METH_FASTCALL | METH_KEYWORDS,
-     "view(dtype, shape=None, strides=None)\n--\n\n"
-     "A Tensor over these bytes; without a shape, all of them in one dimension. Strides count elements.\n\n"
-     "The Tensor keeps the memory alive. ValueError if it would reach beyond this buffer."},
-    {"__dlpack__", METHOD(buffer_dlpack), METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "Export the bytes as a DLPack capsule of uint8."},
-    {"__dlpack_device__", METHOD(buffer_dlpack_device), METH_NOARGS,
-     "__dlpack_device__()\n--\n\nDLPack's device type and number. Simulated device memory is host memory here."},
-    {0},
-};
-static PyGetSetDef buffer_cai_def = {"__cuda_array_interface__", buffer_cai, NULL,
-                                 "Numba's CUDA array interface, version 3. Only for memory of NVIDIA's driver.", NULL};
-
-static int add(PyTypeObject *type, const char *name, PyObject *descriptor) {
-    int r = descriptor ? PyObject_SetAttrString((PyObject *)type, name, descriptor) : -1;
-    Py_XDECREF(descriptor);
-    return r;
-}
-
-int cudago_buffer_add_exchange(PyTypeObject *buffer) {
-    for (PyMethodDef *m = buffer_methods; m->ml_name; m++)
-        if (add(buffer, m->ml_name, PyDescr_NewMethod(buffer, m))) return -1;
-    return add(buffer, buffer_cai_def.name, PyDescr_NewGetSet(buffer, &buffer_cai_def));
 }
