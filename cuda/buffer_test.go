@@ -71,6 +71,19 @@ func TestBufferCloseOnAnotherStream(t *testing.T) {
 	require.ErrorIs(t, b.SetStream(second), ErrClosed)
 }
 
+// The last holder may let go in another thread, whose per-thread default stream
+// is another one.
+func TestFreeOfMemoryOnThePerThreadStream(t *testing.T) {
+	stub, c := openStub(t)
+	mr, err := c.dev.DefaultMemoryResource()
+	require.NoError(t, err)
+	b, err := mr.Allocate(16, c.DefaultStream(PerThread))
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	require.Equal(t, driver.CU_STREAM_LEGACY, stub.freedOn)
+	require.Zero(t, stub.living())
+}
+
 func TestBufferFreeWaitsForTheCapture(t *testing.T) {
 	stub, c := openStub(t)
 	b, s := stubBuffer(t, c)

@@ -109,11 +109,12 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	}
 	a.base = base
 	a.free = func(a *allocation, s *Stream) {
-		c.dispose(mr.free, a.what(), s, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
-			if s != nil {
+		on := s.anyThread()
+		c.dispose(mr.free, a.what(), on, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
+			if on != nil {
 				// Its result is that of earlier work, and none of ours: the memory
 				// goes back either way.
-				api.CuStreamSynchronize(s.h)
+				api.CuStreamSynchronize(on.h)
 			}
 			return free(api, base)
 		}, func() { unuse(s) })

@@ -188,9 +188,20 @@ func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, err
 
 // freeAsync frees a in the order of s.
 func freeAsync(a *allocation, s *Stream) {
-	a.ctx.dispose("cuMemFreeAsync", a.what(), s, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
-		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), s.h)
+	on := s.anyThread()
+	a.ctx.dispose("cuMemFreeAsync", a.what(), on, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
+		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), on.h)
 	}, func() { unuse(s) })
+}
+
+// anyThread returns the stream that stands for s in whatever thread the last
+// holder lets go: the per-thread default stream would be another one there. The
+// legacy default stream waits for the per-thread ones of all threads.
+func (s *Stream) anyThread() *Stream {
+	if s != nil && s == s.ctx.perThread {
+		return s.ctx.legacy
+	}
+	return s
 }
 
 // what describes a for a warning.

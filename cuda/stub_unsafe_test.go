@@ -34,7 +34,8 @@ type stub struct {
 	attrs    map[driver.CUdevice_attribute]int32
 	ready    bool // what queries answer
 	report   string
-	priority int32
+	priority int32           // of the latest stream
+	freedOn  driver.CUstream // of the latest free
 }
 
 const stubContext driver.CUcontext = 0xC0
@@ -307,7 +308,7 @@ func (s *stub) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driver.CU
 	s.mu.Lock()
 	kind := s.alive[uintptr(h)]
 	s.mu.Unlock()
-	if kind != "stream" {
+	if s.freedOn = h; h != driver.CU_STREAM_LEGACY && kind != "stream" {
 		panic("free on a dead stream")
 	}
 	return s.destroy("cuMemFreeAsync", "memory", uintptr(p))
