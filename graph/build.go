@@ -159,7 +159,7 @@ func (g *Graph) commit(n *Node) {
 func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 	if name != "" {
 		if other := g.byName[name]; other != nil {
-			return "", badValue("name", "must be unique in the graph, and %q is a %v node of it", name, other.kind)
+			return "", badValue("name", "must be unique in the graph, and %q is that of another, of kind %v", name, other.kind)
 		}
 		return name, nil
 	}

@@ -23,9 +23,9 @@ func badValue(arg, format string, args ...any) error {
 
 // errKind says that a node's parameters are not those of the update.
 func errKind(name string, kind, want cuda.NodeType) error {
-	text := fmt.Sprintf("%q is a %v node and cannot take the parameters of a %v node", name, kind, want)
+	text := fmt.Sprintf("%q is of kind %v and cannot take the parameters of kind %v", name, kind, want)
 	if !updatable(kind) {
-		text = fmt.Sprintf("%q is a %v node, whose parameters cannot be updated; only those of kernel, memcpy, memset and host nodes can", name, kind)
+		text = fmt.Sprintf("%q is of kind %v, whose parameters cannot be updated; only those of kernel, memcpy, memset and host nodes can", name, kind)
 	}
 	return &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "node", Text: text}
 }

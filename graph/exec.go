@@ -73,7 +73,7 @@ type Exec struct {
 	retired  []*bundle // guarded by mu; replaced, and not yet in a batch
 	queued   bool      // guarded by mu; the reaper steps x
 
-	retirement retirement // of the reaper's goroutine
+	retirement retirement
 }
 
 // Instantiate makes an executable of g as it is now. The two share the operands
@@ -264,6 +264,20 @@ func (x *Exec) leaveDriver() {
 	x.inDriver--
 }
 
+// Upload readies x on the device, so that its first launch is as fast as later
+// ones. It calls cuGraphUpload.
+//
+// Stream-ordered on s; returns before completion.
+func (x *Exec) Upload(s *cuda.Stream) error {
+	x.api.Lock()
+	defer x.api.Unlock()
+	if err := x.enterDriver(false); err != nil {
+		return err
+	}
+	defer x.leaveDriver()
+	return x.h.ctx.ExecUpload(x.handle, s)
+}
+
 // Close ends the use of x: it cannot be launched any more, and launches under
 // way run to their end. After the last of them the executable is destroyed and
 // its operands are released, by the reaper; where it was never launched, here.
@@ -346,8 +360,10 @@ const unknown = ^uint64(0)
 
 // destroy gives the driver's objects back. Nothing of x is running.
 //
-// Preconditions: relaxed capture mode; x.mu is not held.
+// Preconditions: relaxed capture mode; x is closed and not queued; x.mu is not
+// held.
 func (x *Exec) destroy() error {
+	x.retirement.trim(0)
 	err := x.h.ctx.ExecDestroy(x.handle)
 	live.execs.Add(-1)
 	return errors.Join(err, x.h.drop())

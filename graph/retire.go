@@ -41,8 +41,8 @@ func warn(err error) {
 	}
 }
 
-// A retirement is what the reaper knows of an executable. Only its goroutine
-// touches it.
+// A retirement is what the reaper knows of an executable. Only the reaper's
+// goroutine touches it while the executable is queued.
 type retirement struct {
 	// batches wait for the device, oldest first. They end in that order: a later
 	// one waits for later events of the same streams.
@@ -105,10 +105,8 @@ func (r *reaped) Step() (done bool, err error) {
 }
 
 func (x *Exec) step() (done bool, err error) {
-	mayRecord := x.gather()
-	if mayRecord {
-		err = x.record()
-	}
+	x.gather()
+	err = x.record()
 	freed, perr := x.poll()
 	err = errors.Join(err, perr)
 	done, destroy := x.finish()
@@ -122,13 +120,17 @@ func (x *Exec) step() (done bool, err error) {
 	return done, err
 }
 
-// gather puts what was retired in a batch. It reports whether events may be
-// recorded: not while a launch is inside the driver, which may have read the
-// old parameters and not yet have put its work into the stream.
-func (x *Exec) gather() (mayRecord bool) {
+// gather puts what was retired in a batch; not while a launch is inside the
+// driver, which may have read the old parameters and not yet have put its work
+// into the stream, nor made its mark. Launches that begin later do not use what
+// was retired.
+func (x *Exec) gather() {
 	r := &x.retirement
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.busy() {
+		return
+	}
 	// An executable without operands may still have marks to wait for and close.
 	last := x.closed && len(x.marks) > 0 && len(r.batches) == 0
 	if len(x.retired)+len(x.leaving) > 0 || last {
@@ -143,7 +145,6 @@ func (x *Exec) gather() (mayRecord bool) {
 		}
 		x.retired, x.leaving = nil, nil
 	}
-	return !x.busy()
 }
 
 // open returns the batch to add to: the newest if it still lacks an event, so
@@ -175,7 +176,7 @@ func (b *batch) waitFor(n *noted, r *retirement) *wait {
 	return w
 }
 
-// record records what can be recorded now.
+// record records events, where that is possible now.
 func (x *Exec) record() error {
 	r := &x.retirement
 	var err error
@@ -303,7 +304,7 @@ func (x *Exec) finish() (done, destroy bool) {
 		return false, false
 	}
 	x.queued = false
-	x.retirement.closeSpare()
+	x.retirement.trim(keepEvents)
 	return true, x.closed
 }
 
@@ -318,9 +319,12 @@ func (r *retirement) takeEvent(ctx *cuda.Context) (*cuda.Event, error) {
 
 func (r *retirement) putBack(e *cuda.Event) { r.spare = append(r.spare, e) }
 
-func (r *retirement) closeSpare() {
-	for _, e := range r.spare {
-		e.Close()
+// keepEvents is how many events an executable keeps for its next update.
+const keepEvents = 4
+
+func (r *retirement) trim(keep int) {
+	for len(r.spare) > keep {
+		r.spare[len(r.spare)-1].Close()
+		r.spare = r.spare[:len(r.spare)-1]
 	}
-	r.spare = nil
 }

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+func begin(t testing.TB, s *cuda.Stream, o Options) *Capture {
+	t.Helper()
+	// Relaxed, since a test's goroutine moves between threads.
+	c, err := Begin(s, cuda.CaptureRelaxed, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Abort() })
+	return c
+}
+
+// recordHost records a call of p in s, as the border does for one of Python.
+func recordHost(c *Capture, s *cuda.Stream, name string, p cuda.HostParams, ops []Operand) error {
+	return c.Record(s, Operation{Name: name, Params: p, Operands: ops}, func() error {
+		return s.LaunchHostFunc(p.Fn, p.UserData)
+	})
+}
+
+func TestCapturedOperationsBecomeNodes(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	b := buffers(t, ctx, 2, 8)
+	var m mirror
+	k := tokens(4)
+	require.Nil(t, CaptureOf(s))
+	c := begin(t, s, Options{OnBundles: m.apply})
+	require.Same(t, c, CaptureOf(s))
+	require.Same(t, s, c.Stream())
+
+	fill := cuda.MemsetParams{Dst: b[1].Ptr(), ElementSize: 1, Count: 8, Value: 5}
+	require.NoError(t, c.Record(s, Operation{Params: fill, Operands: operands(k[0])}, func() error {
+		return cuda.Memset(fill.Dst, fill.Value, 1, 8, s)
+	}))
+	cp := cuda.MemcpyParams{Dst: b[0].Ptr(), Src: b[1].Ptr(), Size: 8}
+	require.NoError(t, c.Record(s, Operation{Name: "copy", Params: cp, Operands: operands(k[1])}, func() error {
+		return cuda.Memcpy(cp.Dst, cp.Src, cp.Size, s)
+	}))
+	other := hostFunc(func() {})
+	require.NoError(t, s.LaunchHostFunc(other.Fn, other.UserData)) // by another library
+	require.NoError(t, c.Keep(operands(k[2])))
+	require.ErrorContains(t, recordHost(c, s, "copy", other, operands(k[3])), "must be unique in the capture")
+	released(t, k[3])
+	m.holds(t)
+
+	g, err := c.End()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	require.Nil(t, CaptureOf(s))
+	m.holds(t, k[0], k[1], k[2])
+	require.Len(t, g.Nodes(), 3)
+	require.Equal(t, fill, g.Node("memset_0").Params())
+	require.Equal(t, []*Node{g.Node("memset_0")}, g.Node("copy").Dependencies())
+	require.Equal(t, cuda.HostNode, g.Node("host_0").Kind())
+	require.Nil(t, g.Node("host_0").Params())
+	require.ElementsMatch(t, []string{"memset_0:op0", "copy:op1", ":op2"}, names(g.Retained()))
+
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, g.Close())
+	kept(t, k[:3]...)
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, []byte{5, 5, 5, 5, 5, 5, 5, 5}, b[0].Bytes())
+
+	// A captured node is updated like any other.
+	fill.Value = 9
+	k = append(k, &token{name: "new"})
+	require.NoError(t, x.Node("memset_0").UpdateMemset(fill, operands(k[4])))
+	eventuallyReleased(t, k[0])
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, byte(9), b[0].Bytes()[0])
+	require.NoError(t, x.Close())
+	eventuallyReleased(t, k...)
+}
+
+func TestForkedStreamsTakePart(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	forked, joined := newEvent(t, ctx), newEvent(t, ctx)
+	k := tokens(2)
+	c := begin(t, s, Options{})
+	require.NoError(t, s.Record(forked))
+	require.Nil(t, CaptureOf(fork))
+	require.NoError(t, fork.Wait(forked))
+	require.Same(t, c, CaptureOf(fork))
+
+	p := hostFunc(func() {})
+	require.NoError(t, recordHost(c, s, "here", p, operands(k[0])))
+	require.NoError(t, recordHost(CaptureOf(fork), fork, "there", p, operands(k[1])))
+	require.NoError(t, fork.Record(joined))
+	require.NoError(t, s.Wait(joined))
+	require.NoError(t, recordHost(c, s, "after", p, nil))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"here:op0", "there:op1"}, names(g.Retained()))
+	require.Empty(t, g.Node("there").Dependencies())
+	require.ElementsMatch(t, []*Node{g.Node("here"), g.Node("there")}, g.Node("after").Dependencies())
+	require.NoError(t, g.Close())
+	released(t, k...)
+}
+
+func newEvent(t testing.TB, ctx *cuda.Context) *cuda.Event {
+	t.Helper()
+	e, err := ctx.NewEvent(cuda.EventOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func TestInvalidatedCaptureReleasesEverything(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	var m mirror
+	k := tokens(4)
+	c := begin(t, s, Options{OnBundles: m.apply})
+	p := hostFunc(func() {})
+	require.NoError(t, recordHost(c, s, "a", p, operands(k[0])))
+	require.NoError(t, c.Keep(operands(k[1])))
+	require.Error(t, s.Synchronize()) // spoils it
+	require.ErrorIs(t, recordHost(c, s, "b", p, operands(k[2])), cuda.ErrorStreamCaptureInvalidated)
+	released(t, k[2])
+	kept(t, k[0], k[1])
+
+	_, err := c.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureInvalidated)
+	require.ErrorContains(t, err, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")
+	released(t, k[0], k[1])
+	m.holds(t)
+	require.Nil(t, CaptureOf(s))
+	_, err = c.End()
+	require.ErrorIs(t, err, cuda.ErrClosed)
+	require.ErrorIs(t, recordHost(c, s, "c", p, operands(k[3])), cuda.ErrClosed)
+	released(t, k[3])
+	k = tokens(1)
+	require.ErrorIs(t, c.Keep(operands(k...)), cuda.ErrClosed)
+	released(t, k...)
+	require.NoError(t, c.Abort())
+
+	// A fork that was not joined back.
+	k = tokens(1)
+	e := newEvent(t, ctx)
+	c = begin(t, s, Options{})
+	require.NoError(t, s.Record(e))
+	require.NoError(t, fork.Wait(e))
+	require.NoError(t, recordHost(c, fork, "lost", p, operands(k...)))
+	_, err = c.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureUnjoined)
+	released(t, k...)
+	require.NoError(t, s.Synchronize())
+	require.NoError(t, fork.Synchronize())
+}
+
+func TestFailedOperationReleasesItsOperands(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	k := tokens(1)
+	c := begin(t, s, Options{})
+	cause := errors.New("cause")
+	err := c.Record(s, Operation{Name: "a", Operands: operands(k...)}, func() error { return cause })
+	require.Same(t, cause, err)
+	released(t, k...)
+	// The name is free again, and the capture is as it was.
+	require.NoError(t, recordHost(c, s, "a", hostFunc(func() {}), nil))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Len(t, g.Nodes(), 1)
+	require.NoError(t, g.Close())
+}
+
+func TestOperationWithoutANodeIsKeptByTheGraph(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	k := tokens(2)
+	c := begin(t, s, Options{})
+	require.NoError(t, c.Record(s, Operation{Name: "nothing", Operands: operands(k[0])}, func() error { return nil }))
+	p := hostFunc(func() {})
+	require.NoError(t, c.Record(s, Operation{Operands: operands(k[1])}, func() error {
+		return errors.Join(s.LaunchHostFunc(p.Fn, 1), s.LaunchHostFunc(p.Fn, 2))
+	}))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Equal(t, ":op0", names(g.Retained())[1])
+	require.Len(t, g.Retained(), 2)
+	clone, err := g.Clone(Options{})
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	kept(t, k...)
+	require.NoError(t, clone.Close())
+	released(t, k...)
+}
+
+func TestAbort(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	k := tokens(1)
+	c := begin(t, s, Options{})
+	require.NoError(t, recordHost(c, s, "a", hostFunc(func() { t.Error("ran") }), operands(k...)))
+	require.NoError(t, c.Abort())
+	released(t, k...)
+	require.NoError(t, s.Synchronize())
+}
+
+func TestCaptureThatCannotBegin(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	begin(t, s, Options{})
+	_, err := Begin(s, cuda.CaptureRelaxed, Options{})
+	require.ErrorIs(t, err, cuda.ErrorIllegalState)
+	require.Equal(t, 1, Live()["Capture"])
+}
+
+func TestCapturedKernelIsRetained(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	b := buffers(t, ctx, 1, 8)
+	k := newKernel(t, ctx)
+	params := cuda.KernelNodeParams{Kernel: k, Config: cuda.LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}}}
+	c := begin(t, s, Options{})
+	require.NoError(t, c.Record(s, Operation{Name: "k", Params: params}, func() error {
+		return cuda.Launch(s, params.Config, k, b[0], uint32(7))
+	}))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Equal(t, []string{"k:kernel"}, names(g.Retained()))
+	require.Equal(t, params, g.Node("k").Params())
+	require.Contains(t, g.DOT(), `put [1 1 1] × [1 1 1]`)
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, g.Close())
+	require.NoError(t, k.Close()) // the graph keeps the module
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, []byte{7, 0, 0, 0}, b[0].Bytes()[:4])
+}
