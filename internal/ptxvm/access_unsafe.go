@@ -24,27 +24,35 @@ func (m *Memory) HostPointer(addr uint64) (host uintptr, ok bool) {
 	return uintptr(p), err == nil
 }
 
-// site is a resolved range, cached by each memory instruction of each worker.
-type site struct {
-	base  uint64
-	limit uint64 // size of the range
-	host  unsafe.Pointer
+// slice is Bytes as a Go slice.
+func (m *Memory) slice(addr, size uint64) ([]byte, error) {
+	p, err := m.Bytes(addr, size)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(p), size), nil
+}
+
+// span is a resolved range: size bytes at base, found at host.
+type span struct {
+	base, size uint64
+	host       unsafe.Pointer
 }
 
 // resolve finds the live range that contains [addr, addr+size).
 //
 // Preconditions: m.mu must be locked for reading.
-func (m *Memory) resolve(addr, size uint64) (site, bool) {
+func (m *Memory) resolve(addr, size uint64) (span, bool) {
 	if a := m.at(addr); a != nil {
 		if a.freed || size > a.size-(addr-a.base) {
-			return site{}, false
+			return span{}, false
 		}
-		return site{a.base, a.size, a.block.host}, true
+		return span{a.base, a.size, a.block.host}, true
 	}
 	if r, ok := m.hosts.find(addr, size); ok {
-		return site{r.base, r.size, hostPointer(r.base)}, true
+		return span{r.base, r.size, hostPointer(r.base)}, true
 	}
-	return site{}, false
+	return span{}, false
 }
 
 // hostPointer turns a host address that the caller vouched for (AddHost) into

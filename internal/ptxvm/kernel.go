@@ -13,6 +13,12 @@ import (
 type Kernel struct {
 	module *Module
 	ir     *ptxir.Kernel
+	entry  *function
+
+	staticShared  uint32
+	dynamicOffset uint32 // where dynamic shared memory starts
+	localBytes    uint64 // of one thread
+	sites         uint32 // memory instructions
 }
 
 // KernelAttributes are what cuFuncGetAttribute reports.

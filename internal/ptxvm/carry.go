@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// carry chooses extended-precision arithmetic: add.cc, addc and their kin. The
+// carry is a predicate. PTX ISA, "Extended-Precision Integer Arithmetic
+// Instructions".
+func (s *selection) carry() error {
+	ir, in := s.ir, s.in
+	wide := ir.Type.Size() == 8
+	class := class32
+	if wide {
+		class = class64
+	}
+	takesCarry := ir.Op == ptxir.OpAddC || ir.Op == ptxir.OpSubC || ir.Op == ptxir.OpMadC
+	n := 2
+	if ir.Op == ptxir.OpMadCC || ir.Op == ptxir.OpMadC {
+		n = 3
+	}
+	want := n
+	if takesCarry {
+		want++
+	}
+	if len(ir.Src) != want || len(ir.Dst) == 0 {
+		return fmt.Errorf("%d operands, want %d", len(ir.Src), want)
+	}
+	if err := s.take(&in.d, ir.Dst[0], class); err != nil {
+		return err
+	}
+	for i, place := range []*uint32{&in.a, &in.b, &in.c}[:n] {
+		if err := s.take(place, ir.Src[i], class); err != nil {
+			return err
+		}
+	}
+	in.more = []uint32{noOperand, noOperand} // carry in, carry out
+	if takesCarry {
+		if err := s.take(&in.more[0], ir.Src[n], classPred); err != nil {
+			return err
+		}
+	}
+	if len(ir.Dst) > 1 && ir.Dst[1] != ptxir.NoReg {
+		if err := s.take(&in.more[1], ir.Dst[1], classPred); err != nil {
+			return err
+		}
+	}
+	in.fn = carry32
+	if wide {
+		in.fn = carry64
+	}
+	return nil
+}
+
+// carryStep computes one lane in 64 bits and returns the carry or borrow out of
+// the given width.
+func carryStep(ir *ptxir.Instr, a, b, c, carry uint64, wide bool) (r, out uint64) {
+	switch ir.Op {
+	case ptxir.OpMadCC, ptxir.OpMadC:
+		p := a * b
+		if ir.Mode == ptxir.ModeHi {
+			p = mulHi(ir.Type, a, b)
+		}
+		a, b = p, c
+	case ptxir.OpSubCC, ptxir.OpSubC:
+		r, out = bits.Sub64(a, b, carry)
+		if !wide {
+			r, out = uint64(uint32(r)), r>>32&1
+		}
+		return r, out
+	}
+	if wide {
+		return bits.Add64(a, b, carry)
+	}
+	sum := uint64(uint32(a)) + uint64(uint32(b)) + carry
+	return uint64(uint32(sum)), sum >> 32
+}
+
+func mulHi(t ptxir.Type, a, b uint64) uint64 {
+	switch t {
+	case ptxir.S64:
+		return uint64(mulHiS64(int64(a), int64(b)))
+	case ptxir.S32:
+		return uint64(uint32(mulHiS32(int32(a), int32(b))))
+	case ptxir.U32, ptxir.B32:
+		return uint64(mulHiU32(uint32(a), uint32(b)))
+	}
+	return mulHiU64(a, b)
+}
+
+func carry32(w *warp, in *inst, m uint32) {
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	c := b
+	if in.c != noOperand {
+		c = w.u32(in.c)
+	}
+	carryIn, carryOut := w.carries(in)
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		r, out := carryStep(in.ir, uint64(a[l]), uint64(b[l]), uint64(c[l]), uint64(carryIn>>l&1), false)
+		d[l] = uint32(r)
+		carryOut = carryOut&^(1<<l) | uint32(out)<<l
+	}
+	w.storeCarry(in, carryOut)
+}
+
+func carry64(w *warp, in *inst, m uint32) {
+	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	c := b
+	if in.c != noOperand {
+		c = w.u64(in.c)
+	}
+	carryIn, carryOut := w.carries(in)
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		r, out := carryStep(in.ir, a[l], b[l], c[l], uint64(carryIn>>l&1), true)
+		d[l] = r
+		carryOut = carryOut&^(1<<l) | uint32(out)<<l
+	}
+	w.storeCarry(in, carryOut)
+}
+
+func (w *warp) carries(in *inst) (carryIn, carryOut uint32) {
+	if in.more[0] != noOperand {
+		carryIn = *w.pred(in.more[0])
+	}
+	if in.more[1] != noOperand {
+		carryOut = *w.pred(in.more[1])
+	}
+	return carryIn, carryOut
+}
+
+func (w *warp) storeCarry(in *inst, carryOut uint32) {
+	if in.more[1] != noOperand {
+		*w.pred(in.more[1]) = carryOut
+	}
+}

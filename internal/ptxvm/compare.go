@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// compare chooses setp and set: a generated comparison, then finishCompare.
+// Src is a, b [, c]; in.c is c, in.d the first destination, in.more[0] the second.
+func (s *selection) compare() error {
+	ir, in := s.ir, s.in
+	typ := ir.From
+	if ir.Op == ptxir.OpSetp {
+		typ = ir.Type
+	}
+	if typ == ptxir.F16x2 || typ == ptxir.BF16x2 {
+		return s.comparePacked(typ)
+	}
+	e, err := s.comparison(typ)
+	if err != nil {
+		return err
+	}
+	in.fn = e.fn
+	want := 2
+	if ir.Bool != ptxir.BoolNone {
+		want = 3
+	}
+	if len(ir.Src) != want || len(ir.Dst) == 0 {
+		return fmt.Errorf("%d operands, want %d", len(ir.Src), want)
+	}
+	if err := s.take(&in.a, ir.Src[0], e.src[0]); err != nil {
+		return err
+	}
+	if err := s.take(&in.b, ir.Src[1], e.src[1]); err != nil {
+		return err
+	}
+	if want == 3 {
+		if err := s.take(&in.c, ir.Src[2], classPred); err != nil {
+			return err
+		}
+	}
+	if ir.Op == ptxir.OpSet {
+		return s.take(&in.d, ir.Dst[0], classOf(ir.Type.Class()))
+	}
+	return s.comparePredicates()
+}
+
+// comparison returns the table's entry for a comparison of a type.
+func (s *selection) comparison(typ ptxir.Type) (*entry, error) {
+	cmp := s.ir.Cmp
+	key := opKey{op: ptxir.OpSetp, typ: unsignedType(typ), cmp: cmp}
+	if typ == ptxir.F32 {
+		key.mod = s.ir.Mod & ptxir.ModFtz
+	}
+	if !typ.Float() {
+		switch cmp {
+		case ptxir.CmpEq, ptxir.CmpNe:
+			key.typ = bitsType(typ)
+		case ptxir.CmpLo, ptxir.CmpLs, ptxir.CmpHi, ptxir.CmpHs: // unsigned whatever the type says
+			key.typ = unsignedType(bitsType(typ))
+			key.cmp = map[ptxir.Cmp]ptxir.Cmp{
+				ptxir.CmpLo: ptxir.CmpLt, ptxir.CmpLs: ptxir.CmpLe, ptxir.CmpHi: ptxir.CmpGt, ptxir.CmpHs: ptxir.CmpGe,
+			}[cmp]
+		}
+	}
+	if e := executors()[key]; e != nil {
+		return e, nil
+	}
+	return nil, errNoExecutor
+}
+
+func (s *selection) comparePredicates() error {
+	if s.ir.Dst[0] != ptxir.NoReg {
+		if err := s.take(&s.in.d, s.ir.Dst[0], classPred); err != nil {
+			return err
+		}
+	}
+	if len(s.ir.Dst) > 1 && s.ir.Dst[1] != ptxir.NoReg {
+		s.in.more = []uint32{0}
+		return s.take(&s.in.more[0], s.ir.Dst[1], classPred)
+	}
+	return nil
+}
+
+// finishCompare takes the lanes for which a comparison holds and does what is
+// left of setp and set.
+func finishCompare(w *warp, in *inst, r, m uint32) {
+	if in.c == noOperand && in.more == nil && in.ir.Op == ptxir.OpSetp {
+		d := w.pred(in.d)
+		*d = *d&^m | r&m
+		return
+	}
+	second := ^r
+	if in.c != noOperand {
+		q := *w.pred(in.c)
+		r, second = combine(in.ir.Bool, r, q), combine(in.ir.Bool, second, q)
+	}
+	if in.ir.Op == ptxir.OpSet {
+		w.setValue(in, r, m)
+		return
+	}
+	if in.d != noOperand {
+		d := w.pred(in.d)
+		*d = *d&^m | r&m
+	}
+	if in.more != nil {
+		q := w.pred(in.more[0])
+		*q = *q&^m | second&m
+	}
+}
+
+// setValue stores set's result: all ones for integers, 1.0 for floats.
+func (w *warp) setValue(in *inst, r, m uint32) {
+	one := map[ptxir.Type]uint32{ptxir.F32: 0x3f800000, ptxir.F16: 0x3c00, ptxir.BF16: 0x3f80}[in.ir.Type]
+	if one == 0 {
+		one = ^uint32(0)
+		if in.ir.Type.Size() == 2 {
+			one = 0xffff
+		}
+	}
+	d := w.u32(in.d)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = 0
+		if r>>l&1 != 0 {
+			d[l] = one
+		}
+	}
+}
+
+// lessOrGreater is the ordered form of !=.
+func lessOrGreater[T float32 | float64](a, b T) bool { return a < b || a > b }

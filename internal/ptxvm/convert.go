@@ -1,0 +1,353 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// cvt chooses a generated conversion where there is one, else the general one.
+// PTX ISA, "cvt".
+func (s *selection) cvt() error {
+	ir := s.ir
+	if len(ir.Dst) != 1 || len(ir.Src) == 0 {
+		return fmt.Errorf("cvt wants one destination")
+	}
+	if len(ir.Src) == 2 || ir.Type == ptxir.F16x2 || ir.Type == ptxir.BF16x2 || ir.From == ptxir.F16x2 || ir.From == ptxir.BF16x2 {
+		return s.cvtPacked()
+	}
+	key := opKey{
+		op: ptxir.OpCvt, typ: unsignedType(ir.Type), from: unsignedType(ir.From), round: ir.Round, mod: ir.Mod,
+		dst: s.class(ir.Dst[0]), src: s.class(ir.Src[0]),
+	}
+	if e := executors()[key]; e != nil {
+		s.in.fn = e.fn
+		return s.operands(e)
+	}
+	if numberOf[key.typ].size == 0 || numberOf[key.from].size == 0 {
+		return errNoExecutor
+	}
+	if err := s.take(&s.in.d, ir.Dst[0], key.dst); err != nil {
+		return err
+	}
+	if err := s.take(&s.in.a, ir.Src[0], key.src); err != nil {
+		return err
+	}
+	s.in.b = uint32(key.dst)<<8 | uint32(key.src) // operand classes, for load and store
+	s.in.fn = cvtGeneral
+	return nil
+}
+
+// number says how a type's bits are a number.
+type number struct {
+	size  int // bytes; 0: not convertible here
+	kind  byte
+	least float64 // floats: smallest normal number, for ftz
+}
+
+// Kinds of numbers.
+const (
+	numUnsigned = 'u'
+	numSigned   = 's'
+	numFloat    = 'f'
+	numBfloat   = 'b'
+	numTF32     = 't'
+)
+
+var numberOf = map[ptxir.Type]number{
+	ptxir.U8: {1, numUnsigned, 0}, ptxir.U16: {2, numUnsigned, 0}, ptxir.U32: {4, numUnsigned, 0}, ptxir.U64: {8, numUnsigned, 0},
+	ptxir.S8: {1, numSigned, 0}, ptxir.S16: {2, numSigned, 0}, ptxir.S32: {4, numSigned, 0}, ptxir.S64: {8, numSigned, 0},
+	ptxir.F16: {2, numFloat, 0x1p-14}, ptxir.F32: {4, numFloat, 0x1p-126}, ptxir.F64: {8, numFloat, 0x1p-1022},
+	ptxir.BF16: {2, numBfloat, 0x1p-126}, ptxir.TF32: {4, numTF32, 0x1p-126},
+}
+
+func (n number) integer() bool { return n.kind == numUnsigned || n.kind == numSigned }
+
+// cvtGeneral converts lane by lane whatever the types. An integer travels in 64
+// bits, a float in f64, which holds every source exactly.
+func cvtGeneral(w *warp, in *inst, m uint32) {
+	ir := in.ir
+	to, from := numberOf[unsignedType(ir.Type)], numberOf[unsignedType(ir.From)]
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		raw := w.raw(in.a, operandClass(in.b&255), l)
+		var out uint64
+		switch {
+		case from.integer() && to.integer():
+			out = intToInt(ir, to, from, raw)
+		case from.integer():
+			out = encodeFloat(ir, to, intToOdd(from, raw, to), false)
+		case to.integer():
+			out = floatToInt(ir, to, decodeFloat(ir, from, raw))
+		default:
+			out = floatToFloat(ir, to, from, decodeFloat(ir, from, raw))
+		}
+		w.setRaw(in.d, operandClass(in.b>>8), l, extend(to, out))
+	}
+}
+
+// raw is a lane of a register as 64 bits.
+func (w *warp) raw(o uint32, c operandClass, l int) uint64 {
+	if c == class64 {
+		return w.u64(o)[l]
+	}
+	return uint64(w.u32(o)[l])
+}
+
+func (w *warp) setRaw(o uint32, c operandClass, l int, v uint64) {
+	switch c {
+	case class64:
+		w.u64(o)[l] = v
+	case class16:
+		w.u32(o)[l] = uint32(uint16(v))
+	default:
+		w.u32(o)[l] = uint32(v)
+	}
+}
+
+// extend widens a value of the number's size to 64 bits, by its sign.
+func extend(n number, v uint64) uint64 {
+	shift := 64 - 8*n.size
+	if n.kind == numSigned {
+		return uint64(int64(v<<shift) >> shift)
+	}
+	return v << shift >> shift
+}
+
+// intToInt converts between integers; .sat clamps to the destination's range.
+func intToInt(ir *ptxir.Instr, to, from number, raw uint64) uint64 {
+	v := extend(from, raw)
+	if ir.Mod&ptxir.ModSat == 0 {
+		return v
+	}
+	negative := from.kind == numSigned && int64(v) < 0
+	width := 8 * to.size
+	if to.kind == numUnsigned {
+		if negative {
+			return 0
+		}
+		return min(v, math.MaxUint64>>(64-width))
+	}
+	top := uint64(1)<<(width-1) - 1
+	if negative {
+		return uint64(max(int64(v), -int64(top)-1))
+	}
+	return min(v, top)
+}
+
+// intToOdd is an integer as f64, rounded to odd if the destination is narrower
+// than f64, so that rounding again is right.
+func intToOdd(from number, raw uint64, to number) float64 {
+	v := extend(from, raw)
+	negative := from.kind == numSigned && int64(v) < 0
+	if negative {
+		v = -v
+	}
+	if extra := bits.Len64(v) - 53; extra > 0 && to.size < 8 {
+		if v&(1<<extra-1) != 0 {
+			v = v>>extra<<extra | 1<<extra
+		}
+	}
+	f := float64(v)
+	if negative {
+		return -f
+	}
+	return f
+}
+
+// decodeFloat is a float's value; .ftz flushes f32 subnormals.
+func decodeFloat(ir *ptxir.Instr, from number, raw uint64) float64 {
+	switch {
+	case from.kind == numBfloat:
+		return float64(fromBfloat(uint16(raw)))
+	case from.size == 2:
+		return float64(fromHalf(uint16(raw)))
+	case from.size == 4:
+		return float64(in32(ir, math.Float32frombits(uint32(raw))))
+	}
+	return math.Float64frombits(raw)
+}
+
+// floatToInt rounds and clamps: out of range gives the nearest bound, NaN 0.
+func floatToInt(ir *ptxir.Instr, to number, x float64) uint64 {
+	if x != x {
+		return 0
+	}
+	x = roundIntegral(x, ir.Round)
+	width := 8 * to.size
+	if to.kind == numUnsigned {
+		if x <= 0 {
+			return 0
+		}
+		if x >= math.Ldexp(1, width) {
+			return math.MaxUint64 >> (64 - width)
+		}
+		return uint64(x)
+	}
+	if x >= math.Ldexp(1, width-1) {
+		return math.MaxUint64 >> (65 - width)
+	}
+	if x < -math.Ldexp(1, width-1) {
+		return uint64(1) << (width - 1)
+	}
+	return uint64(int64(x))
+}
+
+// roundIntegral rounds to an integer; a plain rounding modifier counts as the
+// integral one.
+func roundIntegral(x float64, mode ptxir.Round) float64 {
+	switch mode {
+	case ptxir.RoundRNI, ptxir.RoundRN, ptxir.RoundNone:
+		return math.RoundToEven(x)
+	case ptxir.RoundRMI, ptxir.RoundRM:
+		return math.Floor(x)
+	case ptxir.RoundRPI, ptxir.RoundRP:
+		return math.Ceil(x)
+	}
+	return math.Trunc(x)
+}
+
+// floatToFloat rounds to the destination, or to an integral value of it.
+func floatToFloat(ir *ptxir.Instr, to, from number, x float64) uint64 {
+	integral := ir.Round >= ptxir.RoundRNI && ir.Round <= ptxir.RoundRPI
+	if integral {
+		x = roundIntegral(x, ir.Round)
+	}
+	return encodeFloat(ir, to, x, from.size == to.size)
+}
+
+// encodeFloat rounds a value that is exact or odd to a float's bits, with .sat
+// and .relu and .ftz.
+func encodeFloat(ir *ptxir.Instr, to number, x float64, sameSize bool) uint64 {
+	if ir.Mod&ptxir.ModSat != 0 {
+		x = math.Max(0, math.Min(1, x))
+		if x != x || x == 0 {
+			x = 0
+		}
+	}
+	if ir.Mod&ptxir.ModRelu != 0 && x < 0 {
+		x = 0
+	}
+	mode := ir.Round
+	if mode >= ptxir.RoundRNI && mode <= ptxir.RoundRPI {
+		mode = ptxir.RoundRN // integral values are exact by now
+	}
+	switch {
+	case to.kind == numTF32:
+		return uint64(toTF32(float32(x), mode))
+	case to.kind == numBfloat:
+		return uint64(roundSmall(x, bfloat, mode))
+	case to.size == 2:
+		return uint64(roundSmall(x, half, mode))
+	case to.size == 4:
+		r := in32(ir, round32(x, mode))
+		if r != r {
+			r = nan32
+		}
+		return uint64(math.Float32bits(r))
+	}
+	return math.Float64bits(x)
+}
+
+// toTF32 keeps 10 bits of fraction: rna rounds half away from zero, rn to even,
+// rz cuts off.
+func toTF32(x float32, mode ptxir.Round) uint32 {
+	b := math.Float32bits(x)
+	if x != x {
+		return 0x7fffffff
+	}
+	if b&0x7f800000 == 0x7f800000 {
+		return b
+	}
+	switch mode {
+	case ptxir.RoundRZ:
+	case ptxir.RoundRN:
+		b += 0xfff + b>>13&1
+	default:
+		b += 0x1000
+	}
+	return b &^ 0x1fff
+}
+
+// cvtPacked chooses conversions to and from pairs of 16-bit floats.
+func (s *selection) cvtPacked() error {
+	ir, in := s.ir, s.in
+	if len(ir.Src) != 2 || ir.From != ptxir.F32 || (ir.Type != ptxir.F16x2 && ir.Type != ptxir.BF16x2) {
+		return errNoExecutor
+	}
+	in.fn = cvtPair
+	return s.operands(&entry{dst: class32, src: []operandClass{class32, class32}})
+}
+
+// cvtPair converts two f32 to a pair; the first operand is the high half.
+func cvtPair(w *warp, in *inst, m uint32) {
+	format := half
+	if in.ir.Type == ptxir.BF16x2 {
+		format = bfloat
+	}
+	d, a, b := w.u32(in.d), w.f32(in.a), w.f32(in.b)
+	one := func(x float32) uint32 {
+		if in.ir.Mod&ptxir.ModRelu != 0 && x < 0 {
+			x = 0
+		}
+		h := roundSmall(float64(x), format, in.ir.Round)
+		if in.ir.Mod&ptxir.ModSatFinite != 0 && h&^(1<<15) == format.infinity && x == x {
+			h--
+		}
+		return uint32(h)
+	}
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = one(b[l]) | one(a[l])<<16
+	}
+}
+
+// The conversions to integers by truncation, which generated loops use.
+func toS32(x float64) int32 {
+	switch {
+	case x >= 1<<31:
+		return math.MaxInt32
+	case x > -1<<31-1:
+		return int32(x)
+	case x != x:
+		return 0
+	}
+	return math.MinInt32
+}
+
+func toU32(x float64) uint32 {
+	switch {
+	case x >= 1<<32:
+		return math.MaxUint32
+	case x > 0:
+		return uint32(int64(x))
+	}
+	return 0
+}
+
+func toS64(x float64) int64 {
+	switch {
+	case x >= 1<<63:
+		return math.MaxInt64
+	case x >= -1<<63:
+		return int64(x)
+	case x != x:
+		return 0
+	}
+	return math.MinInt64
+}
+
+func toU64(x float64) uint64 {
+	switch {
+	case x >= 1<<64:
+		return math.MaxUint64
+	case x > 0:
+		return uint64(x)
+	}
+	return 0
+}

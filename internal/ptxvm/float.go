@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"math"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// The lane functions of f32. PTX ISA, "Floating Point Instructions".
+
+// nan32 is the NaN that f32 operations return: PTX promises this one pattern,
+// whatever NaN went in.
+var nan32 = math.Float32frombits(0x7fffffff)
+
+// ftz flushes a subnormal to zero of its sign.
+func ftz(x float32) float32 {
+	if b := math.Float32bits(x); b&0x7f800000 == 0 {
+		return math.Float32frombits(b & (1 << 31))
+	}
+	return x
+}
+
+func abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+
+// sat32 clamps to [0, 1]; NaN becomes 0, and -0 becomes +0.
+func sat32(x float32) float32 {
+	switch {
+	case x >= 1:
+		return 1
+	case x > 0:
+		return x
+	}
+	return 0
+}
+
+// fma32 is a*b + c rounded once. The product is exact in f64 and the sum is
+// rounded to 53 bits; rounding that again to 24 is wrong only where the sum
+// lies half-way between two f32, or below the normal range, where f32 has
+// fewer bits. Those go the slow way.
+func fma32(a, b, c float32) float32 {
+	s := float64(float64(a)*float64(b)) + float64(c)
+	bits := math.Float64bits(s)
+	if bits&0x1fffffff == 0x10000000 || bits&(0x7ff<<52) < 897<<52 {
+		return float32(sumToOdd(float64(a)*float64(b), float64(c)))
+	}
+	return float32(s)
+}
+
+// sumToOdd returns a+b rounded to odd: where the sum is inexact, the last bit of
+// the result is 1. Rounding that to a format with at least two bits less gives
+// what rounding the exact sum would (Boldo and Melquiond, "Emulation of FMA and
+// correctly rounded sums", 2008). It holds for sums that are not subnormal in
+// f64, which sums of f32 and of products of f32 never are.
+func sumToOdd(a, b float64) float64 {
+	s := a + b
+	bb := s - a
+	err := (a - (s - bb)) + (b - bb)
+	if err == 0 || err != err || math.IsInf(s, 0) {
+		return s
+	}
+	return oddBy(s, err > 0)
+}
+
+// oddBy makes s odd, given that the exact value is above it (or below).
+func oddBy(s float64, above bool) float64 {
+	bits := math.Float64bits(s)
+	if bits&1 != 0 {
+		return s
+	}
+	if above == (s > 0) {
+		return math.Float64frombits(bits + 1)
+	}
+	return math.Float64frombits(bits - 1)
+}
+
+// round32 rounds a value that is exact, or rounded to odd, to f32.
+func round32(x float64, mode ptxir.Round) float32 {
+	r := float32(x)
+	if mode <= ptxir.RoundRN || float64(r) == x || x != x {
+		return r
+	}
+	up := float64(r) > x
+	switch mode {
+	case ptxir.RoundRZ:
+		if up == (x > 0) {
+			return toward32(r, x > 0)
+		}
+	case ptxir.RoundRM:
+		if up {
+			return toward32(r, true)
+		}
+	case ptxir.RoundRP:
+		if !up {
+			return toward32(r, false)
+		}
+	}
+	return r
+}
+
+// toward32 returns the f32 next below (or above) x.
+func toward32(x float32, below bool) float32 {
+	if below {
+		return math.Nextafter32(x, float32(math.Inf(-1)))
+	}
+	return math.Nextafter32(x, float32(math.Inf(1)))
+}
+
+// in32 and out32 apply an instruction's flags to an operand and to a result.
+func in32(ir *ptxir.Instr, x float32) float32 {
+	if ir.Mod&ptxir.ModFtz != 0 {
+		return ftz(x)
+	}
+	return x
+}
+
+func out32(ir *ptxir.Instr, x float32) float32 {
+	if ir.Mod&ptxir.ModFtz != 0 {
+		x = ftz(x)
+	}
+	if ir.Mod&ptxir.ModSat != 0 {
+		x = sat32(x)
+	}
+	if ir.Mod&ptxir.ModRelu != 0 {
+		if x != x {
+			return nan32
+		}
+		x = max(x, 0)
+	}
+	return x
+}
+
+// directedZero gives an exact zero sum its sign: -0 when rounding down.
+func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
+	if s == 0 && mode == ptxir.RoundRM && (math.Signbit(a) || math.Signbit(b)) {
+		return math.Copysign(0, -1)
+	}
+	return s
+}
+
+func add32(ir *ptxir.Instr, x, y float32) float32 {
+	a, b := float64(in32(ir, x)), float64(in32(ir, y))
+	s := directedZero(sumToOdd(a, b), a, b, ir.Round)
+	return out32(ir, round32(s, ir.Round))
+}
+
+func sub32(ir *ptxir.Instr, x, y float32) float32 { return add32(ir, x, -y) }
+
+func mul32(ir *ptxir.Instr, x, y float32) float32 {
+	return out32(ir, round32(float64(in32(ir, x))*float64(in32(ir, y)), ir.Round))
+}
+
+func fmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
+	p, c := float64(in32(ir, x))*float64(in32(ir, y)), float64(in32(ir, z))
+	s := directedZero(sumToOdd(p, c), p, c, ir.Round)
+	return out32(ir, round32(s, ir.Round))
+}
+
+func div32(ir *ptxir.Instr, x, y float32) float32 {
+	x, y = in32(ir, x), in32(ir, y)
+	if ir.Mod&ptxir.ModApprox != 0 {
+		// div.approx is x * (1/y), and 1/y is flushed beyond 2^126.
+		if m := abs32(y); m > 0x1p126 && !math.IsInf(float64(y), 0) {
+			return out32(ir, x*float32(math.Copysign(0, float64(y))))
+		}
+		return out32(ir, x/y)
+	}
+	if ir.Round <= ptxir.RoundRN {
+		return out32(ir, x/y)
+	}
+	return out32(ir, round32(quotientToOdd(float64(x), float64(y)), ir.Round))
+}
+
+// quotientToOdd is x/y rounded to odd, for x and y that are f32.
+func quotientToOdd(x, y float64) float64 {
+	q := x / y
+	if q == 0 || math.IsInf(q, 0) || q != q {
+		return q
+	}
+	if r := math.FMA(-q, y, x); r != 0 {
+		return oddBy(q, (r > 0) == (y > 0))
+	}
+	return q
+}
+
+func rcp32(ir *ptxir.Instr, x float32) float32 {
+	x = in32(ir, x)
+	if ir.Mod&ptxir.ModApprox != 0 || ir.Round <= ptxir.RoundRN {
+		return out32(ir, 1/x)
+	}
+	return out32(ir, round32(quotientToOdd(1, float64(x)), ir.Round))
+}
+
+func sqrt32(ir *ptxir.Instr, x float32) float32 {
+	x = in32(ir, x)
+	s := math.Sqrt(float64(x))
+	if ir.Round > ptxir.RoundRN && s > 0 && !math.IsInf(s, 0) {
+		if r := math.FMA(-s, s, float64(x)); r != 0 {
+			s = oddBy(s, r > 0)
+		}
+	}
+	return out32(ir, round32(s, ir.Round))
+}
+
+func rsqrt32(ir *ptxir.Instr, x float32) float32 {
+	return out32(ir, float32(1/math.Sqrt(float64(in32(ir, x)))))
+}
+
+// min32 and max32: a NaN loses against a number, and -0 is less than +0.
+func min32(a, b float32) float32 {
+	switch {
+	case a < b:
+		return a
+	case b < a:
+		return b
+	case a == b:
+		return math.Float32frombits(math.Float32bits(a) | math.Float32bits(b)) // zeros
+	case a == a:
+		return a
+	case b == b:
+		return b
+	}
+	return nan32
+}
+
+func max32(a, b float32) float32 {
+	switch {
+	case a > b:
+		return a
+	case b > a:
+		return b
+	case a == b:
+		return math.Float32frombits(math.Float32bits(a) & math.Float32bits(b))
+	case a == a:
+		return a
+	case b == b:
+		return b
+	}
+	return nan32
+}
+
+func minAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, min32) }
+func maxAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, max32) }
+
+// extreme32 is min and max with .ftz, .NaN and .xorsign.abs.
+func extreme32(ir *ptxir.Instr, a, b float32, pick func(a, b float32) float32) float32 {
+	a, b = in32(ir, a), in32(ir, b)
+	if ir.Mod&ptxir.ModNaN != 0 && (a != a || b != b) {
+		return nan32
+	}
+	if ir.Mod&ptxir.ModXorSignAbs != 0 {
+		sign := (math.Float32bits(a) ^ math.Float32bits(b)) & (1 << 31)
+		r := pick(abs32(a), abs32(b))
+		return math.Float32frombits(math.Float32bits(r) | sign)
+	}
+	return out32(ir, pick(a, b))
+}
+
+// floatTest is one of testp's questions.
+type floatTest uint8
+
+const (
+	testFinite floatTest = iota
+	testInfinite
+	testNumber
+	testNotANumber
+	testNormal
+	testSubnormal
+)
+
+// testp answers a question about x; least is the smallest normal number.
+func testp(x, least float64, test floatTest) bool {
+	switch m := math.Abs(x); test {
+	case testFinite:
+		return m <= math.MaxFloat64
+	case testInfinite:
+		return m > math.MaxFloat64
+	case testNumber:
+		return x == x
+	case testNotANumber:
+		return x != x
+	case testNormal:
+		return m >= least && m <= math.MaxFloat64
+	default:
+		return m < least && m > 0
+	}
+}

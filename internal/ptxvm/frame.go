@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// depthStep is the distance of the keys of two call depths: more than any
+// function has blocks, so that deeper frames run first.
+const depthStep = 1 << 32
+
+// callSite is a decoded call.
+type callSite struct {
+	fn       *function // nil: built-in or indirect
+	builtin  builtinFn
+	target   uint32 // indirect: Class64 operand
+	indirect map[uint64]*function
+	args     []argument
+	rets     []argument
+	noReturn bool
+}
+
+// argument is a piece of local memory that a call copies between frames.
+type argument struct {
+	caller uint32 // offset in the caller's variables
+	size   uint32
+}
+
+// doCall enters a function with the lanes of g, or runs a built-in one.
+func (w *warp) doCall(g *group, b *block) bool {
+	c := b.call
+	switch {
+	case c.builtin != nil:
+		c.builtin(w, b, g.mask)
+		if c.noReturn {
+			w.exit(g)
+			return false
+		}
+		w.moveTo(g, b.next)
+		return true
+	case c.fn != nil:
+		w.enter(g, b, c.fn)
+		return true
+	}
+	return w.callIndirect(g, b)
+}
+
+// callIndirect enters the functions that the lanes' addresses name, one group
+// for each.
+func (w *warp) callIndirect(g *group, b *block) bool {
+	target := w.u64(b.call.target)
+	for m := g.mask; m != 0; {
+		l := bits.TrailingZeros32(m)
+		addr := target[l]
+		fn := b.call.indirect[addr]
+		if fn == nil {
+			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: fmt.Sprintf("call of %#x, which is no function with this signature", addr)})
+		}
+		var same uint32
+		for n := m; n != 0; n &= n - 1 {
+			if o := bits.TrailingZeros32(n) & 31; target[o] == addr {
+				same |= 1 << o
+			}
+		}
+		m &^= same
+		part := *g
+		part.mask = same
+		w.frames[g.frame].refs++
+		w.enter(&part, b, fn)
+		w.push(part)
+		w.regs = w.frameAt(w.frames[g.frame].regs)
+		target = w.u64(b.call.target)
+	}
+	w.frames[g.frame].refs--
+	return false
+}
+
+// enter moves the lanes of g into a new activation of fn, or into the one that
+// other lanes entered by the same call.
+func (w *warp) enter(g *group, b *block, fn *function) {
+	caller := g.frame
+	i := w.findFrame(caller, b, fn)
+	if i < 0 {
+		i = w.newFrame(caller, b, fn)
+	} else {
+		w.frames[caller].refs--
+	}
+	w.frames[i].refs++
+	f := &w.frames[i]
+	w.copyArgs(b.call.args, fn.params, w.frames[caller].local, f.local, g.mask, true)
+	g.frame = i
+	w.moveTo(g, 0)
+	w.regs = w.frameAt(f.regs)
+	fn.fill(w, f, g.mask)
+	w.running = *g
+}
+
+func (w *warp) findFrame(caller int32, b *block, fn *function) int32 {
+	for i := len(w.frames) - 1; i > 0; i-- {
+		if f := &w.frames[i]; f.refs > 0 && f.parent == caller && f.call == b.call && f.fn == fn {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
+// newFrame makes an activation above the caller's. The caller's own reference
+// by g becomes that of the new frame.
+func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
+	p := &w.frames[caller]
+	f := frame{
+		fn: fn, parent: caller, ret: b.next, call: b.call,
+		regs:  w.top(),
+		local: p.local + p.fn.localBytes,
+		base:  p.base - depthStep,
+	}
+	if uint64(f.local)+uint64(fn.localBytes) > uint64(w.cta.localStride) || f.regs > maxStack {
+		w.fault(&laneFault{kind: FaultStack, lane: bits.TrailingZeros32(w.running.mask), detail: "calls nest too deeply in " + fn.name})
+	}
+	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {
+		w.stack = append(w.stack, make([]uint64, need)...)
+	}
+	for i := 1; i < len(w.frames); i++ {
+		if w.frames[i].refs == 0 {
+			w.frames[i] = f
+			return int32(i)
+		}
+	}
+	w.frames = append(w.frames, f)
+	return int32(len(w.frames) - 1)
+}
+
+// top returns the end of the register memory of all live frames. Frames never
+// share rows, not even between lanes: a lane's column lies elsewhere in a row
+// of another width.
+func (w *warp) top() uint32 {
+	var end uint32
+	for i := range w.frames {
+		if f := &w.frames[i]; f.refs > 0 {
+			end = max(end, f.regs+f.fn.regBytes)
+		}
+	}
+	return end
+}
+
+// maxStack bounds the register memory of one warp, for runaway recursion.
+const maxStack = 64 << 20
+
+// ret moves the lanes of g back into the caller.
+func (w *warp) ret(g *group) {
+	f := w.frames[g.frame]
+	w.copyArgs(f.call.rets, f.fn.rets, w.frames[f.parent].local, f.local, g.mask, false)
+	w.frames[f.parent].refs++
+	w.release(g.frame)
+	g.frame = f.parent
+	w.moveTo(g, f.ret)
+	w.regs = w.frameAt(w.frames[f.parent].regs)
+	w.running = *g
+}
+
+// release drops one reference to a frame, and to its callers when it ends.
+func (w *warp) release(i int32) {
+	for i >= 0 {
+		f := &w.frames[i]
+		if f.refs--; f.refs > 0 {
+			return
+		}
+		i = f.parent
+	}
+}
+
+// copyArgs copies arguments from the caller's variables to the callee's
+// parameters, or results back.
+func (w *warp) copyArgs(args []argument, places []uint32, caller, callee uint32, mask uint32, in bool) {
+	for i, a := range args {
+		if i >= len(places) {
+			return
+		}
+		for m := mask; m != 0; m &= m - 1 {
+			t := uint64(w.index*lanes+bits.TrailingZeros32(m)) * w.cta.localStride
+			outer := w.cta.local[t+uint64(caller+a.caller):][:a.size]
+			inner := w.cta.local[t+uint64(callee+places[i]):][:a.size]
+			if in {
+				copy(inner, outer)
+			} else {
+				copy(outer, inner)
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "fmt"
+
+// convertOps are the conversions that deserve their own loops: between integers
+// without saturation, and the usual ones between integers and floats. All
+// others run through one general function. The key carries the classes of both
+// registers, since cvt takes the low bits of wider ones and extends into them.
+func convertOps() []op {
+	var ops []op
+	ints := []string{"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}
+	for _, from := range ints {
+		for _, fromClass := range classesFor(from) {
+			src := fitted(from, fromClass)
+			for _, to := range ints {
+				for _, toClass := range classesFor(to) {
+					ops = append(ops, conversion(to, from, toClass, fromClass, fmt.Sprintf("%s(A)", goType(to)), fitted(to, toClass), src, "", false))
+				}
+			}
+		}
+	}
+	for _, i := range []string{"u32", "s32", "u64", "s64"} {
+		class := "class" + i[1:]
+		ops = append(ops,
+			conversion("f32", i, "class32", class, "float32(A)", "f32", i, ", round: ptxir.RoundRN", false),
+			conversion("f64", i, "class64", class, "float64(A)", "f64", i, ", round: ptxir.RoundRN", false),
+			conversion(i, "f32", class, "class32", "to"+title(i)+"(float64(A))", i, "f32", ", round: ptxir.RoundRZI", true),
+			conversion(i, "f64", class, "class64", "to"+title(i)+"(A)", i, "f64", ", round: ptxir.RoundRZI", true),
+		)
+	}
+	nan := conversion("f32", "f64", "class32", "class64", "float32(A)", "f32", "f64", ", round: ptxir.RoundRN", false)
+	nan.nan = true
+	ops = append(ops, nan,
+		conversion("f64", "f32", "class64", "class32", "float64(A)", "f64", "f32", "", false),
+		conversion("f32", "f16", "class32", "class16", "fromHalf(A)", "f32", "u16", "", true),
+		conversion("f32", "bf16", "class32", "class16", "fromBfloat(A)", "f32", "u16", "", true),
+		conversion("f16", "f32", "class16", "class32", "toHalf(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
+		conversion("bf16", "f32", "class16", "class32", "toBfloat(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
+	)
+	sat := conversion("f32", "f32", "class32", "class32", "sat32(A)", "f32", "f32", ", mod: ptxir.ModSat", true)
+	sat.name = "cvtSatF32"
+	return append(ops, sat)
+}
+
+func conversion(to, from, toClass, fromClass, expr, dst, src, key string, long bool) op {
+	name := "cvt" + title(dst) + "From" + title(src)
+	typ := func(t string) string {
+		if t == "bf16" {
+			return "BF16"
+		}
+		return title(t)
+	}
+	if from == "f16" || from == "bf16" || to == "f16" || to == "bf16" {
+		name = "cvt" + typ(to) + "From" + typ(from)
+	}
+	return op{
+		name: name, op: "Cvt", dst: dst, src: []string{src}, expr: expr, long: long,
+		key: fmt.Sprintf("typ: ptxir.%s, from: ptxir.%s, dst: %s, src: %s%s", typ(to), typ(from), toClass, fromClass, key),
+	}
+}
+
+// classesFor returns the register classes that may hold an integer type.
+func classesFor(t string) []string {
+	switch t[1:] {
+	case "64":
+		return []string{"class64"}
+	case "32":
+		return []string{"class32", "class64"}
+	}
+	return []string{"class16", "class32", "class64"}
+}
+
+// fitted is the kind for a type in a register of a class.
+func fitted(t, class string) string {
+	if "class"+t[1:] == class {
+		return t
+	}
+	return t + "in" + class[len("class"):]
+}

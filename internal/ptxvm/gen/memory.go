@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// transfer is how a load or store moves one element between memory and a
+// register row.
+type transfer struct {
+	name   string // part of the function's name
+	mem    string // Go type in memory
+	row    string // register row
+	size   int
+	extend string // load: conversion of the value in memory
+	types  []string
+	class  string
+}
+
+// loads and stores list the combinations of memory type and register class.
+// Sources of stores may be wider than the type: their low bits are stored.
+func transfers(store bool) []transfer {
+	list := []transfer{
+		{"U8", "uint8", "u32", 1, "uint32(%s)", []string{"U8"}, "class16"},
+		{"U8", "uint8", "u32", 1, "uint32(%s)", []string{"U8"}, "class32"},
+		{"U8to64", "uint8", "u64", 1, "uint64(%s)", []string{"U8"}, "class64"},
+		{"U16", "uint16", "u32", 2, "uint32(%s)", []string{"U16", "S16"}, "class16"},
+		{"U16", "uint16", "u32", 2, "uint32(%s)", []string{"U16"}, "class32"},
+		{"U16to64", "uint16", "u64", 2, "uint64(%s)", []string{"U16"}, "class64"},
+		{"U32", "uint32", "u32", 4, "%s", []string{"U32", "S32"}, "class32"},
+		{"U32to64", "uint32", "u64", 4, "uint64(%s)", []string{"U32"}, "class64"},
+		{"U64", "uint64", "u64", 8, "%s", []string{"U64", "S64"}, "class64"},
+	}
+	if store {
+		for i := range list {
+			list[i].types = list[i].types[:1]
+		}
+		return list
+	}
+	return append(list,
+		transfer{"S8to16", "int8", "u32", 1, "uint32(uint16(%s))", []string{"S8"}, "class16"},
+		transfer{"S8", "int8", "u32", 1, "uint32(%s)", []string{"S8"}, "class32"},
+		transfer{"S8to64", "int8", "u64", 1, "uint64(%s)", []string{"S8"}, "class64"},
+		transfer{"S16", "int16", "u32", 2, "uint32(%s)", []string{"S16"}, "class32"},
+		transfer{"S16to64", "int16", "u64", 2, "uint64(%s)", []string{"S16"}, "class64"},
+		transfer{"S32to64", "int32", "u64", 4, "uint64(%s)", []string{"S32"}, "class64"},
+	)
+}
+
+// memoryOps writes ld and st of one element for each space, address width and
+// type. A range is resolved once and kept by the instruction; what lies
+// outside it, is freed or misaligned goes through miss, which finds the new
+// range or reports the fault.
+func memoryOps(table *bytes.Buffer) string {
+	var b strings.Builder
+	for _, store := range []bool{false, true} {
+		for _, space := range []string{"Global", "Shared", "Local", "Generic"} {
+			for _, wide := range []bool{true, false} {
+				if !wide && (space == "Global" || space == "Generic") {
+					continue
+				}
+				seen := map[string]bool{}
+				for _, t := range transfers(store) {
+					name := accessName(store, space, wide, t)
+					if !seen[name] {
+						seen[name] = true
+						b.WriteString(access(name, store, space, wide, t))
+					}
+					accessEntries(table, name, store, space, wide, t)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+func accessName(store bool, space string, wide bool, t transfer) string {
+	verb := "ld"
+	if store {
+		verb = "st"
+	}
+	if wide {
+		return verb + space + t.name
+	}
+	return verb + space + "32" + t.name
+}
+
+func accessEntries(table *bytes.Buffer, name string, store bool, space string, wide bool, t transfer) {
+	addr, opName := "class32", "Ld"
+	if wide {
+		addr = "class64"
+	}
+	src := addr
+	if store {
+		opName, src = "St", addr+", "+t.class
+	}
+	for _, typ := range t.types {
+		dst := t.class
+		if store {
+			dst = "classNone"
+		}
+		fmt.Fprintf(table, "{opKey{op: ptxir.Op%s, typ: ptxir.%s, space: ptxir.Space%s, dst: %s, src: %s}, %s, %s, []operandClass{%s}},\n",
+			opName, typ, space, t.class, addr, name, dst, src)
+	}
+}
+
+// access writes one function. The site's fields are kept in variables and
+// fetched again only after a miss.
+func access(name string, store bool, space string, wide bool, t transfer) string {
+	var b strings.Builder
+	addrRow := "u32"
+	if wide {
+		addrRow = "u64"
+	}
+	register, dir := "d", "d"
+	if store {
+		register, dir = "b", "b"
+	}
+	fmt.Fprintf(&b, "//go:norace\nfunc %s(w *warp, in *inst, m uint32) {\n", name)
+	fmt.Fprintf(&b, "a, %s := w.%s(in.a), w.%s(in.%s)\n", register, addrRow, t.row, dir)
+	fmt.Fprintf(&b, "s := w.site(in.site)\nbase, span, host := in.imm-s.base, s.span, s.host\n")
+	host := "unsafe.Add(host, o)"
+	if space == "Local" || space == "Generic" {
+		b.WriteString("stride, lane0 := s.stride, uint64(w.index)*lanes\n")
+		host = "unsafe.Add(host, o+(lane0+uint64(l))*stride)"
+	}
+	move := fmt.Sprintf("d[l] = "+t.extend, "*(*"+t.mem+")("+host+")")
+	if store {
+		move = fmt.Sprintf("*(*%s)(%s) = %s(b[l])", t.mem, host, t.mem)
+	}
+	check := "o >= span"
+	if t.size > 1 {
+		// A misaligned address is outside every range as far as the loop cares.
+		check = fmt.Sprintf("o >= span || o&%d != 0", t.size-1)
+	}
+	again := "base, span, host = in.imm-s.base, s.span, s.host\n"
+	if space == "Local" || space == "Generic" {
+		again += "stride = s.stride\n"
+	}
+	addr := "uint64(a[l])"
+	if wide {
+		addr = "a[l]"
+	}
+	// Host ranges may start anywhere, so that alignment is judged by address
+	// where the space has them, by offset elsewhere.
+	if t.size > 1 && (space == "Global" || space == "Generic") {
+		check = fmt.Sprintf("o >= span || (%s+in.imm)&%d != 0", addr, t.size-1)
+	}
+	body := fmt.Sprintf("o := %s + base\nif %s {\nw.miss(in, s, %s+in.imm, l, %d)\n%so = %s + base\n}\n%s\n", addr, check, addr, t.size, again, addr, move)
+	fmt.Fprintf(&b, "if m == full {\nfor l := range lanes {\n%s}\nreturn\n}\n", body)
+	fmt.Fprintf(&b, "for ; m != 0; m &= m - 1 {\nl := bits.TrailingZeros32(m) & 31\n%s}\n}\n\n", body)
+	return b.String()
+}

@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// execution is one running launch.
+type execution struct {
+	kernel        *Kernel
+	grid, block   [3]uint32
+	dynamicShared uint32
+	params        []byte
+	cancel        <-chan struct{}
+	id            uint64
+	total         uint64 // blocks
+	threads       uint32 // of a block
+
+	printMu sync.Mutex
+	printf  io.Writer // guarded by printMu
+
+	next     atomic.Uint64 // block to hand out next
+	stop     atomic.Bool   // set by the first fault
+	executed atomic.Uint64
+	failed   atomic.Pointer[Fault]
+}
+
+// launch checks the limits, runs the blocks and waits for them.
+func (k *Kernel) launch(l *Launch) error {
+	r, err := k.prepare(l)
+	if err != nil {
+		return err
+	}
+	d := k.module.device
+	h := d.memory.hold()
+	defer d.memory.unhold(h)
+	if l.Cooperative {
+		r.runResident(d)
+	} else {
+		r.runAll(d)
+	}
+	if l.Instructions != nil {
+		*l.Instructions = r.executed.Load()
+	}
+	if f := r.failed.Load(); f != nil {
+		return f
+	}
+	return nil
+}
+
+// prepare checks a launch against the kernel's and the device's limits.
+func (k *Kernel) prepare(l *Launch) (*execution, error) {
+	refuse := func(format string, args ...any) (*execution, error) {
+		return nil, &LaunchError{Kernel: k.ir.Name, Reason: fmt.Sprintf(format, args...)}
+	}
+	d := k.module.device
+	r := &execution{
+		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf,
+	}
+	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
+	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
+	switch {
+	case threads == 0 || r.total == 0:
+		return refuse("grid %v and block %v must not be empty", l.Grid, l.Block)
+	case threads > uint64(k.maxThreads()):
+		return refuse("block of %d threads, at most %d", threads, k.maxThreads())
+	case l.Block[2] > 64:
+		return refuse("block %v: z is at most 64", l.Block)
+	case l.Grid[0] > 1<<31-1 || l.Grid[1] > 65535 || l.Grid[2] > 65535:
+		return refuse("grid %v: at most 2147483647, 65535, 65535", l.Grid)
+	}
+	if need := k.ir.ReqThreads; need != [3]uint32{} && need != l.Block {
+		return refuse("block %v, but the kernel requires %v (.reqntid)", l.Block, need)
+	}
+	if shared := uint64(k.dynamicOffset) + uint64(l.DynamicShared); shared > uint64(d.config.SharedBytes) {
+		return refuse("%d bytes of shared memory (%d static, %d dynamic), at most %d", shared, k.staticShared, l.DynamicShared, d.config.SharedBytes)
+	}
+	if most := d.residentBlocks(uint32(threads)); l.Cooperative && r.total > most {
+		return refuse("cooperative grid of %d blocks, at most %d can be resident", r.total, most)
+	}
+	if len(l.Params) < k.leastParams() {
+		return refuse("%d bytes of parameters, %d wanted", len(l.Params), k.leastParams())
+	}
+	// Reads at the end of the block may be wider than what the caller packed.
+	r.params = make([]byte, int(k.ir.ArgBytes)+16)
+	copy(r.params[:k.ir.ArgBytes], l.Params)
+	r.threads = uint32(threads)
+	r.id = d.nextGrid()
+	return r, nil
+}
+
+// leastParams is where the last parameter ends.
+func (k *Kernel) leastParams() int {
+	if n := len(k.ir.Args); n > 0 {
+		return int(k.ir.Args[n-1].Offset + k.ir.Args[n-1].Size)
+	}
+	return 0
+}
+
+func (d *Device) nextGrid() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gridID++
+	return d.gridID
+}
+
+// residentBlocks is how many blocks of a cooperative grid the device holds at
+// once: 1024 threads and 16 blocks a multiprocessor (compute capability 7.5).
+func (d *Device) residentBlocks(threads uint32) uint64 {
+	warps := (threads + lanes - 1) / lanes
+	return uint64(d.config.Multiprocessors) * uint64(min(16, maxBlockThreads/lanes/warps))
+}
+
+// ResidentBlocks returns how many blocks of the kernel fit the device at once
+// with a block of that many threads and that much dynamic shared memory, for
+// occupancy queries and cooperative launches.
+func (k *Kernel) ResidentBlocks(threads, dynamicShared uint32) int {
+	d := k.module.device
+	n := d.residentBlocks(max(threads, 1)) / uint64(d.config.Multiprocessors)
+	if shared := uint64(k.dynamicOffset) + uint64(dynamicShared); shared > 0 {
+		n = min(n, uint64(d.config.SharedBytes)/shared)
+	}
+	return int(n)
+}
+
+// runAll runs the blocks on this goroutine and on free workers.
+func (r *execution) runAll(d *Device) {
+	var helpers sync.WaitGroup
+	for n := uint64(1); n < r.total; n++ {
+		select {
+		case d.helpers <- struct{}{}:
+		default:
+			n = r.total // no free worker
+			continue
+		}
+		helpers.Go(func() {
+			defer func() { <-d.helpers }()
+			r.work(d)
+		})
+	}
+	r.work(d)
+	helpers.Wait()
+}
+
+// work runs blocks, in ascending order, until none is left.
+func (r *execution) work(d *Device) {
+	if r.next.Load() >= r.total {
+		return
+	}
+	c := d.takeContext(r.kernel)
+	defer d.putContext(c)
+	r.protect(c, func() {
+		c.bind(r)
+		for !r.stop.Load() {
+			i := r.next.Add(1) - 1
+			if i >= r.total {
+				return
+			}
+			c.start(i)
+			c.runBlock(false)
+		}
+	})
+	r.collect(c)
+}
+
+// collect adds up a context's instruction counts.
+func (r *execution) collect(c *context) {
+	var n uint64
+	for i := range c.warps {
+		n += c.warps[i].executed
+		c.warps[i].executed = 0
+	}
+	r.executed.Add(n)
+}
+
+// runResident runs a cooperative grid: every block has a context of its own,
+// and each worker goes round its share of them.
+func (r *execution) runResident(d *Device) {
+	workers := min(uint64(d.config.Workers), r.total)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() { r.workResident(d, w, workers) })
+	}
+	group.Wait()
+}
+
+func (r *execution) workResident(d *Device, first, step uint64) {
+	var blocks []*context
+	for i := first; i < r.total; i += step {
+		c := d.takeContext(r.kernel)
+		defer d.putContext(c)
+		defer r.collect(c)
+		r.protect(c, func() {
+			c.bind(r)
+			c.start(i)
+		})
+		blocks = append(blocks, c)
+	}
+	for len(blocks) > 0 && !r.stop.Load() {
+		left := blocks[:0]
+		for _, c := range blocks {
+			finished := true
+			r.protect(c, func() { finished = c.runBlock(true) })
+			if !finished {
+				left = append(left, c)
+			}
+		}
+		blocks = left
+	}
+}

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// reachable returns f and all functions that it may call, f first.
+func reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
+	seen := map[*ptxir.Func]bool{f: true}
+	list := []*ptxir.Func{f}
+	add := func(callee *ptxir.Func) {
+		if callee != nil && !seen[callee] {
+			seen[callee] = true
+			list = append(list, callee)
+		}
+	}
+	for i := 0; i < len(list); i++ {
+		g := list[i]
+		if g.Err != nil {
+			return nil, g.Err
+		}
+		for _, c := range g.Consts {
+			add(c.Func)
+			if c.Var != nil {
+				for _, r := range c.Var.Relocs {
+					add(r.Func)
+				}
+			}
+		}
+		for b := range g.Blocks {
+			if call := g.Blocks[b].Term.Call; call != nil {
+				add(call.Func)
+				for _, callee := range call.Callees {
+					add(callee)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// layoutShared places the shared variables that the kernel can reach, static
+// ones first; the dynamic ones (.extern .shared x[]) all start after them.
+func (d *decoder) layoutShared(reach []*ptxir.Func) {
+	var dynamic []*ptxir.Var
+	var end, dynAlign uint32 = 0, 16
+	visit := func(v *ptxir.Var) {
+		if v == nil || v.Space != ptxir.SpaceShared {
+			return
+		}
+		if _, done := d.shared[v]; done {
+			return
+		}
+		align := max(v.Align, 1)
+		if v.Size == 0 {
+			d.shared[v] = 0
+			dynamic = append(dynamic, v)
+			dynAlign = max(dynAlign, align)
+			return
+		}
+		end = (end + align - 1) &^ (align - 1)
+		d.shared[v] = end
+		end += uint32(v.Size)
+	}
+	for _, f := range reach {
+		for i := range f.Consts {
+			visit(f.Consts[i].Var)
+		}
+	}
+	d.kernel.staticShared = end
+	if len(dynamic) > 0 {
+		end = (end + dynAlign - 1) &^ (dynAlign - 1)
+	}
+	d.kernel.dynamicOffset = end
+	for _, v := range dynamic {
+		d.shared[v] = end
+	}
+}
+
+// localNeed returns the local memory of one thread: the deepest chain of calls,
+// or the device's stack size where functions call themselves or through
+// pointers.
+func (d *decoder) localNeed(reach []*ptxir.Func) uint64 {
+	const open = ^uint64(0)
+	need := map[*ptxir.Func]uint64{}
+	unbounded := false
+	var visit func(f *ptxir.Func) uint64
+	visit = func(f *ptxir.Func) uint64 {
+		if n, ok := need[f]; ok {
+			unbounded = unbounded || n == open
+			return n
+		}
+		need[f] = open
+		var deepest uint64
+		for b := range f.Blocks {
+			call := f.Blocks[b].Term.Call
+			if call == nil || call.Builtin != ptxir.BuiltinNone {
+				continue
+			}
+			if call.Func == nil {
+				unbounded = true
+				continue
+			}
+			if n := visit(call.Func); n != open {
+				deepest = max(deepest, n)
+			}
+		}
+		need[f] = deepest + uint64(d.funcs[f].localBytes)
+		return need[f]
+	}
+	n := visit(reach[0])
+	if unbounded {
+		n += uint64(d.module.device.config.StackBytes)
+	}
+	return n
+}
+
+// allocateVars gives the module's variables their memory and initial values.
+func (m *Module) allocateVars() error {
+	mem := m.device.memory
+	for _, v := range m.ir.Vars {
+		if (v.Space != ptxir.SpaceGlobal && v.Space != ptxir.SpaceConst) || v.Extern {
+			continue
+		}
+		addr, err := mem.alloc(max(v.Size, 1), ModuleMemory, v.Name, "module "+m.ir.Name)
+		if err != nil {
+			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
+		}
+		m.globals[v] = addr
+	}
+	for v, addr := range m.globals {
+		if err := m.initialise(v, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Module) initialise(v *ptxir.Var, addr uint64) error {
+	out, err := m.device.memory.slice(addr, v.Size)
+	if err != nil {
+		return err
+	}
+	clear(out[copy(out, v.Init):])
+	for _, r := range v.Relocs {
+		var target uint64
+		switch {
+		case r.Func != nil:
+			target = m.funcAddress(r.Func)
+		case r.Var.Space == ptxir.SpaceGlobal || r.Var.Space == ptxir.SpaceConst:
+			a, ok := m.globals[r.Var]
+			if !ok {
+				return fmt.Errorf("ptxvm: initialiser of %s: variable %s is defined nowhere", v.Name, r.Var.Name)
+			}
+			target = a
+		default:
+			return fmt.Errorf("ptxvm: initialiser of %s: address of %s variable %s", v.Name, r.Var.Space, r.Var.Name)
+		}
+		target += uint64(r.Addend)
+		switch end := r.Offset + uint64(r.Size); {
+		case end > uint64(len(out)):
+			return fmt.Errorf("ptxvm: initialiser of %s is longer than the variable", v.Name)
+		case r.Size == 8:
+			binary.LittleEndian.PutUint64(out[r.Offset:], target)
+		case r.Size == 4:
+			binary.LittleEndian.PutUint32(out[r.Offset:], uint32(target))
+		default:
+			return fmt.Errorf("ptxvm: initialiser of %s: address of %d bytes", v.Name, r.Size)
+		}
+	}
+	return nil
+}
+
+// funcWindow is the top byte of function addresses. Nothing can be read there.
+const funcWindow = 0x14
+
+// funcAddress returns the address of a device function, for indirect calls.
+func (m *Module) funcAddress(f *ptxir.Func) uint64 {
+	for i, g := range m.ir.Funcs {
+		if g == f {
+			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<4
+		}
+	}
+	for i, k := range m.ir.Kernels {
+		if &k.Func == f {
+			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<32
+		}
+	}
+	panic("BUG: address of a function of another module: " + f.Name)
+}
+
+// Attributes returns what cuFuncGetAttribute reports.
+func (k *Kernel) Attributes() KernelAttributes {
+	var regs, consts uint64
+	for _, c := range k.entry.ir.Regs {
+		switch c {
+		case ptxir.Class64:
+			regs += 2
+		case ptxir.Class32, ptxir.Class16:
+			regs++
+		}
+	}
+	for _, v := range k.module.ir.Vars {
+		if v.Space == ptxir.SpaceConst {
+			consts += v.Size
+		}
+	}
+	return KernelAttributes{
+		StaticSharedBytes: k.staticShared,
+		ConstBytes:        uint32(consts),
+		LocalBytes:        uint32(k.localBytes),
+		Registers:         uint32(min(max(regs, 8), 255)),
+		MaxThreads:        k.maxThreads(),
+		PTXVersion:        10*k.module.ir.Version[0] + k.module.ir.Version[1],
+	}
+}
+
+// maxBlockThreads is the limit of every compute capability so far.
+const maxBlockThreads = 1024
+
+func (k *Kernel) maxThreads() uint32 {
+	for _, limit := range [][3]uint32{k.ir.ReqThreads, k.ir.MaxThreads} {
+		if limit != [3]uint32{} {
+			return max(limit[0], 1) * max(limit[1], 1) * max(limit[2], 1)
+		}
+	}
+	return maxBlockThreads
+}

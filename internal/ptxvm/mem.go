@@ -1,0 +1,305 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// load chooses ld and ldu. One element is a generated function; a vector is one
+// inst for each element, behind a check of the whole vector's alignment.
+func (s *selection) load() error {
+	if len(s.ir.Src) != 1 || len(s.ir.Dst) == 0 {
+		return fmt.Errorf("a load wants an address and a destination")
+	}
+	if s.ir.Space == ptxir.SpaceParam && s.loadParam() {
+		return nil
+	}
+	return s.access(s.ir.Dst, true)
+}
+
+func (s *selection) store() error {
+	if len(s.ir.Src) < 2 {
+		return fmt.Errorf("a store wants an address and a value")
+	}
+	return s.access(s.ir.Src[1:], false)
+}
+
+// access chooses the transfer of each element.
+func (s *selection) access(elements []ptxir.Reg, isLoad bool) error {
+	size := s.ir.Type.Size()
+	var parts []inst
+	last := -1 // the element whose register is the address goes last
+	for i, r := range elements {
+		if r == ptxir.NoReg {
+			continue
+		}
+		part := inst{
+			d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, guard: noOperand,
+			ir: s.ir, mode: s.ir.Mode, imm: uint64(s.ir.Imm + int64(i*size)), site: s.d.newSite(),
+		}
+		if err := s.element(&part, r, isLoad); err != nil {
+			return err
+		}
+		if isLoad && r == s.ir.Src[0] {
+			last = len(parts)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 1 && len(elements) == 1 {
+		*s.in = parts[0]
+		return nil
+	}
+	if last >= 0 {
+		parts = append(append(parts[:last:last], parts[last+1:]...), parts[last])
+	}
+	s.in.parts = parts
+	s.in.a = s.d.fn.offsets[s.ir.Src[0]]
+	s.in.b = uint32(len(elements) * size)
+	s.in.fn = transferVector
+	if s.class(s.ir.Src[0]) == class32 {
+		s.in.fn = transferVector32
+	}
+	return nil
+}
+
+// element sets up the transfer of one element.
+func (s *selection) element(part *inst, r ptxir.Reg, isLoad bool) error {
+	op, space := ptxir.OpLd, s.ir.Space
+	typ := unsignedType(s.ir.Type)
+	if !isLoad {
+		op = ptxir.OpSt
+	}
+	switch s.ir.Type {
+	case ptxir.F16, ptxir.BF16:
+		typ = ptxir.U16
+	case ptxir.F32, ptxir.F16x2, ptxir.BF16x2, ptxir.TF32:
+		typ = ptxir.U32
+	case ptxir.F64:
+		typ = ptxir.U64
+	}
+	if !isLoad { // a store takes the low bits, whatever the sign
+		typ = unsignedType(bitsType(typ))
+	}
+	switch space {
+	case ptxir.SpaceConst: // constants live in ordinary memory
+		space = ptxir.SpaceGlobal
+	case ptxir.SpaceParam: // indexed parameters: rare, and windowed like shared
+		space = ptxir.SpaceShared
+	}
+	key := opKey{op: op, typ: typ, space: space, dst: s.class(r), src: s.class(s.ir.Src[0])}
+	e := executors()[key]
+	if e == nil {
+		return errNoExecutor
+	}
+	part.fn = e.fn
+	if err := s.take(&part.a, s.ir.Src[0], key.src); err != nil {
+		return err
+	}
+	place := &part.d
+	if !isLoad {
+		place = &part.b
+	}
+	return s.take(place, r, key.dst)
+}
+
+func (d *decoder) newSite() uint32 {
+	d.sites++
+	return d.sites - 1
+}
+
+// transferVector moves the elements of a vector one after the other.
+func transferVector(w *warp, in *inst, m uint32) {
+	a := w.u64(in.a)
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		w.checkVector(in, a[l]+in.imm, l)
+	}
+	for i := range in.parts {
+		in.parts[i].fn(w, &in.parts[i], m)
+	}
+}
+
+func transferVector32(w *warp, in *inst, m uint32) {
+	a := w.u32(in.a)
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		w.checkVector(in, uint64(a[l])+in.imm, l)
+	}
+	for i := range in.parts {
+		in.parts[i].fn(w, &in.parts[i], m)
+	}
+}
+
+func (w *warp) checkVector(in *inst, addr uint64, l int) {
+	if addr&uint64(in.b-1) != 0 {
+		w.fault(&laneFault{kind: FaultMisaligned, in: in, lane: l, addr: addr, size: uint64(in.b)})
+	}
+}
+
+// loadParam chooses the load of a kernel parameter at a place known now, which
+// is nearly every one: the value is the same for all lanes. It reports false
+// for others.
+func (s *selection) loadParam() bool {
+	c := s.d.known[s.ir.Src[0]]
+	if c == nil || c.Var == nil || c.Var.Space != ptxir.SpaceParam || c.Generic {
+		return false
+	}
+	size := uint64(s.ir.Type.Size())
+	offset := uint64(c.Var.Offset) + c.Bits + uint64(s.ir.Imm)
+	if offset%size != 0 || offset+size*uint64(len(s.ir.Dst)) > uint64(s.d.kernel.ir.ArgBytes) {
+		return false
+	}
+	for i, r := range s.ir.Dst {
+		if r == ptxir.NoReg {
+			continue
+		}
+		class := s.class(r)
+		if class == classPred {
+			return false
+		}
+		part := inst{ir: s.ir, imm: offset + uint64(i)*size, d: s.d.fn.offsets[r], b: uint32(class), fn: broadcastParam}
+		s.in.parts = append(s.in.parts, part)
+	}
+	if len(s.in.parts) == 1 {
+		*s.in = s.in.parts[0]
+		return true
+	}
+	s.in.fn = broadcastParams
+	return true
+}
+
+func broadcastParams(w *warp, in *inst, m uint32) {
+	for i := range in.parts {
+		broadcastParam(w, &in.parts[i], m)
+	}
+}
+
+// broadcastParam reads a parameter once for all lanes.
+func broadcastParam(w *warp, in *inst, m uint32) {
+	size := in.ir.Type.Size()
+	var v uint64
+	for i, b := range w.cta.params[in.imm:][:size] {
+		v |= uint64(b) << (8 * i)
+	}
+	if in.ir.Type.Signed() {
+		v = uint64(int64(v<<(64-8*size)) >> (64 - 8*size))
+	}
+	if operandClass(in.b) == class64 {
+		d := w.u64(in.d)
+		for ; m != 0; m &= m - 1 {
+			d[bits.TrailingZeros32(m)&31] = v
+		}
+		return
+	}
+	if operandClass(in.b) == class16 {
+		v &= 0xffff
+	}
+	d := w.u32(in.d)
+	for ; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)&31] = uint32(v)
+	}
+}
+
+// window is the generic address of a space's first byte.
+func window(space ptxir.Space) (uint64, bool) {
+	switch space {
+	case ptxir.SpaceShared:
+		return sharedBase, true
+	case ptxir.SpaceLocal:
+		return localBase, true
+	case ptxir.SpaceParam:
+		return paramBase, true
+	case ptxir.SpaceGlobal, ptxir.SpaceConst, ptxir.SpaceGeneric:
+		return 0, true
+	}
+	return 0, false
+}
+
+// cvta adds or subtracts the window of a space; global addresses are generic
+// as they are.
+func (s *selection) cvta() error {
+	base, ok := window(s.ir.Space)
+	if !ok || s.ir.Type.Size() != 8 {
+		return errNoExecutor
+	}
+	s.in.imm = base
+	if s.ir.Mod&ptxir.ModTo != 0 {
+		s.in.imm = -base
+	}
+	s.in.fn = addConstant
+	if base == 0 {
+		s.in.fn = mov64
+	}
+	return s.operands(&entry{dst: class64, src: []operandClass{class64}})
+}
+
+func addConstant(w *warp, in *inst, m uint32) {
+	d, a := w.u64(in.d), w.u64(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l] + in.imm
+	}
+}
+
+// isspacep tells by the window whether a generic address is in a space; const
+// and global share one and are told apart by the allocation.
+func (s *selection) isspacep() error {
+	s.in.imm = uint64(s.ir.Space)
+	s.in.fn = isspacep
+	return s.operands(&entry{dst: classPred, src: []operandClass{class64}})
+}
+
+func isspacep(w *warp, in *inst, m uint32) {
+	a := w.u64(in.a)
+	d := w.pred(in.d)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		*d &^= 1 << l
+		if w.inSpace(ptxir.Space(in.imm), a[l]) {
+			*d |= 1 << l
+		}
+	}
+}
+
+func (w *warp) inSpace(space ptxir.Space, addr uint64) bool {
+	top := addr >> windowShift
+	switch space {
+	case ptxir.SpaceShared:
+		return top == sharedWindow
+	case ptxir.SpaceLocal:
+		return top == localWindow
+	case ptxir.SpaceParam:
+		return top == paramWindow
+	}
+	if top == sharedWindow || top == localWindow || top == paramWindow {
+		return false
+	}
+	return w.cta.kernel.module.isConst(addr) == (space == ptxir.SpaceConst)
+}
+
+// isConst reports whether addr lies in one of the module's .const variables.
+func (m *Module) isConst(addr uint64) bool {
+	for v, base := range m.globals {
+		if v.Space == ptxir.SpaceConst && addr-base < v.Size {
+			return true
+		}
+	}
+	return false
+}
+
+// fence has no effect: a block runs in one goroutine, and between blocks the
+// host's memory order is at least as strong as PTX asks for wherever it matters
+// (aligned loads and stores, host atomics).
+func (s *selection) fence() error { return s.nothing() }
+
+func (s *selection) nothing() error {
+	s.in.fn = nothing
+	return nil
+}
+
+func nothing(*warp, *inst, uint32) {}

@@ -1,0 +1,304 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// mov chooses a copy by the registers' class; types do not matter.
+func (s *selection) mov() error {
+	if len(s.ir.Dst) != 1 || len(s.ir.Src) != 1 {
+		return fmt.Errorf("mov wants one destination and one source")
+	}
+	class := s.class(s.ir.Dst[0])
+	if err := s.take(&s.in.d, s.ir.Dst[0], class); err != nil {
+		return err
+	}
+	if err := s.take(&s.in.a, s.ir.Src[0], class); err != nil {
+		return err
+	}
+	s.in.fn = [...]execFn{classPred: movPred, class16: mov32, class32: mov32, class64: mov64}[class]
+	return nil
+}
+
+func movPred(w *warp, in *inst, m uint32) {
+	d := w.pred(in.d)
+	*d = *d&^m | *w.pred(in.a)&m
+}
+
+func mov32(w *warp, in *inst, m uint32) {
+	d, a := w.u32(in.d), w.u32(in.a)
+	if m == full {
+		*d = *a
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l]
+	}
+}
+
+func mov64(w *warp, in *inst, m uint32) {
+	d, a := w.u64(in.d), w.u64(in.a)
+	if m == full {
+		*d = *a
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l]
+	}
+}
+
+// elements resolves the small registers of a pack or unpack, low first.
+func (s *selection) elements(regs []ptxir.Reg) error {
+	for _, r := range regs {
+		o := noOperand
+		if r != ptxir.NoReg {
+			o = s.d.fn.offsets[r]
+		}
+		s.in.more = append(s.in.more, o)
+	}
+	return nil
+}
+
+func (s *selection) pack() error {
+	if len(s.ir.Dst) != 1 {
+		return fmt.Errorf("mov to %d registers from %d", len(s.ir.Dst), len(s.ir.Src))
+	}
+	wide := s.class(s.ir.Dst[0])
+	if err := s.take(&s.in.d, s.ir.Dst[0], wide); err != nil {
+		return err
+	}
+	s.in.fn = map[elementShape]execFn{
+		{class32, class16, 2}: pack32, {class64, class32, 2}: pack64, {class64, class16, 4}: pack64x4,
+		{class16, class16, 2}: pack16, {class32, class16, 4}: pack32x4,
+	}[elementShape{wide, s.class(s.ir.Src[0]), len(s.ir.Src)}]
+	if s.in.fn == nil {
+		return errNoExecutor
+	}
+	return s.elements(s.ir.Src)
+}
+
+func (s *selection) unpack() error {
+	if len(s.ir.Src) != 1 {
+		return fmt.Errorf("mov to %d registers from %d", len(s.ir.Dst), len(s.ir.Src))
+	}
+	wide := s.class(s.ir.Src[0])
+	if err := s.take(&s.in.a, s.ir.Src[0], wide); err != nil {
+		return err
+	}
+	n := len(s.ir.Dst)
+	for i, r := range s.ir.Dst { // a register that is unpacked into itself
+		if r == s.ir.Src[0] && i != n-1 {
+			return errNoExecutor
+		}
+	}
+	switch {
+	case wide == class64 && n == 2:
+		s.in.imm = 32
+	case wide == class64 && n == 4, wide == class32 && n == 2:
+		s.in.imm = 16
+	case wide == class32 && n == 4, wide == class16 && n == 2:
+		s.in.imm = 8
+	default:
+		return errNoExecutor
+	}
+	s.in.fn = unpack32
+	if wide == class64 {
+		s.in.fn = unpack64
+	}
+	return s.elements(s.ir.Dst)
+}
+
+type elementShape struct {
+	wide, element operandClass
+	n             int
+}
+
+func pack16(w *warp, in *inst, m uint32) {
+	d, a, b := w.u32(in.d), w.u32(in.more[0]), w.u32(in.more[1])
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l]&0xff | b[l]&0xff<<8
+	}
+}
+
+func pack32x4(w *warp, in *inst, m uint32) {
+	d := w.u32(in.d)
+	a, b, c, e := w.u32(in.more[0]), w.u32(in.more[1]), w.u32(in.more[2]), w.u32(in.more[3])
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l]&0xff | b[l]&0xff<<8 | c[l]&0xff<<16 | e[l]<<24
+	}
+}
+
+func pack32(w *warp, in *inst, m uint32) {
+	d, a, b := w.u32(in.d), w.u32(in.more[0]), w.u32(in.more[1])
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = a[l]&0xffff | b[l]<<16
+	}
+}
+
+func pack64(w *warp, in *inst, m uint32) {
+	d, a, b := w.u64(in.d), w.u32(in.more[0]), w.u32(in.more[1])
+	if m == full {
+		for l := range d {
+			d[l] = uint64(a[l]) | uint64(b[l])<<32
+		}
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = uint64(a[l]) | uint64(b[l])<<32
+	}
+}
+
+func pack64x4(w *warp, in *inst, m uint32) {
+	d := w.u64(in.d)
+	a, b, c, e := w.u32(in.more[0]), w.u32(in.more[1]), w.u32(in.more[2]), w.u32(in.more[3])
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = uint64(a[l]&0xffff) | uint64(b[l]&0xffff)<<16 | uint64(c[l]&0xffff)<<32 | uint64(e[l]&0xffff)<<48
+	}
+}
+
+func unpack32(w *warp, in *inst, m uint32) {
+	a := w.u32(in.a)
+	mask := uint32(1)<<in.imm - 1
+	for i, o := range in.more {
+		if o == noOperand {
+			continue
+		}
+		d, shift := w.u32(o), uint64(i)*in.imm
+		for n := m; n != 0; n &= n - 1 {
+			l := bits.TrailingZeros32(n) & 31
+			d[l] = a[l] >> shift & mask
+		}
+	}
+}
+
+func unpack64(w *warp, in *inst, m uint32) {
+	a := w.u64(in.a)
+	mask := uint64(1)<<in.imm - 1
+	for i, o := range in.more {
+		if o == noOperand {
+			continue
+		}
+		d, shift := w.u32(o), uint64(i)*in.imm
+		for n := m; n != 0; n &= n - 1 {
+			l := bits.TrailingZeros32(n) & 31
+			d[l] = uint32(a[l] >> shift & mask)
+		}
+	}
+}
+
+// logic chooses and, or, xor and not of predicates here, of bits from the table.
+func (s *selection) logic() error {
+	if s.ir.Type != ptxir.Pred {
+		return s.simple(s.key())
+	}
+	fn := map[ptxir.Op]execFn{ptxir.OpAnd: andPred, ptxir.OpOr: orPred, ptxir.OpXor: xorPred, ptxir.OpNot: notPred}[s.ir.Op]
+	e := &entry{fn: fn, dst: classPred, src: []operandClass{classPred, classPred}}
+	if s.ir.Op == ptxir.OpNot {
+		e.src = e.src[:1]
+	}
+	s.in.fn = fn
+	return s.operands(e)
+}
+
+func andPred(w *warp, in *inst, m uint32) {
+	d := w.pred(in.d)
+	*d = *d&^m | *w.pred(in.a)&*w.pred(in.b)&m
+}
+
+func orPred(w *warp, in *inst, m uint32) {
+	d := w.pred(in.d)
+	*d = *d&^m | (*w.pred(in.a)|*w.pred(in.b))&m
+}
+
+func xorPred(w *warp, in *inst, m uint32) {
+	d := w.pred(in.d)
+	*d = *d&^m | (*w.pred(in.a)^*w.pred(in.b))&m
+}
+
+func notPred(w *warp, in *inst, m uint32) {
+	d := w.pred(in.d)
+	*d = *d&^m | ^*w.pred(in.a)&m
+}
+
+// selp of predicates is not PTX, but lowering may make it; others are ordinary.
+func (s *selection) selp() error {
+	if s.ir.Type != ptxir.Pred {
+		return s.simple(s.key())
+	}
+	s.in.fn = selpPred
+	return s.operands(&entry{dst: classPred, src: []operandClass{classPred, classPred, classPred}})
+}
+
+func selpPred(w *warp, in *inst, m uint32) {
+	d, c := w.pred(in.d), *w.pred(in.c)
+	*d = *d&^m | (*w.pred(in.a)&c|*w.pred(in.b)&^c)&m
+}
+
+// lop3 with a boolean operation has a predicate as second destination:
+// p = (d != 0) op q.
+func (s *selection) lop3() error {
+	if s.ir.Bool == ptxir.BoolNone {
+		return s.simple(s.key())
+	}
+	if len(s.ir.Dst) != 2 || len(s.ir.Src) != 4 {
+		return fmt.Errorf("lop3 with a predicate wants 2 destinations and 4 operands")
+	}
+	in := s.in
+	in.more = []uint32{noOperand}
+	if s.ir.Dst[0] != ptxir.NoReg {
+		if err := s.take(&in.d, s.ir.Dst[0], class32); err != nil {
+			return err
+		}
+	}
+	places := []*uint32{&in.more[0], &in.a, &in.b, &in.c, &in.members}
+	classes := []operandClass{classPred, class32, class32, class32, classPred}
+	for i, r := range append([]ptxir.Reg{s.ir.Dst[1]}, s.ir.Src...) {
+		if err := s.take(places[i], r, classes[i]); err != nil {
+			return err
+		}
+	}
+	in.fn = lop3Pred
+	return nil
+}
+
+func lop3Pred(w *warp, in *inst, m uint32) {
+	a, b, c := w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	var nonzero uint32
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		v := lop3(a[l], b[l], c[l], uint32(in.imm))
+		if v != 0 {
+			nonzero |= 1 << l
+		}
+		if in.d != noOperand {
+			w.u32(in.d)[l] = v
+		}
+	}
+	p := w.pred(in.more[0])
+	*p = *p&^m | combine(in.ir.Bool, nonzero, *w.pred(in.members))&m
+}
+
+func combine(op ptxir.BoolOp, r, q uint32) uint32 {
+	switch op {
+	case ptxir.BoolAnd:
+		return r & q
+	case ptxir.BoolOr:
+		return r | q
+	case ptxir.BoolXor:
+		return r ^ q
+	}
+	return r
+}

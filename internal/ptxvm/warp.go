@@ -1,0 +1,248 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"math/bits"
+	"slices"
+	"unsafe"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// quantum is how much a warp may spend on back-edges before other groups and
+// warps get a turn. An ordinary back-edge costs 1; one that may be a spin loop
+// costs spinCost, so that waiting is cheap and working loops stay converged.
+const (
+	quantum  = 1 << 16
+	spinCost = 1 << 10
+)
+
+// A warp is 32 lanes of a block.
+type warp struct {
+	regs  unsafe.Pointer // register memory of the running frame
+	cta   *context
+	index int    // within the block
+	live  uint32 // lanes that have not exited
+	fuel  int    // until the warp gives way
+	spent uint64 // on back-edges in this block, in quanta
+
+	stack  []uint64 // register memory of all frames
+	frames []frame  // frames[0] is the kernel's; free ones have refs == 0
+	ready  []group  // runnable, the next one last
+	parked []parked
+
+	executed uint64 // thread-level PTX instructions
+	at       *block // block being run, for faults
+	running  group  // the group being run, for faults; mask and frame are current
+}
+
+// A group is lanes that run together.
+type group struct {
+	key   int64 // order: deeper calls first, then lower blocks; see frame.key
+	frame int32
+	block int32
+	mask  uint32
+}
+
+// A frame is one activation of a function, shared by the lanes that entered it
+// from the same place.
+type frame struct {
+	fn     *function
+	parent int32 // -1 for the kernel
+	ret    int32 // block of the parent's function where it continues
+	call   *callSite
+	regs   uint32 // byte offset of its registers in warp.stack
+	local  uint32 // byte offset of its variables in a thread's local memory
+	refs   int32  // groups in it and frames called from it
+	base   int64  // key of its block 0
+}
+
+// parked is a group that waits.
+type parked struct {
+	group
+	at      *block // whose terminator is the barrier or the collective
+	barrier int    // -1: a warp collective
+	members uint32 // of the collective
+}
+
+// run runs the warp's groups until none is ready or the warp must give way.
+// It reports whether the warp gave way with work left.
+func (w *warp) run() (yielded bool) {
+	w.fuel = quantum
+	for len(w.ready) > 0 {
+		last := len(w.ready) - 1
+		g := w.ready[last]
+		w.ready = w.ready[:last]
+		w.runGroup(&g)
+		if w.fuel <= 0 {
+			w.cta.breathe(w)
+			return len(w.ready) > 0
+		}
+	}
+	return false
+}
+
+// runGroup runs one group until it ends, waits, meets a group that is behind
+// it, or has used up the warp's fuel.
+func (w *warp) runGroup(g *group) {
+	w.running = *g
+	f := &w.frames[g.frame]
+	w.regs = w.frameAt(f.regs)
+	blocks := f.fn.blocks
+	for {
+		b := &blocks[g.block]
+		w.at = b
+		for i := range b.code {
+			in := &b.code[i]
+			in.fn(w, in, g.mask)
+		}
+		w.executed += b.count * uint64(bits.OnesCount32(g.mask))
+		next := b.next
+		switch b.kind {
+		case ptxir.TermJump:
+		case ptxir.TermBranch:
+			taken := g.mask & (*w.pred(b.pred) ^ b.invert)
+			if taken == 0 {
+				next = b.other
+			} else if taken != g.mask {
+				next = w.diverge(g, b, taken)
+			}
+		default:
+			if !w.terminate(g, b) {
+				return
+			}
+			f = &w.frames[g.frame]
+			blocks = f.fn.blocks
+			next = g.block
+			if b.kind != ptxir.TermSync {
+				g.block = -1 // no back-edge: the function changed
+			}
+		}
+		if next <= g.block {
+			w.fuel -= b.cost
+			if w.fuel <= 0 {
+				w.moveTo(g, next)
+				w.defer_(*g)
+				return
+			}
+		}
+		g.key, g.block = f.base+int64(next), next
+		if n := len(w.ready); n > 0 && w.ready[n-1].key <= g.key {
+			w.push(*g)
+			return
+		}
+		w.running.mask = g.mask
+	}
+}
+
+// diverge splits the group: lanes taken go to b.next, the others to b.other.
+// The part that is behind goes on as g; diverge returns its block.
+func (w *warp) diverge(g *group, b *block, taken uint32) int32 {
+	first, second := b.next, b.other
+	mask := taken
+	if second < first {
+		first, second = second, first
+		mask = g.mask &^ taken
+	}
+	rest := *g
+	rest.mask = g.mask &^ mask
+	g.mask = mask
+	w.moveTo(&rest, second)
+	w.frames[g.frame].refs++
+	w.push(rest)
+	return first
+}
+
+func (w *warp) moveTo(g *group, block int32) {
+	g.block = block
+	g.key = w.frames[g.frame].base + int64(block)
+}
+
+// push makes a group ready, merged with one at the same place.
+func (w *warp) push(g group) {
+	i := len(w.ready)
+	for i > 0 && w.ready[i-1].key < g.key {
+		i--
+	}
+	for j := i; j > 0 && w.ready[j-1].key == g.key; j-- {
+		if o := &w.ready[j-1]; o.frame == g.frame {
+			o.mask |= g.mask
+			w.frames[g.frame].refs--
+			return
+		}
+	}
+	w.ready = slices.Insert(w.ready, i, g)
+}
+
+// defer_ makes a group ready behind all others, whatever its place, so that
+// lanes it may be waiting for get on.
+func (w *warp) defer_(g group) {
+	for i := range w.ready {
+		if o := &w.ready[i]; o.key == g.key && o.frame == g.frame {
+			o.mask |= g.mask
+			w.frames[g.frame].refs--
+			return
+		}
+	}
+	w.ready = slices.Insert(w.ready, 0, g)
+}
+
+// terminate does what ends a block other than jumps and branches. It reports
+// whether g goes on, at g.block; otherwise g has ended or waits.
+func (w *warp) terminate(g *group, b *block) bool {
+	switch b.kind {
+	case ptxir.TermExit:
+		w.exit(g)
+		return false
+	case ptxir.TermRet:
+		if g.frame == 0 {
+			w.exit(g)
+			return false
+		}
+		w.ret(g)
+		return true
+	case ptxir.TermCall:
+		return w.doCall(g, b)
+	case ptxir.TermSwitch:
+		return w.doSwitch(g, b)
+	case ptxir.TermSync:
+		return w.sync(g, b)
+	}
+	panic("BUG: terminator")
+}
+
+// exit ends the group's lanes.
+func (w *warp) exit(g *group) {
+	w.live &^= g.mask
+	w.release(g.frame)
+	w.cta.exited(w, bits.OnesCount32(g.mask))
+}
+
+// doSwitch sends each lane to the block that its index selects (brx.idx).
+func (w *warp) doSwitch(g *group, b *block) bool {
+	index := w.u32(b.pred)
+	all := g.mask
+	for m := all; m != 0; {
+		l := bits.TrailingZeros32(m)
+		i := index[l]
+		if i >= uint32(len(b.targets)) {
+			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: "branch index out of range"})
+		}
+		var same uint32
+		for n := m; n != 0; n &= n - 1 {
+			if o := bits.TrailingZeros32(n) & 31; index[o] == i {
+				same |= 1 << o
+			}
+		}
+		m &^= same
+		part := *g
+		part.mask = same
+		w.moveTo(&part, b.targets[i])
+		w.frames[g.frame].refs++
+		w.push(part)
+	}
+	w.frames[g.frame].refs--
+	return false
+}
