@@ -6,6 +6,8 @@
 
 #include "_cgo_export.h"
 
+_Atomic int cudago_captures_open; /* by us; a stream that nobody captures is then not asked */
+
 /* Operations on a stream that captures. Go makes the driver call, finds the node that it added, and gives the node's
  * operands to the captured graph. */
 

@@ -5,12 +5,12 @@
 
 #include "tensor.h"
 
-PyTypeObject *cudago_tensor_base, *cudago_tensor_class;
+PyTypeObject *cudago_tensor_type;
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 TensorObject *cudago_tensor_alloc(int ndim) {
-    TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_class, 0);
+    TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
     if (!t) return NULL;
     t->ndim = ndim;
     t->shape = t->small;
@@ -122,7 +122,7 @@ static void tensor_dealloc(TensorObject *t) {
     if (t->cell && !cudago_forked) cudago_cell_let_go(t->cell);
     if (t->shape != t->small) free(t->shape);
     PyTypeObject *type = Py_TYPE((PyObject *)t);
-    PyObject_Free(t); /* the slot's function: neither we nor our one subclass take part in garbage collection */
+    PyObject_Free(t); /* the slot's own function: the type takes no part in garbage collection */
     Py_DECREF(type);
 }
 
@@ -302,25 +302,14 @@ static PyType_Slot slots[] = {
     {Py_bf_releasebuffer, cudago_tensor_release_buffer},
     {0, NULL},
 };
+/* A tensor holds a cell and no Python object, so the collector need not see it: making one costs half as much. A Python
+ * subclass would be collected whatever its slots, so _tensor.py puts its methods into this type instead. */
 static PyType_Spec spec = {
-    "cudago._core.Tensor", sizeof(TensorObject), 0,
+    "cudago.Tensor", sizeof(TensorObject), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
 };
 
 /* --- module ------------------------------------------------------------------------------------------------------- */
-
-/* _set_tensor_class(cls): Tensors are made as cls from now on. It adds methods, not state. */
-static PyObject *set_class(PyObject *module, PyObject *cls) {
-    (void)module;
-    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_tensor_base) ||
-        PyType_GetFlags((PyTypeObject *)cls) & Py_TPFLAGS_HAVE_GC) {
-        PyErr_SetString(PyExc_TypeError, "the class must derive from Tensor with __slots__ = ()");
-        return NULL;
-    }
-    Py_INCREF(cls); /* for good: tensor_dealloc and tables refer to it until the process ends */
-    cudago_tensor_class = (PyTypeObject *)cls;
-    Py_RETURN_NONE;
-}
 
 /* _dlpack_stats(): exports made and released, imports taken and released, live cells per kind. */
 static PyObject *stats(PyObject *module, PyObject *unused) {
@@ -354,7 +343,6 @@ static PyMethodDef functions[] = {
     {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, cudago_from_dlpack_doc},
     {"to_torch", cudago_to_torch, METH_O, cudago_to_torch_doc},
     {"_dtype", dtype_of, METH_O, NULL},
-    {"_set_tensor_class", set_class, METH_O, NULL},
     {"_dlpack_stats", stats, METH_NOARGS, NULL},
     {"_dlpack_fail_at", fail_at, METH_O, NULL},
     {0},
@@ -365,7 +353,7 @@ int cudago_tensor_module_init(PyObject *module) {
     cudago_name_dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
     PyObject *type = PyType_FromSpec(&spec);
     if (!cudago_name_dlpack || !cudago_name_dlpack_device || !type) return -1;
-    cudago_tensor_base = cudago_tensor_class = (PyTypeObject *)type;
+    cudago_tensor_type = (PyTypeObject *)type;
     if (cudago_exchange_init(type) || PyModule_AddObjectRef(module, "Tensor", type)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -39,12 +39,10 @@ enum cudago_tensor_flags {
     TENSOR_COMPACT = 2, /* row-major without gaps */
 };
 
-extern PyTypeObject *cudago_tensor_base;  /* the native type */
-extern PyTypeObject *cudago_tensor_class; /* the public class: the native type, or its Python subclass */
+extern PyTypeObject *cudago_tensor_type;
 
-static inline int cudago_is_tensor(PyObject *o) {
-    return Py_TYPE(o) == cudago_tensor_class || PyType_IsSubtype(Py_TYPE(o), cudago_tensor_base);
-}
+/* Subclasses have no instances. */
+static inline int cudago_is_tensor(PyObject *o) { return Py_TYPE(o) == cudago_tensor_type; }
 
 /* Adds the type, the functions and the exchange table to _core. */
 int cudago_tensor_module_init(PyObject *module);

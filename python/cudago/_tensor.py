@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 
@@ -21,11 +21,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor"]
 
+_T = TypeVar("_T")
+
 _CPU = 1
 _PINNED, _MANAGED = 2, 3  # enum cudago_cell_kind
 _MAX_PIECES = 1 << 16
 
 
+def _into_native(cls: type[_T]) -> type[_T]:
+    """Move a subclass's members into the native type, and give that.
+
+    Instances of a Python subclass take part in garbage collection, which costs a tensor as much
+    again as making it; they hold nothing that the collector would have to see.
+    """
+    native: Any = cls.__base__
+    for name, member in vars(cls).items():
+        if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
+            setattr(native, name, member)
+    return native
+
+
+@_into_native
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
 
@@ -180,9 +196,6 @@ class Tensor(_core.Tensor):
             return "<Tensor closed>"
         where = "host" if self._ordinal is None else f"device {self._ordinal}"
         return f"<Tensor {self.dtype_name}{list(self.shape)} on {where} at {self.handle:#x}>"
-
-
-_core._set_tensor_class(Tensor)
 
 
 # --- copies ---------------------------------------------------------------------------------------

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA for Python, with a core in Go.
+
+Graphs keep what they are given, tensors are exchanged without copies, and the same program runs on
+NVIDIA's driver and on a simulated one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import _core, _gopy
+from ._version import __version__
+
+if _core.__version__ != __version__:
+    raise ImportError(
+        f"cudago {__version__} found a native module of version {_core.__version__}: "
+        "the installation is damaged, or the module has to be built again"
+    )
+_core._check_interpreter()
+_gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
+
+from ._creation import asarray, empty, full, zeros  # noqa: E402
+from ._device import Device, DeviceProperties  # noqa: E402
+from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
+from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
+from ._event import Event  # noqa: E402
+from ._finalize import Finalizer, finalize  # noqa: E402
+from ._graph import ExecNode, Graph, GraphExec, Node, Retained  # noqa: E402
+from ._launch import LaunchConfig, launch  # noqa: E402
+from ._memory import (  # noqa: E402
+    Buffer,
+    DeviceMemoryResource,
+    ManagedMemoryResource,
+    MemoryResource,
+    PinnedMemoryResource,
+    Pointer,
+    PoolOptions,
+    PoolStatistics,
+)
+from ._program import (  # noqa: E402
+    Kernel,
+    KernelAttributes,
+    ObjectCode,
+    Parameter,
+    Program,
+    ProgramOptions,
+)
+from ._stream import Stream  # noqa: E402
+from ._tensor import Tensor  # noqa: E402
+from .errors import (  # noqa: E402
+    ClosedError,
+    CompileError,
+    CUDAError,
+    CUDAWarning,
+    DeviceFaultError,
+    DriverNotFoundError,
+    InternalError,
+    OutOfMemoryError,
+    PTXError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "Buffer",
+    "CUDAError",
+    "CUDAWarning",
+    "ClosedError",
+    "CompileError",
+    "Device",
+    "DeviceFaultError",
+    "DeviceMemoryResource",
+    "DeviceProperties",
+    "DriverNotFoundError",
+    "Event",
+    "ExchangeStats",
+    "ExecNode",
+    "Finalizer",
+    "Graph",
+    "GraphExec",
+    "InternalError",
+    "Kernel",
+    "KernelAttributes",
+    "LaunchConfig",
+    "ManagedMemoryResource",
+    "MemoryResource",
+    "Node",
+    "ObjectCode",
+    "OutOfMemoryError",
+    "PTXError",
+    "Parameter",
+    "PinnedMemoryResource",
+    "Pointer",
+    "PoolOptions",
+    "PoolStatistics",
+    "Program",
+    "ProgramOptions",
+    "Retained",
+    "Stream",
+    "Tensor",
+    "UnsupportedError",
+    "asarray",
+    "driver_name",
+    "driver_version",
+    "empty",
+    "exchange_stats",
+    "finalize",
+    "from_dlpack",
+    "full",
+    "init",
+    "launch",
+    "live_objects",
+    "to_torch",
+    "zeros",
+]
+
+
+class _Forked:
+    """Stands in for gopy's half in a forked child, where Go must not be entered."""
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("DecRef", "IncRef"):  # from __del__ of gopy's wrappers
+            return lambda handle: None
+        raise RuntimeError("cudago cannot be used in a forked child: use the 'spawn' start method")
+
+
+def _after_fork_in_child() -> None:
+    _core._after_fork()
+    from ._gopy import api, go
+
+    api._gobind = go._gobind = _Forked()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+atexit.register(_core._shutdown)

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which driver the process uses."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from . import _core
+
+__all__ = ["driver_name", "driver_version", "init", "live_objects"]
+
+_log = logging.getLogger("cudago")
+_CHOICES = ("auto", "nvidia", "sim")
+_chosen: str = ""
+
+
+def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
+    """Choose the driver and open it.
+
+    Nobody has to call this: the first use opens what ``CUDAGO_DRIVER`` names, or ``"auto"``.
+
+    Parameters
+    ----------
+    driver : {"auto", "nvidia", "sim"}
+        ``"auto"`` takes NVIDIA's driver where it opens and has a device, else the simulated one, with
+        a notice on the logger ``"cudago"``.
+
+    Raises
+    ------
+    ValueError
+        If `driver` is no choice.
+    RuntimeError
+        If the process already uses another driver.
+    DriverNotFoundError
+        If the driver cannot be opened.
+
+    References
+    ----------
+    ``cuInit``
+    """
+    global _chosen
+    if driver not in _CHOICES:
+        raise ValueError(f"driver must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}")
+    if _core._is_open():
+        if driver not in ("auto", driver_name()):
+            raise RuntimeError(
+                f"the process already uses the driver {driver_name()!r}; choose {driver!r} before first use"
+            )
+        return
+    before, _chosen = _chosen, driver
+    try:
+        _core._open()
+    except BaseException:
+        _chosen = before
+        raise
+
+
+def driver_name() -> str:
+    """Return the driver in use, ``"nvidia"`` or ``"sim"``; opens it if nobody did.
+
+    Returns
+    -------
+    str
+        The driver's name.
+    """
+    _core._open()
+    return str(_core._info("name"))
+
+
+def driver_version() -> tuple[int, int]:
+    """Return the CUDA version of the driver in use, as (major, minor).
+
+    Returns
+    -------
+    tuple of int
+        For example ``(13, 0)``.
+    """
+    _core._open()
+    version = int(_core._info("version"))
+    return version // 1000, version % 1000 // 10
+
+
+def live_objects() -> dict[str, int]:
+    """Count what cudago holds open, by kind; for leak tests.
+
+    Returns
+    -------
+    dict of str to int
+        ``{'Stream': 1, 'Buffer': 3, ...}``. Kinds with none are absent. A ``Buffer`` is an
+        allocation or foreign tensor that something holds: a buffer, a view, a graph, another library.
+
+    Notes
+    -----
+    What waits for device work to end still counts; `Stream.sync` and the next call let it go.
+    """
+    _core._drain()
+    return dict(json.loads(_core._info("live")))
+
+
+def _nvrtc_directories() -> list[str]:
+    """Where the wheels of NVRTC put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
+    spec = find_spec("nvidia")
+    roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    return [str(d) for r in roots for d in sorted(r.glob("*/lib"), reverse=True) if any(d.glob("libnvrtc.so*"))]
+
+
+def _options() -> str:
+    """Return what the native module opens the driver with."""
+    return json.dumps(
+        {
+            "driver": _chosen or os.environ.get("CUDAGO_DRIVER", ""),
+            "sim": os.environ.get("CUDAGO_SIM", ""),
+            "nvrtc": _nvrtc_directories(),
+            "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
+        }
+    )
+
+
+def _opened() -> None:
+    """Say once why the simulated driver was taken. Called by the native module."""
+    if notice := _core._info("notice"):
+        _log.warning("%s", notice)
+        if not _log.hasHandlers():
+            print(f"cudago: {notice}", file=sys.stderr)

@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers, pointers and where memory comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._device import Device
+
+__all__ = [
+    "Buffer",
+    "DeviceMemoryResource",
+    "ManagedMemoryResource",
+    "MemoryResource",
+    "PinnedMemoryResource",
+    "Pointer",
+    "PoolOptions",
+    "PoolStatistics",
+]
+
+Pointer = _core.Pointer
+_POOL, _PINNED, _MANAGED = range(3)  # RESOURCE_... in pyext/native/memory.h
+
+
+class Buffer(_core.Buffer):
+    """A range of bytes of one allocation.
+
+    Made by `Device.allocate` and the memory resources. ``buf[start:stop]`` is a view of some of the
+    bytes, ``buf.view(dtype, shape)`` a `Tensor` over them, ``buf.ptr`` a `Pointer`. Each keeps the
+    allocation alive, and so does a graph that was given one: `close` drops this buffer's reference,
+    and the memory goes with the last.
+
+    Examples
+    --------
+    >>> with device.allocate(16, stream=stream) as buf:
+    ...     buf.fill(7, stream=stream)
+    ...     out = bytearray(16)
+    ...     buf.copy_to(out, stream=stream)
+    ...     stream.sync()
+    >>> out[15]
+    7
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device | None:
+        """The device that the memory belongs to; None for host memory."""
+        from ._device import Device
+
+        return None if self._ordinal is None else Device(self._ordinal)
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return f"<cudago.Buffer of {self.size} bytes: closed>"
+        return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}>"
+
+
+class MemoryResource(_core.MemoryResource):
+    """Something that allocates memory: see its subclasses.
+
+    A context manager. Buffers stay valid after their resource is closed.
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device | None:
+        """The device that memory is allocated on; None for host memory."""
+        from ._device import Device
+
+        return None if self._ordinal is None else Device(self._ordinal)
+
+    def __repr__(self) -> str:
+        return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions:
+    """How a `DeviceMemoryResource` keeps its pool.
+
+    Parameters
+    ----------
+    release_threshold : int, optional
+        Bytes that the pool keeps when a stream, event or the context is synchronised; by default all.
+    max_size : int, optional
+        Bytes that the pool may take; by default no limit.
+    """
+
+    release_threshold: int | None = None
+    max_size: int | None = None
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """What a pool holds, in bytes.
+
+    Parameters
+    ----------
+    used, used_high : int
+        Allocated from the pool now, and at most so far.
+    reserved, reserved_high : int
+        What the pool holds of the device's memory now, and at most so far.
+    """
+
+    used: int
+    used_high: int
+    reserved: int
+    reserved_high: int
+
+
+class DeviceMemoryResource(MemoryResource):
+    """Device memory from a pool, allocated and freed in the order of a stream.
+
+    Parameters
+    ----------
+    device : Device
+        The device.
+    pool : PoolOptions, optional
+        Makes a pool of its own; by default the device's default pool, which others may use too.
+
+    Raises
+    ------
+    ValueError
+        If an option is negative.
+    CUDAError
+        If the driver refuses.
+
+    References
+    ----------
+    ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions(release_threshold=1 << 20))
+    >>> pool.allocate(1024, stream=stream).size
+    1024
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
+        """Make the resource, or a second object over the device's default pool."""
+        threshold = size = -1
+        if pool is not None:
+            for name in ("release_threshold", "max_size"):
+                value = getattr(pool, name)
+                if value is not None and not 0 <= value < 1 << 63:
+                    raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
+            threshold = (1 << 63) - 1 if pool.release_threshold is None else pool.release_threshold
+            size = pool.max_size or 0
+        made: DeviceMemoryResource = _core._resource_new(cls, _POOL, device, threshold, size)
+        return made
+
+    @property
+    def statistics(self) -> PoolStatistics:
+        """What the pool holds. It may be shared with others."""
+        return PoolStatistics(*(self._stat(i) for i in range(4)))
+
+    def trim(self, keep: int = 0) -> None:
+        """Give memory that nobody uses back to the device.
+
+        Parameters
+        ----------
+        keep : int
+            Bytes that the pool may keep.
+
+        References
+        ----------
+        ``cuMemPoolTrimTo``
+        """
+        self._trim(keep)
+
+
+class PinnedMemoryResource(MemoryResource):
+    """Page-locked host memory, which devices read and write directly.
+
+    Its buffers are Python buffers too: ``numpy.frombuffer(buf, dtype)`` copies nothing.
+
+    Notes
+    -----
+    The host does not wait for device work that still uses the memory: `Stream.sync` first.
+
+    References
+    ----------
+    ``cuMemHostAlloc``
+
+    Examples
+    --------
+    >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
+    4
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> PinnedMemoryResource:
+        """Make the resource."""
+        made: PinnedMemoryResource = _core._resource_new(cls, _PINNED, None, -1, -1)
+        return made
+
+
+class ManagedMemoryResource(MemoryResource):
+    """Memory that the host and the device use at one address, moved by the driver.
+
+    Parameters
+    ----------
+    device : Device
+        The device whose context the memory is allocated in.
+
+    References
+    ----------
+    ``cuMemAllocManaged``
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device) -> ManagedMemoryResource:
+        """Make the resource."""
+        made: ManagedMemoryResource = _core._resource_new(cls, _MANAGED, device, -1, -1)
+        return made
+
+
+_core._set_class("Buffer", Buffer)
+_core._set_class("MemoryResource", MemoryResource)

@@ -1,0 +1,427 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""From source to kernels."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._device import Device
+
+__all__ = ["Kernel", "KernelAttributes", "ObjectCode", "Parameter", "Program", "ProgramOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """How a `Program` is compiled.
+
+    Parameters
+    ----------
+    arch : str, optional
+        Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
+    std : str, optional
+        Language, such as ``"c++17"``.
+    include_path : str or sequence of str, optional
+        Directories that ``#include`` searches.
+    define_macro : str, sequence of str, or dict, optional
+        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a dict of both.
+    undefine_macro : str or sequence of str, optional
+        Macros to leave undefined.
+    fast_math : bool
+        Whether precision is traded for speed.
+    debug, lineinfo : bool
+        Whether debug information, or line numbers only, are added.
+    max_registers : int, optional
+        Limit of registers of a thread.
+    options : sequence of str
+        Given to the compiler as they are, after all others.
+    name : str
+        Stands for the source's file name in messages.
+    name_expressions : sequence of str
+        Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
+    """
+
+    arch: str | None = None
+    std: str | None = None
+    include_path: str | Sequence[str] | None = None
+    define_macro: str | Sequence[str] | dict[str, Any] | None = None
+    undefine_macro: str | Sequence[str] | None = None
+    fast_math: bool = False
+    debug: bool = False
+    lineinfo: bool = False
+    max_registers: int | None = None
+    options: Sequence[str] = ()
+    name: str = "program"
+    name_expressions: Sequence[str] = field(default_factory=tuple)
+
+    def _json(self) -> str:
+        return json.dumps(
+            {
+                "Name": self.name,
+                "Arch": self.arch or "",
+                "Std": self.std or "",
+                "IncludePath": _strings(self.include_path),
+                "DefineMacro": _macros(self.define_macro),
+                "UndefineMacro": _strings(self.undefine_macro),
+                "FastMath": self.fast_math,
+                "Debug": self.debug,
+                "LineInfo": self.lineinfo,
+                "MaxRegisters": self.max_registers or 0,
+                "Options": _strings(self.options),
+                "NameExpressions": _strings(self.name_expressions),
+            }
+        )
+
+
+def _strings(value: str | Sequence[str] | None) -> list[str]:
+    if value is None:
+        return []
+    return [str(value)] if isinstance(value, (str, Path)) else [str(v) for v in value]
+
+
+def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
+    if isinstance(value, dict):
+        return [k if v is None else f"{k}={v}" for k, v in value.items()]
+    return _strings(value)
+
+
+class Program:
+    """Source code, with its options.
+
+    Parameters
+    ----------
+    source : str
+        CUDA C++ or PTX.
+    kind : {"c++", "ptx"}
+        What `source` is.
+    options : ProgramOptions, optional
+        How it is compiled.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is no choice.
+
+    Examples
+    --------
+    >>> code = cudago.Program('extern "C" __global__ void nothing() {}', "c++").compile()
+    >>> code["nothing"].name
+    'nothing'
+    """
+
+    __slots__ = ("_options", "kind", "source")
+
+    def __init__(
+        self,
+        source: str,
+        kind: Literal["c++", "ptx"] = "c++",
+        *,
+        options: ProgramOptions | None = None,
+    ) -> None:
+        if not isinstance(source, str):
+            raise TypeError(f"source must be a str, not {type(source).__name__}")
+        if kind not in ("c++", "ptx"):
+            raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
+        self.source = source
+        self.kind = kind
+        self._options = options or ProgramOptions()
+
+    def compile(
+        self, target: Literal["ptx", "cubin", "ltoir"] | None = None, *, device: Device | None = None
+    ) -> ObjectCode:
+        """Compile the program.
+
+        Parameters
+        ----------
+        target : {"ptx", "cubin", "ltoir"}, optional
+            Form of the result; by default the one that this driver runs.
+        device : Device, optional
+            Device to compile for; by default device 0.
+
+        Returns
+        -------
+        ObjectCode
+            Not loaded yet.
+
+        Raises
+        ------
+        CompileError
+            If the source does not compile; ``.log`` has what the compiler wrote.
+        ValueError
+            If `target` is no choice, or is not possible for PTX source.
+        CUDAError
+            If NVRTC cannot be found; the text says where it was looked for.
+
+        Notes
+        -----
+        Blocks until done, with the GIL released.
+
+        References
+        ----------
+        ``nvrtcCompileProgram``
+        """
+        from ._device import Device
+
+        target_name = target or ""
+        if target_name not in ("", "ptx", "cubin", "ltoir"):
+            raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
+        handle, kind, log = _core._compile(
+            device or Device(), self.source, self.kind, target_name, self._options._json()
+        )
+        return ObjectCode(handle, kind, log)
+
+    def __repr__(self) -> str:
+        return f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} characters>"
+
+
+class ObjectCode:
+    """Compiled code. It is loaded on a device when a kernel of it is first needed there.
+
+    Made by `Program.compile`, or from existing code by the class methods.
+    """
+
+    __slots__ = ("_handle", "_kernels", "kind", "log")
+
+    def __init__(self, handle: Any, kind: str, log: str = "") -> None:
+        self._handle = handle
+        self._kernels: dict[str, Kernel] = {}
+        self.kind = kind
+        self.log = log
+
+    @classmethod
+    def _from(cls, kind: str, code: str | bytes | Path) -> ObjectCode:
+        if isinstance(code, Path):
+            code = code.read_bytes()
+        if isinstance(code, str):
+            if kind != "ptx" or (len(code) < 4096 and "\n" not in code and Path(code).is_file()):
+                code = Path(code).read_bytes()
+            else:
+                code = code.encode()
+        return cls(_core._code_from(kind, code), kind)
+
+    @classmethod
+    def from_ptx(cls, code: str | bytes | Path) -> ObjectCode:
+        """Take PTX: its text, or the path of a file.
+
+        Parameters
+        ----------
+        code : str, bytes or Path
+            PTX, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded: `PTXError` then.
+        """
+        return cls._from("ptx", code)
+
+    @classmethod
+    def from_cubin(cls, code: str | bytes | Path) -> ObjectCode:
+        """Take machine code of one architecture: its bytes, or the path of a file."""
+        return cls._from("cubin", code)
+
+    @classmethod
+    def from_fatbin(cls, code: str | bytes | Path) -> ObjectCode:
+        """Take a bundle of code for several architectures: its bytes, or the path of a file."""
+        return cls._from("fatbin", code)
+
+    @property
+    def code(self) -> bytes:
+        """The code itself."""
+        return bytes(_core._code_data(self._handle.id, "data", None))
+
+    @property
+    def ptx(self) -> str | None:
+        """The code as PTX, where it is known."""
+        text = bytes(_core._code_data(self._handle.id, "ptx", None)).decode()
+        return text or None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels; loads the code on device 0."""
+        from ._device import Device
+
+        text = bytes(_core._code_data(self._handle.id, "kernels", Device())).decode()
+        return tuple(text.split("\n")) if text else ()
+
+    def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
+        """Return a kernel.
+
+        Parameters
+        ----------
+        name : str
+            Name of the kernel, or a name expression that the program was compiled with.
+        device : Device, optional
+            Device to load the code on first; by default device 0. The kernel runs on others too.
+
+        Returns
+        -------
+        Kernel
+            The same object for the same name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kernel; the text lists those there are.
+        PTXError
+            If the code is PTX that the driver refuses.
+        UnsupportedError
+            If the kernel needs what the simulated driver does not have.
+        """
+        from ._device import Device
+
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or Device())
+            self._kernels[name] = kernel
+        return kernel
+
+    def __getitem__(self, name: str) -> Kernel:
+        return self.get_kernel(name)
+
+    def __repr__(self) -> str:
+        return f"<cudago.ObjectCode: {self.kind}>"
+
+
+class Parameter(str):
+    """The type of a kernel's parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
+
+    Attributes
+    ----------
+    size, offset : int
+        Bytes of the parameter, and where it lies among the others.
+    """
+
+    __slots__ = ("offset", "size")
+    size: int
+    offset: int
+
+    def __new__(cls, kind: str, size: int, offset: int) -> Parameter:
+        """Make a parameter."""
+        self = super().__new__(cls, kind)
+        self.size, self.offset = size, offset
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_ATTRIBUTES = {
+    "max_threads_per_block": 0,
+    "shared_size": 1,
+    "const_size": 2,
+    "local_size": 3,
+    "register_count": 4,
+    "ptx_version": 5,
+    "binary_version": 6,
+    "cache_mode_ca": 7,
+    "max_dynamic_shared_size": 8,
+    "shared_memory_preference": 9,
+}
+_SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
+
+
+class KernelAttributes:
+    """Facts about a kernel on one device; sizes in bytes. The last two can be set."""
+
+    __slots__ = ("_device", "_kernel")
+
+    def __init__(self, kernel: Kernel, device: Device) -> None:
+        object.__setattr__(self, "_kernel", kernel)
+        object.__setattr__(self, "_device", device)
+
+    def __getattr__(self, name: str) -> int:
+        if name not in _ATTRIBUTES:
+            raise AttributeError(f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}")
+        return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
+
+    def __setattr__(self, name: str, value: int) -> None:
+        if name not in _SETTABLE:
+            raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
+        self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
+
+    def __dir__(self) -> list[str]:
+        return list(_ATTRIBUTES)
+
+    def __repr__(self) -> str:
+        return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
+
+
+class Kernel(_core.Kernel):
+    """A function that runs on a device. Made by `ObjectCode.get_kernel`; launched by `launch`."""
+
+    __slots__ = ()
+
+    @property
+    def signature(self) -> tuple[Parameter, ...]:
+        """Types of the parameters, such as ``(f32, u64, u64, u32)``: what arguments are checked against.
+
+        From PTX, where there is any; PTX does not tell signed from unsigned, nor pointers from
+        64-bit integers. Otherwise the driver tells sizes only.
+        """
+        return tuple(Parameter(*p) for p in self._parameters())
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """Facts about the kernel on device 0; `attributes_on` for another."""
+        from ._device import Device
+
+        return KernelAttributes(self, Device())
+
+    def attributes_on(self, device: Device) -> KernelAttributes:
+        """Return facts about the kernel on a device.
+
+        Parameters
+        ----------
+        device : Device
+            The device.
+
+        Returns
+        -------
+        KernelAttributes
+            Read when asked for.
+        """
+        return KernelAttributes(self, device)
+
+    def max_active_blocks(
+        self, block: int, *, shared_memory: int = 0, device: Device | None = None
+    ) -> int:
+        """Return how many blocks can run on one multiprocessor at once.
+
+        Parameters
+        ----------
+        block : int
+            Threads of a block.
+        shared_memory : int
+            Dynamic shared memory of a block, in bytes.
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        int
+            Number of blocks.
+
+        References
+        ----------
+        ``cuOccupancyMaxActiveBlocksPerMultiprocessor``
+        """
+        from ._device import Device
+
+        return int(self._max_active_blocks(device or Device(), block, shared_memory))
+
+    def __repr__(self) -> str:
+        return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"
+
+
+_core._set_class("Kernel", Kernel)

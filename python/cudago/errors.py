@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception and warning of cudago.
+
+Driver errors are `CUDAError` or one of its kin and carry the driver's code, its name and the operation
+that failed. Wrong arguments are Python's own `TypeError`, `ValueError` and `OverflowError`, raised
+before anything has happened.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+__all__ = [
+    "CUDAError",
+    "CUDAWarning",
+    "ClosedError",
+    "CompileError",
+    "DeviceFaultError",
+    "DriverNotFoundError",
+    "InternalError",
+    "OutOfMemoryError",
+    "PTXError",
+    "UnsupportedError",
+]
+
+
+class CUDAError(RuntimeError):
+    """A driver call failed.
+
+    Attributes
+    ----------
+    code : int
+        The driver's result code (``CUresult``).
+    name : str
+        The code's name in ``cuda.h``, such as ``"CUDA_ERROR_INVALID_VALUE"``.
+    operation : str
+        The driver call, such as ``"cuLaunchKernelEx"``; empty where there was none.
+    """
+
+    code: int = 0
+    name: str = ""
+    operation: str = ""
+
+
+class OutOfMemoryError(CUDAError, MemoryError):
+    """The device has not enough memory.
+
+    Attributes
+    ----------
+    requested : int
+        The size that was asked for, in bytes; 0 if unknown.
+    """
+
+    requested: int = 0
+
+
+class DeviceFaultError(CUDAError):
+    """Work on the device failed in a way that breaks its context for good.
+
+    The fault may belong to work that was queued long before the call that reports it. Later calls on
+    the same device fail too: save what matters and end the process.
+    """
+
+
+class UnsupportedError(CUDAError, NotImplementedError):
+    """The driver or the device cannot do this; the text names the call or the PTX instruction."""
+
+
+class DriverNotFoundError(CUDAError):
+    """No usable CUDA driver; the text says what was looked for, and how to choose the simulated one."""
+
+
+class CompileError(CUDAError):
+    """A program does not compile.
+
+    Attributes
+    ----------
+    log : str
+        What the compiler wrote.
+    options : list of str
+        The compiler's options.
+    """
+
+    log: str = ""
+    options: list[str]
+
+
+class PTXError(CUDAError, ValueError):
+    """PTX text that the driver refuses; the text shows the line.
+
+    Attributes
+    ----------
+    line, column : int
+        Where, counted from 1; 0 if the driver does not say.
+    """
+
+    line: int = 0
+    column: int = 0
+
+
+class ClosedError(ValueError):
+    """A closed object was used."""
+
+
+class InternalError(RuntimeError):
+    """A defect in cudago: please report it with this text. The process can go on."""
+
+
+class CUDAWarning(RuntimeWarning):
+    """A release failed where nothing can be raised."""
+
+
+# enum cudago_kind in pyext/native/native.h has the same numbers.
+_CUDA, _NO_DRIVER, _COMPILE, _PTX, _CLOSED, _TYPE, _VALUE, _OVERFLOW, _KEY, _BUFFER, _INTERNAL = range(
+    1, 12
+)
+_CLASSES: dict[int, type[BaseException]] = {
+    _NO_DRIVER: DriverNotFoundError,
+    _COMPILE: CompileError,
+    _PTX: PTXError,
+    _CLOSED: ClosedError,
+    _TYPE: TypeError,
+    _VALUE: ValueError,
+    _OVERFLOW: OverflowError,
+    _KEY: KeyError,
+    _BUFFER: BufferError,
+    _INTERNAL: InternalError,
+}
+_OUT_OF_MEMORY, _NOT_SUPPORTED = 2, 801  # cuda.h, CUDA 12.4
+
+
+def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseException]:
+    if kind != _CUDA:
+        return _CLASSES[kind]
+    if code == _OUT_OF_MEMORY:
+        return OutOfMemoryError
+    if code == _NOT_SUPPORTED:
+        return UnsupportedError
+    return DeviceFaultError if detail.get("sticky") else CUDAError
+
+
+def _make(kind: int, code: int, message: str | None, detail: str | None) -> BaseException:
+    """Build the exception for an error that came out of the native module."""
+    fields: dict[str, Any] = json.loads(detail) if detail else {}
+    cls = _class_of(kind, code, fields)
+    error = cls(message or "")
+    if isinstance(error, CUDAError):
+        error.code = code
+        for key in ("name", "operation", "requested", "log", "options", "line", "column"):
+            if key in fields:
+                setattr(error, key, fields[key])
+    return error
+
+
+def _warn(operation: str, code: int) -> None:
+    """Report a release that failed."""
+    warnings.warn(f"{operation} failed with code {code} in a release", CUDAWarning, stacklevel=2)
