@@ -27,7 +27,8 @@ func (p *parser) function() *Function {
 		f.Body = p.body()
 		return f
 	}
-	if !p.accept(';') {
+	if !p.accept(';') && p.tok.kind != tokenDot && p.tok.kind != tokenEOF {
+		// Before ISA 3.0 a prototype had no semicolon, which ptxas still accepts.
 		p.fail("expected a body or \";\", found %s", p.found())
 	}
 	return f
@@ -52,7 +53,12 @@ func (p *parser) parameters() []*Variable {
 		if v.Space != SpaceParam && v.Space != SpaceReg {
 			p.fail("a parameter must be .param or .reg, not .%s", v.Space)
 		}
-		p.declarator(v)
+		if p.tok.kind == ',' || p.tok.kind == ')' {
+			// A prototype may leave the names out.
+			v.Name = "_"
+		} else {
+			p.declarator(v)
+		}
 		list = append(list, v)
 	}
 	p.advance()
@@ -62,7 +68,7 @@ func (p *parser) parameters() []*Variable {
 func (p *parser) directives(f *Function) {
 	for {
 		switch {
-		case p.tok.kind == tokenDot:
+		case p.tok.kind == tokenDot && functionDirectives[p.tok.text]:
 			p.directive(f)
 		case p.tok.kind == tokenIdent && p.tok.text == "noreturn":
 			// nvcc once wrote it without its dot.
@@ -74,19 +80,21 @@ func (p *parser) directives(f *Function) {
 	}
 }
 
+// functionDirectives may stand between parameters and body; any other begins
+// the next item of the module.
+var functionDirectives = map[string]bool{
+	"maxntid": true, "reqntid": true, "minnctapersm": true, "maxnctapersm": true, "maxnreg": true,
+	"reqnctapercluster": true, "maxclusterrank": true, "abi_preserve": true, "abi_preserve_control": true,
+	"noreturn": true, "explicitcluster": true, "blocksareclusters": true, "unique": true,
+	"pragma": true, "attribute": true, "loc": true,
+}
+
 // directive reads one performance-tuning or ABI directive.
 //
 // PTX ISA, "Performance-Tuning Directives", "Kernel and Function Directives".
 func (p *parser) directive(f *Function) {
 	d := Directive{Line: p.tok.line, Name: p.tok.text}
 	switch d.Name {
-	case "maxntid", "reqntid", "minnctapersm", "maxnctapersm", "maxnreg",
-		"reqnctapercluster", "maxclusterrank", "abi_preserve", "abi_preserve_control":
-		p.advance()
-		d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
-		for p.accept(',') {
-			d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
-		}
 	case "noreturn", "explicitcluster", "blocksareclusters", "unique":
 		p.advance()
 	case "pragma":
@@ -102,7 +110,11 @@ func (p *parser) directive(f *Function) {
 		p.loc()
 		return
 	default:
-		p.fail("unknown directive .%s of a function", d.Name)
+		p.advance()
+		d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
+		for p.accept(',') {
+			d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
+		}
 	}
 	f.Directives = append(f.Directives, d)
 }

@@ -90,7 +90,8 @@ func (p *parser) section() {
 	default:
 		p.fail("expected a section name, found %s", p.found())
 	}
-	for p.accept(',') {
+	// Old sections have flags behind the name.
+	for p.tok.kind != '{' && p.tok.kind != ';' && p.tok.kind != tokenEOF {
 		p.advance()
 	}
 	if p.tok.kind != '{' {

@@ -42,6 +42,103 @@ func TestCompilerOutputSurvivesPrinting(t *testing.T) {
 	}
 }
 
+func TestUnusualSpellingSurvivesPrinting(t *testing.T) {
+	m, err := Parse(read(t, "spelling.ptx"))
+	require.NoError(t, err)
+	once := m.String()
+	again, err := Parse(once)
+	require.NoError(t, err)
+	require.Equal(t, once, again.String())
+	require.Equal(t, map[int]string{1: `a \" quoted.cu`, 2: "header.h"}, m.Files)
+	require.Equal(t, []string{"sm_80", "texmode_independent", "debug"}, m.Target)
+}
+
+// statements parses the body of a function.
+func statements(t *testing.T, body string) []Statement {
+	t.Helper()
+	m, err := Parse(".func f(){\n" + body + "\n}")
+	require.NoError(t, err)
+	return m.Items[0].(*Function).Body.Statements
+}
+
+func TestInstruction(t *testing.T) {
+	list := statements(t, "\t@!%p1 ld .global.L1::evict_last.v2.f32\n {%f1, _}, [%rd1+-4];")
+	require.Equal(t, []Statement{&Instruction{
+		Line: 2, Column: 8,
+		Guard:    Guard{Name: "%p1", Negated: true},
+		Mnemonic: &Mnemonic{Op: "ld", Modifiers: []string{"global", "L1::evict_last", "v2", "f32"}},
+		Operands: []Operand{
+			{Kind: OperandVector, Elems: []Operand{{Name: "%f1"}, {Kind: OperandSink}}},
+			{Kind: OperandAddress, Name: "%rd1", Value: Literal{Bits: ^uint64(3)}},
+		},
+		Text: "ld .global.L1::evict_last.v2.f32\n {%f1, _}, [%rd1+-4]",
+	}}, list)
+}
+
+func TestMnemonicsAreShared(t *testing.T) {
+	list := statements(t, "add.s32 a, b, c; add.s32 c, b, a;")
+	require.Same(t, list[0].(*Instruction).Mnemonic, list[1].(*Instruction).Mnemonic)
+}
+
+func TestInlinedLocation(t *testing.T) {
+	list := statements(t, ".loc 2 7 9, function_name Lf+4, inlined_at 1 10 3")
+	require.Equal(t, []Statement{&Loc{
+		PTXLine: 2, File: 2, Line: 7, Column: 9, FunctionName: "Lf", FunctionOffset: 4,
+		InlinedAt: &Loc{PTXLine: 2, File: 1, Line: 10, Column: 3},
+	}}, list)
+}
+
+func TestInitialiser(t *testing.T) {
+	m, err := Parse(".global .u64 x[2][] = {{1, a+4}, {generic(b)-8, 0xff00(c)}};")
+	require.NoError(t, err)
+	require.Equal(t, &Init{Kind: InitList, Elems: []Init{
+		{Kind: InitList, Elems: []Init{{Value: Literal{Bits: 1}}, {Kind: InitSymbol, Symbol: "a", Offset: 4}}},
+		{Kind: InitList, Elems: []Init{
+			{Kind: InitSymbol, Symbol: "b", Offset: -8, Generic: true},
+			{Kind: InitSymbol, Symbol: "c", Mask: 0xff00},
+		}},
+	}}, m.Items[0].(*Variable).Init)
+}
+
+func TestSyntaxErrors(t *testing.T) {
+	tests := []struct {
+		name, text string
+		line, col  int
+		msg        string
+	}{
+		{"no directive", "mov", 1, 1, `expected a directive, found "mov"`},
+		{"unknown directive", ".version 8.0\n.frob x;", 2, 1, "unknown directive .frob"},
+		{"bad version", ".version eight", 1, 10, `expected a version such as 8.0, found "eight"`},
+		{"missing semicolon", ".func f(){\n add.u32 a, b, c\n}", 3, 1, "expected \";\", found \"}\""},
+		{"missing operand", ".func f(){ add.u32 a, ; }", 1, 23, `expected a constant, found ";"`},
+		{"open body", ".func f()\n{ ret;", 2, 1, "brace is not closed"},
+		{"open comment", ".func f(){} /* ", 1, 13, "comment is not closed"},
+		{"open string", ".file 1 \"abc\n", 1, 9, "string is not closed"},
+		{"control character", ".func f(){ \x01 }", 1, 12, `unexpected character '\x01'`},
+		{"bad number", ".global .u32 x = 09;", 1, 18, `"09" is not a number`},
+		{"short float bits", ".global .f32 x = 0f3F8;", 1, 18, `"0f3F8" is not a number`},
+		{"division by zero", ".global .u32 x = 1/0;", 1, 19, "division by zero"},
+		{"guarded label", ".func f(){ @p L: }", 1, 16, "a label cannot have a guard"},
+		{"alignment", ".global .align 3 .u32 x;", 1, 16, "alignment must be a power of two, got 3"},
+		{"two types", ".global .u32 .u64 x;", 1, 14, "second type .u64"},
+		{"guard outside", "@p bra L;", 1, 2, "expected a directive, found a guard outside of a function"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse(tt.text)
+			var syntax *SyntaxError
+			require.ErrorAs(t, err, &syntax)
+			require.Equal(t, tt.msg, syntax.Msg)
+			require.Equal(t, [2]int{tt.line, tt.col}, [2]int{syntax.Line, syntax.Column})
+		})
+	}
+}
+
+func TestErrorShowsTheLine(t *testing.T) {
+	_, err := Parse(".func f(){\n\tadd.u32 a b;\n}")
+	require.EqualError(t, err, "ptx: line 2, column 12: expected \";\", found \"b\"\n\t\tadd.u32 a b;\n\t\t          ^")
+}
+
 func BenchmarkParse(b *testing.B) {
 	text := read(b, "nvrtc/unrolled.ptx")
 	b.SetBytes(int64(len(text)))

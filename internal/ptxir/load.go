@@ -25,7 +25,8 @@ import (
 // What cannot run here makes only the kernels that reach it unusable: see
 // [Module.Kernel] and [Module.Unsupported].
 //
-// Errors: a [*ptx.SyntaxError] for text that is not valid PTX.
+// Errors: a [*ptx.SyntaxError] for text that is not valid PTX, an
+// [*UnsupportedError] for a module that cannot run as a whole.
 func Load(name, text string) (m *Module, err error) {
 	tree, err := ptx.Parse(text)
 	if err != nil {
@@ -40,6 +41,8 @@ func Lower(name string, tree *ptx.Module) (m *Module, err error) {
 		switch e := recover().(type) {
 		case nil:
 		case *ptx.SyntaxError:
+			m, err = nil, e
+		case *UnsupportedError:
 			m, err = nil, e
 		default:
 			panic(e)
@@ -83,6 +86,8 @@ type loader struct {
 	symbols map[string]*symbol
 	bodies  []*symbol // functions with a body, in textual order
 	inits   []pendingInit
+	// registers are declared at module level; each function has its own.
+	registers []*ptx.Variable
 	// variants holds each mnemonic's meaning; the parser shares mnemonics.
 	variants map[*ptx.Mnemonic]*variant
 	scratch  []byte

@@ -136,7 +136,13 @@ func (b *body) passed(args []ptx.Operand, params []*ptx.Variable) []*Var {
 			b.movePredicate(in, OpSt, b.predSource(x))
 			continue
 		}
-		in.Src = b.regs(in.Src[0], b.stored(x, t))
+		values := []Reg{NoReg}
+		if n := params[i].Vector; n > 1 {
+			values = b.elements(x, int(n), t, b.stored)
+		} else {
+			values[0] = b.stored(x, t)
+		}
+		in.Src = append(in.Src[:1:1], values...)
 		b.emitPlain(in)
 	}
 	return vars
@@ -171,7 +177,11 @@ func (b *body) received(rets []ptx.Operand, vars []*Var) {
 			b.movePredicate(in, OpLd, b.predDest(&rets[i]))
 			continue
 		}
-		in.Dst = b.regs(b.loaded(&rets[i], t))
+		if n, _ := b.find(rets[i].Name); n != nil && n.vector > 1 {
+			in.Dst = b.elements(&rets[i], int(n.vector), t, b.loaded)
+		} else {
+			in.Dst = b.regs(b.loaded(&rets[i], t))
+		}
 		b.emitPlain(in)
 	}
 }

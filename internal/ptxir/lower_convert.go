@@ -70,6 +70,7 @@ func (b *body) narrowed(x *ptx.Operand, t Type) Reg {
 	if !ok {
 		return b.source(x, t)
 	}
+	r = b.plus(x, r, rt)
 	if rt.Class() == t.Class() {
 		return r
 	}

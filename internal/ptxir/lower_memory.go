@@ -127,7 +127,7 @@ func (b *body) stored(x *ptx.Operand, t Type) Reg {
 	if x.Kind == ptx.OperandName {
 		if r, rt, ok := b.declared(x); ok {
 			b.fitsMemory(x, rt, t)
-			return r
+			return b.plus(x, r, rt)
 		}
 	}
 	return b.source(x, t)

@@ -14,9 +14,14 @@ func mov(b *body) {
 	b.count(2)
 	d, a := &b.ins.Operands[0], &b.ins.Operands[1]
 	t := b.v.typ()
+	d, a = b.spread(d), b.spread(a)
 	switch {
 	case b.v.vector > 1:
 		b.movVector(d, a, t)
+	case d.Kind == ptx.OperandVector && a.Kind == ptx.OperandVector:
+		whole := b.newReg(t)
+		b.emitPlain(Instr{Op: OpPack, Type: t, Dst: b.regs(whole), Src: b.parts(a, t, true)})
+		b.emit(Instr{Op: OpUnpack, Type: t, Dst: b.parts(d, t, false), Src: b.regs(whole)})
 	case d.Kind == ptx.OperandVector:
 		b.emit(Instr{Op: OpUnpack, Type: t, Dst: b.parts(d, t, false), Src: b.regs(b.source(a, t))})
 	case a.Kind == ptx.OperandVector:
@@ -24,6 +29,22 @@ func mov(b *body) {
 	default:
 		b.emit(Instr{Op: OpMov, Type: t, Dst: b.regs(b.dest(d, t)), Src: b.regs(b.source(a, t))})
 	}
+}
+
+// spread turns the name of a vector register into its elements.
+func (b *body) spread(x *ptx.Operand) *ptx.Operand {
+	if x.Kind != ptx.OperandName || x.Component != "" {
+		return x
+	}
+	n, _ := b.find(x.Name)
+	if n == nil || n.vector < 2 || n.vector > 4 {
+		return x
+	}
+	v := &ptx.Operand{Kind: ptx.OperandVector}
+	for _, c := range "xyzw"[:n.vector] {
+		v.Elems = append(v.Elems, ptx.Operand{Name: x.Name, Component: string(c)})
+	}
+	return v
 }
 
 // parts returns the registers of the elements that a value of type t is packed

@@ -153,9 +153,6 @@ func (b *body) declared(x *ptx.Operand) (r Reg, t Type, ok bool) {
 	if n == nil || n.typ == TypeNone {
 		return NoReg, TypeNone, false
 	}
-	if x.Value.Bits != 0 {
-		b.invalid("%s is a register: nothing can be added to it here", x.Name)
-	}
 	e := uint32(0)
 	if x.Component != "" {
 		var known bool
@@ -166,6 +163,21 @@ func (b *body) declared(x *ptx.Operand) (r Reg, t Type, ok bool) {
 		b.invalid("%s is a vector of %d: name a component", x.Name, n.vector)
 	}
 	return b.register(n, index, e), n.typ, true
+}
+
+// plus returns a register with the operand's offset added to r: ptxas takes
+// reg+constant wherever it takes a register as source.
+func (b *body) plus(x *ptx.Operand, r Reg, t Type) Reg {
+	if x.Value.Bits == 0 {
+		return r
+	}
+	if t == Pred || t == B128 {
+		b.invalid("nothing can be added to %s", x.Name)
+	}
+	u := unsigned(t)
+	sum := b.newReg(t)
+	b.emitPlain(Instr{Op: OpAdd, Type: u, Dst: b.regs(sum), Src: b.regs(r, b.constReg(u, immediate(x.Value, u)))})
+	return sum
 }
 
 // dest returns the register that an operand of type t writes, NoReg for "_".
@@ -179,6 +191,9 @@ func (b *body) dest(x *ptx.Operand, t Type) Reg {
 	r, rt, ok := b.declared(x)
 	if !ok {
 		b.invalid("%s is not a declared register", x.Name)
+	}
+	if x.Value.Bits != 0 {
+		b.invalid("%s: nothing can be added to a destination", x.Name)
 	}
 	b.fits(x, rt, t)
 	return r
@@ -216,7 +231,7 @@ func (b *body) source(x *ptx.Operand, t Type) Reg {
 func (b *body) named(x *ptx.Operand, t Type) Reg {
 	if r, rt, ok := b.declared(x); ok {
 		b.fits(x, rt, t)
-		return r
+		return b.plus(x, r, rt)
 	}
 	if id, st := b.specialName(x); id != SpecialNone {
 		return b.special(id, st, t)

@@ -34,8 +34,11 @@ var builtins = map[string]Builtin{
 
 // declare enters the names of the module.
 func (l *loader) declare() {
-	if s := l.tree.AddressSize; s == 32 {
-		l.fail(1, "32-bit addresses are not supported: compile with 64-bit addresses")
+	if l.tree.AddressSize == 32 {
+		panic(&UnsupportedError{
+			Module: l.module.Name, Line: 1, Instruction: ".address_size 32", Reason: "addresses have 64 bits",
+			Section: "PTX Module Directives: .address_size", Hint: "compile for a 64-bit machine",
+		})
 	}
 	for _, item := range l.tree.Items {
 		switch x := item.(type) {
@@ -60,6 +63,10 @@ func (l *loader) declare() {
 }
 
 func (l *loader) declareVariable(x *ptx.Variable) {
+	if x.Space == ptx.SpaceReg {
+		l.registers = append(l.registers, x)
+		return
+	}
 	if old := l.symbols[x.Name]; old != nil {
 		// An extern declaration and its definition, in either order.
 		if old.v == nil || !old.v.Extern && x.Linkage != ptx.Extern && x.Linkage != ptx.Weak && x.Linkage != ptx.Common {
