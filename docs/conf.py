@@ -10,7 +10,7 @@ os.environ.setdefault("CUDAGO_DRIVER", "sim")
 import cudago
 
 project = "cudago"
-copyright = "The cudago authors"  # noqa: A001 - the name is Sphinx's
+copyright = "The cudago authors"
 version = release = cudago.__version__
 
 extensions = [
