@@ -32,8 +32,8 @@ Py_ssize_t cudago_refs_from_list(PyObject *list, const char *reason, cudago_ref 
 int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size) {
     cudago_ref refs[2];
     cudago_status st = {0};
-    cudago_ref_set(&refs[0], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
-    cudago_ref_set(&refs[1], (PyObject *)src, src->nbytes, "src", "memcpy");
+    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, "src", "memcpy");
+    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
     cudagoCaptureMemcpy(s->id, dst->address, src->address, dst->host, src->host, size, refs, 2, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }

@@ -130,7 +130,7 @@ static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_
     }
     cudago_status st = {0};
     if (ok) {
-        for (int i = 0; i < 2; i++)
+        for (int i = 1; i >= 0; i--) /* src first, as everywhere */
             if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, names[i], "memcpy");
         cudagoExecMemcpy(self->id, node, given[0], o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
                          given[1], o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, &st);

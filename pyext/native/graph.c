@@ -83,8 +83,8 @@ static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
         } else {
             cudago_ref refs[2];
             cudago_status st = {0};
-            cudago_ref_set(&refs[0], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
-            cudago_ref_set(&refs[1], (PyObject *)src, src->nbytes, "src", "memcpy");
+            cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, "src", "memcpy");
+            cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
             uint64_t node = cudagoGraphMemcpy(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, dst->address, src->address,
                                               dst->host, src->host, dst->nbytes, refs, &st);
             r = added(node, &st);
