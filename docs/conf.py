@@ -19,7 +19,8 @@ extensions = [
     "sphinx.ext.intersphinx",
     "numpydoc",
 ]
-exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "CUDA for Python with a core in Go",
@@ -29,8 +30,9 @@ html_static_path = []
 
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings have the types already
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
+numpydoc_show_class_members = (
+    False  # the template of classes lists them, those of the native base too
+)
 
 # Without a network the links into NumPy's and Python's documentation are left out.
 intersphinx_mapping = {}
