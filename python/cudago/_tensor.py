@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +173,8 @@ class Tensor(_core.Tensor):
         >>> t.T.numpy(stream=stream).tolist()
         [[1.0, 3.0], [2.0, 4.0]]
         """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
         if self.is_readonly:
             raise ValueError("the tensor is read-only")
         source = _as_source(src, self, stream)
