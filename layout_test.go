@@ -42,13 +42,14 @@ var mayImport = map[string][]string{
 	"cuda/internal/driver/trace":         {"cuda/internal/driver"},
 	"cuda/internal/driver/drivertest":    {"cuda/internal/driver"},
 
-	"internal/ptx":       {},
-	"internal/ptxir":     {"internal/ptx"},
-	"internal/ptxvm":     {"internal/ptxir"},
-	"internal/ptxvm/gen": {"internal/ptxir"},
-	"internal/finalize":  {},
-	"internal/gen":       {},
-	"internal/testkit":   {},
+	"internal/ptx":            {},
+	"internal/ptxir":          {"internal/ptx"},
+	"internal/ptxvm":          {"internal/ptxir"},
+	"internal/ptxvm/gen":      {"internal/ptxir"},
+	"internal/ptxvm/benchsim": {"internal/ptxvm", "internal/ptxir"},
+	"internal/finalize":       {},
+	"internal/gen":            {},
+	"internal/testkit":        {},
 }
 
 // mayAlsoImport are single files that may import what the rest of their

@@ -33,6 +33,20 @@ func (m *Memory) slice(addr, size uint64) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), size), nil
 }
 
+// Write copies src to device memory or a known host range.
+func (m *Memory) Write(addr uint64, src []byte) error {
+	dst, err := m.slice(addr, uint64(len(src)))
+	copy(dst, src)
+	return err
+}
+
+// Read copies device memory or a known host range to dst.
+func (m *Memory) Read(dst []byte, addr uint64) error {
+	src, err := m.slice(addr, uint64(len(dst)))
+	copy(dst, src)
+	return err
+}
+
 // span is a resolved range: size bytes at base, found at host.
 type span struct {
 	base, size uint64
