@@ -3,6 +3,8 @@
 
 package ptxir
 
+import "strings"
+
 // How to read the tables: form says what the columns mean, plain what the
 // letters of args mean. Titles are those of the PTX ISA document.
 
@@ -115,19 +117,34 @@ func wide(b *body) {
 }
 
 // carry adds the carry flag, a predicate register that the function has one
-// of: read by the c forms, written by the .cc forms.
+// of: read by the c forms, written by the .cc forms. Subtraction keeps the
+// flag as the hardware does, as the carry of a+^b+1, which is no borrow; the
+// difference shows where additions and subtractions share the flag.
 func carry(b *body) {
 	in := b.instr()
 	b.operands(&in)
 	flag := b.carryFlag()
-	switch name := b.v.form.name; name {
-	case "add.cc", "sub.cc", "mad.cc":
-		in.Dst = append(in.Dst, flag)
-	case "addc.cc", "subc.cc", "madc.cc":
-		in.Dst = append(in.Dst, flag)
-		in.Src = append(in.Src, flag)
-	default:
-		in.Src = append(in.Src, flag)
+	sub := in.Op == OpSubCC || in.Op == OpSubC
+	if in.Op == OpAddC || in.Op == OpSubC || in.Op == OpMadC {
+		from := flag
+		if sub {
+			from = b.newReg(Pred)
+			b.emitPlain(Instr{Op: OpNot, Type: Pred, Dst: b.regs(from), Src: b.regs(flag)})
+		}
+		in.Src = append(in.Src, from)
 	}
+	writes := strings.HasSuffix(b.v.form.name, ".cc")
+	if !writes {
+		b.emit(in)
+		return
+	}
+	to := flag
+	if sub {
+		to = b.newReg(Pred)
+	}
+	in.Dst = append(in.Dst, to)
 	b.emit(in)
+	if sub {
+		b.emit(Instr{Op: OpNot, Type: Pred, Dst: b.regs(flag), Src: b.regs(to)})
+	}
 }
