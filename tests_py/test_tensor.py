@@ -407,7 +407,7 @@ def test_host_memory_is_a_python_buffer():
     np.asarray(view)[:] = np.arange(24).reshape(4, 6)
     assert memoryview(t[::2, ::-1]).tolist() == [[5, 4, 3, 2, 1, 0], [17, 16, 15, 14, 13, 12]]
     assert np.frombuffer(t, "i4").tolist() == list(range(24))
-    with pytest.raises(BufferError, match="not contiguous"):
+    with pytest.raises(BufferError, match="contiguous"):
         np.frombuffer(t[:, 1], "i4")
     assert memoryview(t.T).f_contiguous
     with pytest.raises(BufferError, match=r"1 buffer\(s\) of its memory are in use"):

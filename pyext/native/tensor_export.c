@@ -141,7 +141,8 @@ static PyObject *export(TensorObject *t, const DLTensor *d, int versioned, uint6
  * the host; Python's side does that, which has allocations and streams at hand. */
 PyObject *cudago_tensor_copy(TensorObject *t, int to_host) {
     if (cudago_stream_order(t->cell, 0)) return NULL;
-    if (t->cell->host && (to_host || t->cell->device_type == kDLCPU)) return cudago_tensor_host_copy(t);
+    int at_home = t->cell->device_type == kDLCPU || t->cell->device_type == kDLCUDAHost;
+    if (t->cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t);
     PyObject *face = PyImport_ImportModule("cudago._tensor");
     PyObject *copy = face ? PyObject_CallMethod(face, "_device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);
