@@ -11,20 +11,15 @@ _Atomic int cudago_captures_open; /* by us; a stream that nobody captures is the
 /* Operations on a stream that captures. Go makes the driver call, finds the node that it added, and gives the node's
  * operands to the captured graph. */
 
-void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, const char *name, const char *reason) {
-    r->object = (uintptr_t)NEW_REF(object);
-    r->nbytes = nbytes;
-    snprintf(r->name, sizeof r->name, "%s", name);
-    r->reason = reason;
+void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
+    *r = (cudago_ref){.object = (uintptr_t)NEW_REF(object), .nbytes = nbytes, .role = role, .reason = reason};
 }
 
-Py_ssize_t cudago_refs_from_list(PyObject *list, const char *reason, cudago_ref *refs) {
+Py_ssize_t cudago_refs_from_list(PyObject *list, cudago_ref *refs) {
     Py_ssize_t n = list ? PyList_Size(list) : 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         OperandObject *o = (OperandObject *)PyList_GetItem(list, i);
-        char name[24];
-        snprintf(name, sizeof name, "argument %d", o->index);
-        cudago_ref_set(&refs[i], (PyObject *)o, o->nbytes, name, reason);
+        cudago_ref_set(&refs[i], (PyObject *)o, o->nbytes, ROLE_ARGUMENT + o->index, REASON_KERNEL);
     }
     return n;
 }
@@ -32,8 +27,8 @@ Py_ssize_t cudago_refs_from_list(PyObject *list, const char *reason, cudago_ref 
 int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size) {
     cudago_ref refs[2];
     cudago_status st = {0};
-    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, "src", "memcpy");
-    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
+    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
+    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
     cudagoCaptureMemcpy(s->id, dst->address, src->address, dst->host, src->host, size, refs, 2, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
@@ -41,7 +36,7 @@ int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *s
 int cudago_capture_memset(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count) {
     cudago_ref ref;
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, "dst", "memset");
+    cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
     cudagoCaptureMemset(s->id, dst->address, value, width, count, &ref, 1, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
@@ -50,8 +45,8 @@ int cudago_capture_launch(cudago_stream *s, const void *config, ConfigObject *c,
                           PyObject *kernel, PyObject *kept) {
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
-    Py_ssize_t n = cudago_refs_from_list(kept, "kernel", refs);
-    cudago_ref_set(&refs[n++], kernel, 0, "kernel", "kernel");
+    Py_ssize_t n = cudago_refs_from_list(kept, refs);
+    cudago_ref_set(&refs[n++], kernel, 0, ROLE_KERNEL, REASON_KERNEL);
     cudagoCaptureLaunch(s->id, (void *)config, k->id, c->grid, c->block, c->shared_memory, params, refs, (int)n, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }

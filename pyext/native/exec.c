@@ -131,7 +131,7 @@ static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_
     cudago_status st = {0};
     if (ok) {
         for (int i = 1; i >= 0; i--) /* src first, as everywhere */
-            if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, names[i], "memcpy");
+            if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
         cudagoExecMemcpy(self->id, node, given[0], o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
                          given[1], o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, &st);
     }
@@ -154,7 +154,7 @@ static PyObject *exec_update_memset(ExecObject *self, PyObject *const *args, Py_
     }
     cudago_ref ref;
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, "dst", "memset");
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
     cudagoExecMemset(self->id, node, o->address, value, width, o->nbytes / width, &ref, &st);
     Py_DECREF(o);
     return done(&st);
@@ -190,7 +190,7 @@ static PyObject *exec_update_host(ExecObject *self, PyObject *const *args, Py_ss
     if (!o) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)o, 0, "callback", "host");
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
     cudagoExecHost(self->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, &st);
     Py_DECREF(o);
     return done(&st);

@@ -83,8 +83,8 @@ static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
         } else {
             cudago_ref refs[2];
             cudago_status st = {0};
-            cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, "src", "memcpy");
-            cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, "dst", "memcpy");
+            cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
+            cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
             uint64_t node = cudagoGraphMemcpy(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, dst->address, src->address,
                                               dst->host, src->host, dst->nbytes, refs, &st);
             r = added(node, &st);
@@ -106,7 +106,7 @@ static PyObject *graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     if (dst && !same_device(self, dst, "dst") && !cudago_fill_value(args[2], dst->nbytes, &value, &width)) {
         cudago_ref ref;
         cudago_status st = {0};
-        cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, "dst", "memset");
+        cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
         uint64_t node = cudagoGraphMemset(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, dst->address, value, width,
                                           dst->nbytes / width, &ref, &st);
         r = added(node, &st);
@@ -132,8 +132,8 @@ PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel,
     if (!cudago_pack(ko, k, NULL, items, n, 1, values, params, &kept)) {
         cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
         cudago_status st = {0};
-        Py_ssize_t m = cudago_refs_from_list(kept, "kernel", refs);
-        cudago_ref_set(&refs[m++], kernel, 0, "kernel", "kernel");
+        Py_ssize_t m = cudago_refs_from_list(kept, refs);
+        cudago_ref_set(&refs[m++], kernel, 0, ROLE_KERNEL, REASON_KERNEL);
         uint64_t node = then(at, k, params, refs, (int)m, (ConfigObject *)config, &st);
         r = added(node, &st);
         Py_XDECREF(kept);
@@ -171,7 +171,7 @@ static PyObject *graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t
     if (!o) return NULL;
     cudago_ref ref;
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)o, 0, "callback", "host");
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
     uint64_t node = cudagoGraphHost(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, cudago_host_function(),
                                     (uintptr_t)o->call, &ref, &st);
     Py_DECREF(o);

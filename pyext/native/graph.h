@@ -16,9 +16,12 @@ int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
 typedef struct {
     uintptr_t object; /* Operand, or any object that must stay alive */
     uint64_t nbytes;
-    char name[24];
-    const char *reason; /* "memcpy", "memset", "kernel", "host" */
+    int32_t role;   /* enum cudago_role, or ROLE_ARGUMENT + index */
+    int32_t reason; /* enum cudago_reason */
 } cudago_ref;
+/* held.go has the names. */
+enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_ARGUMENT };
+enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST };
 
 typedef struct {
     PyObject_HEAD
@@ -39,8 +42,8 @@ typedef struct {
 } ExecObject;
 
 /* Fills refs with new references to the Operands of a list, named "parameter 0", ...; returns how many. */
-Py_ssize_t cudago_refs_from_list(PyObject *list, const char *reason, cudago_ref *refs);
-void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, const char *name, const char *reason);
+Py_ssize_t cudago_refs_from_list(PyObject *list, cudago_ref *refs);
+void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
 OperandObject *cudago_callable_operand(PyObject *callable); /* callback.c */
 uintptr_t cudago_host_function(void);
 
@@ -54,7 +57,13 @@ PyObject *cudago_held_at(cudago_held *h, PyObject *address); /* the held object 
 /* For Go. */
 cudago_held *cudago_held_new(void);
 void cudago_held_free(cudago_held *h);
-int cudago_held_add(cudago_held *h, uintptr_t object, int take);
-int cudago_held_remove(cudago_held *h, uintptr_t object, int drop);
+typedef struct {
+    uintptr_t object;
+    int32_t add;  /* or remove */
+    int32_t own;  /* added: the reference is Go's own, not one more; removed: it stays Go's */
+    int32_t done; /* out */
+    int32_t pad;
+} cudago_change;
+void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
 uint32_t cudago_exec_busy(cudago_exec *x);
 uint64_t cudago_exec_launches(cudago_exec *x);

@@ -4,30 +4,33 @@
 
 #include "graph.h"
 
-/* Called by held.go with the GIL. take: the reference is Go's own, so far invisible to the collector; otherwise one more
- * is counted. Returns 0, or -1 when memory is out: then the object stays invisible, which leaks a cycle at worst. */
-int cudago_held_add(cudago_held *h, uintptr_t object, int take) {
+/* 0 when memory is out: then the object stays invisible to the collector, which leaks a cycle at worst. */
+static int add(cudago_held *h, const cudago_change *c) {
     if (h->n == h->cap) {
         size_t cap = h->cap ? 2 * h->cap : 8;
         PyObject **v = realloc(h->v, cap * sizeof *v);
-        if (!v) return -1;
+        if (!v) return 0;
         h->v = v;
         h->cap = cap;
     }
-    if (!take) Py_IncRef((PyObject *)object);
-    h->v[h->n++] = (PyObject *)object;
-    return 0;
+    if (!c->own) Py_IncRef((PyObject *)c->object);
+    h->v[h->n++] = (PyObject *)c->object;
+    return 1;
 }
 
-/* Takes one entry out; drop: gives its count back too. 0 if there was none. */
-int cudago_held_remove(cudago_held *h, uintptr_t object, int drop) {
-    for (size_t i = h->n; i-- > 0;) {
-        if (h->v[i] != (PyObject *)object) continue;
+static int take_out(cudago_held *h, const cudago_change *c) {
+    for (size_t i = h->n; i-- > 0;) { /* the newest goes first, most often */
+        if (h->v[i] != (PyObject *)c->object) continue;
         h->v[i] = h->v[--h->n];
-        if (drop) Py_DecRef((PyObject *)object);
+        if (!c->own) Py_DecRef((PyObject *)c->object);
         return 1;
     }
     return 0;
+}
+
+/* Called by held.go with the GIL, once for all changes of a call. */
+void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n) {
+    for (size_t i = 0; i < n; i++) changes[i].done = changes[i].add ? add(h, &changes[i]) : take_out(h, &changes[i]);
 }
 
 cudago_held *cudago_held_new(void) { return calloc(1, sizeof(cudago_held)); }

@@ -11,6 +11,7 @@ package native
 import "C"
 
 import (
+	"strconv"
 	"sync"
 	"unsafe"
 
@@ -81,14 +82,26 @@ func (h *holder) apply() {
 	if h.list == nil {
 		return
 	}
-	for _, c := range changes {
-		object := C.uintptr_t(c.ref.object)
+	if len(changes) == 0 {
+		return
+	}
+	list := make([]C.cudago_change, len(changes))
+	for i, c := range changes {
+		list[i] = C.cudago_change{object: C.uintptr_t(c.ref.object)}
 		if c.add {
-			if C.cudago_held_add(h.list, object, boolInt(c.ref.visible == 0)) == 0 {
-				c.ref.visible++
-			}
-		} else if C.cudago_held_remove(h.list, object, boolInt(c.ref.visible > 1)) != 0 {
+			list[i].add, list[i].own = 1, boolInt(c.ref.visible == 0)
+			c.ref.visible++
+		} else {
+			list[i].own = boolInt(c.ref.visible <= 1)
 			c.ref.visible--
+		}
+	}
+	C.cudago_held_apply(h.list, &list[0], C.size_t(len(list)))
+	for i, c := range changes {
+		if c.add && list[i].done == 0 {
+			c.ref.visible-- // no memory for the list: the count stays Go's
+		} else if !c.add && list[i].done == 0 {
+			c.ref.visible++
 		}
 	}
 }
@@ -106,7 +119,7 @@ func (h *holder) end() {
 	h.list = nil
 }
 
-func boolInt(b bool) C.int {
+func boolInt(b bool) C.int32_t {
 	if b {
 		return 1
 	}
@@ -119,7 +132,7 @@ func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
 	for i, r := range unsafe.Slice(refs, int(n)) {
 		ref := &pyRef{object: uintptr(r.object)}
 		list[i] = graph.Operand{
-			Name: C.GoString(&r.name[0]), Object: ref, NBytes: uint64(r.nbytes), Reason: C.GoString(r.reason), Retainer: ref,
+			Name: roleName(int(r.role)), Object: ref, NBytes: uint64(r.nbytes), Reason: reasons[r.reason], Retainer: ref,
 		}
 	}
 	return list
@@ -129,4 +142,16 @@ func releaseOperands(list []graph.Operand) {
 	for _, o := range list {
 		o.Retainer.Release()
 	}
+}
+
+var (
+	roles   = [...]string{"src", "dst", "callback", "kernel"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host"}
+)
+
+func roleName(role int) string {
+	if role < len(roles) {
+		return roles[role]
+	}
+	return "argument " + strconv.Itoa(role-len(roles))
 }
