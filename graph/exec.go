@@ -313,7 +313,13 @@ func (x *Exec) Close() error {
 		return nil
 	}
 	var err error
-	x.h.ctx.Driver().Relaxed(func() { err = x.destroy() })
+	var refused bool
+	x.h.ctx.Driver().Relaxed(func() { refused, err = x.destroy() })
+	if refused {
+		x.mu.Lock()
+		x.queue() // the reaper asks again
+		x.mu.Unlock()
+	}
 	releaseAll(bundles)
 	return err
 }
@@ -358,13 +364,17 @@ func (x *Exec) started() uint64 {
 // unknown is a count of launches that equals no other.
 const unknown = ^uint64(0)
 
-// destroy gives the driver's objects back. Nothing of x is running.
+// destroy gives the driver's objects back. Nothing of x is running. If it was
+// refused because of a capture, it has done nothing.
 //
 // Preconditions: relaxed capture mode; x is closed and not queued; x.mu is not
 // held.
-func (x *Exec) destroy() error {
+func (x *Exec) destroy() (refused bool, err error) {
 	x.retirement.trim(0)
-	err := x.h.ctx.ExecDestroy(x.handle)
+	err = x.h.ctx.ExecDestroy(x.handle)
+	if isCaptureRefusal(err) {
+		return true, nil
+	}
 	live.execs.Add(-1)
-	return errors.Join(err, x.h.drop())
+	return false, errors.Join(err, x.h.drop())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/finalize"
 )
 
 // hostGraph makes a graph of one host node, named "call".
@@ -322,4 +323,57 @@ func TestLaunchIntoCapturingStreamIsRefused(t *testing.T) {
 	require.NoError(t, x.Launch(s))
 	require.NoError(t, s.Synchronize())
 	require.Equal(t, int64(1), ran.Load())
+}
+
+// After the reaper has stopped, at exit, nobody can wait: what may be in use is
+// leaked and counted.
+func TestStoppedReaperAbandons(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	gate := newGate(t)
+	k := tokens(1)
+	g := hostGraph(t, ctx, gate.HostParams, operands(k...))
+	r := finalize.NewReaper(finalize.ReaperOptions{})
+	x := instantiate(t, g, ExecOptions{Reaper: r})
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Launch(s))
+	require.Zero(t, r.Stop(patience))
+	require.NoError(t, x.Close())
+	require.Equal(t, 1, Live()["Abandoned"])
+	kept(t, k...)
+
+	// For the tests that follow, be the reaper.
+	gate.open()
+	require.NoError(t, s.Synchronize())
+	for done := false; !done; {
+		var err error
+		done, err = (*reaped)(x).Step()
+		require.NoError(t, err)
+	}
+	released(t, k...)
+	live.abandoned.Add(-1)
+}
+
+func TestUploadAndFacts(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	b := buffers(t, ctx, 2, 8)
+	g := newTestGraph(t, ctx, Options{})
+	p := cuda.MemcpyParams{Dst: b[0].Ptr(), Src: b[1].Ptr(), Size: 8}
+	n, err := g.Memcpy(p, NodeOptions{Name: "copy"})
+	require.NoError(t, err)
+	p.Size = 4
+	require.NoError(t, n.UpdateMemcpy(p, nil))
+	x := instantiate(t, g, ExecOptions{Upload: s})
+	require.NoError(t, x.Upload(s))
+	require.Same(t, ctx, x.Context())
+	require.Same(t, ctx, g.Context())
+	require.Equal(t, `memcpy node "copy"`, x.Node("copy").String())
+	require.Equal(t, "copy", x.Node("copy").Name())
+	copy(b[1].Bytes(), "abcdefgh")
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, "abcd\x00\x00\x00\x00", string(b[0].Bytes()))
+	require.NoError(t, x.Close())
+	require.ErrorIs(t, x.Upload(s), cuda.ErrClosed)
 }

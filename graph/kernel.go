@@ -23,6 +23,10 @@ func retainKernel(p cuda.KernelNodeParams, operands []Operand) ([]Operand, error
 		newBundle(operands).release()
 		return nil, badValue("kernel", "must not be nil")
 	}
+	if p.Kernel.IsClosed() {
+		newBundle(operands).release()
+		return nil, &cuda.ClosedError{What: fmt.Sprintf("kernel %q", p.Kernel.Name())}
+	}
 	if slices.ContainsFunc(operands, func(o Operand) bool { return o.Name == kernelOperand }) {
 		return operands, nil
 	}

@@ -111,9 +111,12 @@ func (x *Exec) step() (done bool, err error) {
 	err = errors.Join(err, perr)
 	done, destroy := x.finish()
 	if destroy {
-		derr := x.destroy()
-		// What failed for good is not tried again, and cannot be launched again:
-		// the operands can go.
+		refused, derr := x.destroy()
+		if refused {
+			done = x.stay()
+		}
+		// What failed for another reason is not tried again. It cannot be launched
+		// any more either, so the operands can go.
 		err = errors.Join(err, derr)
 	}
 	releaseAll(freed)
@@ -306,6 +309,14 @@ func (x *Exec) finish() (done, destroy bool) {
 	x.queued = false
 	x.retirement.trim(keepEvents)
 	return true, x.closed
+}
+
+// stay keeps x with the reaper after all.
+func (x *Exec) stay() (done bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.queued = true
+	return false
 }
 
 func (r *retirement) takeEvent(ctx *cuda.Context) (*cuda.Event, error) {
