@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Helpers for the tests of programs that use cudago: holding work back, and finding leaks."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from . import _core
+from ._driver import live_objects
+from ._graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._stream import Stream
+
+__all__ = ["hold", "no_leaks", "settle"]
+
+
+def settle(timeout_s: float = 10.0) -> None:
+    """Wait until everything that nobody uses any more has been released.
+
+    What work on a device may still use is released when that work has ended, a moment later and on
+    another thread. This waits for that moment, so that a test can look at what is left.
+
+    Parameters
+    ----------
+    timeout_s : float
+        How long to wait, in seconds.
+
+    Raises
+    ------
+    TimeoutError
+        If releases still wait for device work when the time is over.
+
+    Notes
+    -----
+    Runs Python's collector. Blocks with the GIL released.
+
+    Examples
+    --------
+    >>> buffer = device.allocate(1024, stream=stream)
+    >>> with_buffer = cudago.live_objects()["Buffer"]
+    >>> del buffer
+    >>> cudago.testing.settle()
+    >>> with_buffer - cudago.live_objects().get("Buffer", 0)
+    1
+    """
+    if not _core._is_open():
+        return
+    deadline = time.monotonic() + timeout_s
+    before: object = None
+    # What was released may itself have held something, so go on until nothing changes.
+    while before != (before := live_objects()) or gc.collect():
+        left_ms = int(1000 * (deadline - time.monotonic()))
+        if left_ms <= 0 or not _core._reaper_flush(left_ms):
+            raise TimeoutError(
+                f"after {timeout_s} s, releases still wait for device work: {before}"
+            )
+
+
+@contextmanager
+def no_leaks() -> Iterator[None]:
+    """Check that a ``with`` block releases as much as it takes.
+
+    Raises
+    ------
+    AssertionError
+        If `live_objects` differs after the block; the text names the kinds.
+
+    Notes
+    -----
+    Waits with `settle` before and after the block.
+
+    Examples
+    --------
+    >>> with cudago.testing.no_leaks():
+    ...     device.allocate(1024, stream=stream).fill(0, stream=stream)
+    """
+    settle()
+    before = live_objects() if _core._is_open() else {}
+    yield
+    settle()
+    after = live_objects() if _core._is_open() else {}
+    changed = [
+        f"{kind}: {before.get(kind, 0)} before, {after.get(kind, 0)} after"
+        for kind in sorted(before.keys() | after.keys())
+        if before.get(kind, 0) != after.get(kind, 0)
+    ]
+    if changed:
+        raise AssertionError("live objects differ: " + "; ".join(changed))
+
+
+@contextmanager
+def hold(stream: Stream) -> Iterator[threading.Event]:
+    """Keep the work that is queued on a stream in a ``with`` block from running.
+
+    Parameters
+    ----------
+    stream : Stream
+        The stream. Its device goes on with other streams.
+
+    Yields
+    ------
+    threading.Event
+        Set when the block ends; setting it earlier lets the stream go on earlier.
+
+    Notes
+    -----
+    A callback in the stream waits for the event. Python callbacks run one after the other, so hold
+    one stream at a time, and expect no other callback to run meanwhile.
+
+    Examples
+    --------
+    >>> with cudago.testing.hold(stream):
+    ...     stream.is_done
+    False
+    >>> stream.sync()
+    >>> stream.is_done
+    True
+    """
+    go_on, reached = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        reached.set()
+        go_on.wait()
+
+    with Graph(stream.device) as graph:
+        graph.callback(wait, name="hold")
+        with graph.instantiate() as step:
+            step.launch(stream)
+    try:
+        yield go_on
+    finally:
+        go_on.set()
+        reached.wait()
