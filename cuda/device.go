@@ -81,8 +81,10 @@ func (d *Device) TotalMemory() (uint64, error) {
 func (d *Device) Attribute(a Attribute) (int, error) {
 	v, r := d.drv.api.CuDeviceGetAttribute(driver.CUdevice_attribute(a), d.h)
 	if r != driver.CUDA_SUCCESS {
-		return 0, &Error{Op: "cuDeviceGetAttribute", Result: Result(r),
-			Detail: fmt.Sprintf("%v of device %d", driver.CUdevice_attribute(a), d.ordinal)}
+		return 0, &Error{
+			Op: "cuDeviceGetAttribute", Result: Result(r),
+			Detail: fmt.Sprintf("%v of device %d", driver.CUdevice_attribute(a), d.ordinal),
+		}
 	}
 	return int(v), nil
 }

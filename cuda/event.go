@@ -178,7 +178,7 @@ func (e *Event) IsClosed() bool { return e.uses.closed() }
 // Close ends the use of e. Closing twice is fine. It calls cuEventDestroy
 // unless e is still in use; then the last user does. Does not block.
 func (e *Event) Close() error {
-	if _, destroy := e.uses.close(); destroy {
+	if e.uses.close() {
 		e.destroy()
 	}
 	return nil

@@ -113,8 +113,10 @@ func (c *LaunchConfig) validateCluster(dev *Device, l *launchLimits, grid [3]uin
 		return nil
 	}
 	if !l.clusters {
-		return &Error{Op: "cuLaunchKernelEx", Result: ErrorNotSupported,
-			Detail: fmt.Sprintf("clusters need compute capability 9.0, %v has %d.%d", dev, l.computeMajor, l.computeMinor)}
+		return &Error{
+			Op: "cuLaunchKernelEx", Result: ErrorNotSupported,
+			Detail: fmt.Sprintf("clusters need compute capability 9.0, %v has %d.%d", dev, l.computeMajor, l.computeMinor),
+		}
 	}
 	cluster := fillDims(c.Cluster)
 	if cluster[0] == 0 {

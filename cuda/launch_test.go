@@ -29,7 +29,8 @@ func TestValidate(t *testing.T) {
 		{"grid too high", LaunchConfig{Grid: [3]uint32{1, 65536}, Block: [3]uint32{1}}, "grid must be 1 to 65535 blocks in y, got 65536"},
 		{"shared memory", LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}, SharedMemory: 65537}, "shared memory must be at most 65536 bytes, got 65537"},
 		{
-			"cluster", LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}, Cluster: [3]uint32{1}},
+			"cluster",
+			LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}, Cluster: [3]uint32{1}},
 			"cuLaunchKernelEx: CUDA_ERROR_NOT_SUPPORTED: not supported by this driver or device (clusters need compute capability 9.0, device 0 has 7.5)",
 		},
 	}

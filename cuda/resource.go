@@ -297,7 +297,7 @@ func (mr *DeviceMemoryResource) Close() error {
 	if !mr.owned {
 		return nil
 	}
-	if _, destroy := mr.uses.close(); destroy {
+	if mr.uses.close() {
 		mr.destroy()
 	}
 	return nil

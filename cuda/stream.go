@@ -338,7 +338,7 @@ func (s *Stream) Close() error {
 	if s.kind == defaultStream {
 		return nil
 	}
-	if _, destroy := s.uses.close(); destroy {
+	if s.uses.close() {
 		s.destroy()
 	}
 	return nil

@@ -236,6 +236,7 @@ func (s *stub) CuStreamCreateWithPriority(_ uint32, priority int32) (driver.CUst
 func (s *stub) CuStreamDestroy(h driver.CUstream) driver.CUresult {
 	return s.destroy("cuStreamDestroy", "stream", uintptr(h))
 }
+
 func (s *stub) CuStreamSynchronize(driver.CUstream) driver.CUresult {
 	return s.call("cuStreamSynchronize")
 }
@@ -274,6 +275,7 @@ func (s *stub) CuEventQuery(driver.CUevent) driver.CUresult { return s.ask("cuEv
 func (s *stub) CuEventSynchronize(driver.CUevent) driver.CUresult {
 	return s.call("cuEventSynchronize")
 }
+
 func (s *stub) CuEventElapsedTime(driver.CUevent, driver.CUevent) (float32, driver.CUresult) {
 	return 1.5, s.call("cuEventElapsedTime")
 }

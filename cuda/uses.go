@@ -37,16 +37,16 @@ func (u *uses) end() (destroy bool) {
 	return s == usesClosed
 }
 
-// close refuses users from now on. It reports whether this was the first close,
-// and whether the caller must destroy the handle: nobody is using it.
-func (u *uses) close() (first, destroy bool) {
+// close refuses users from now on. It reports whether the caller must destroy
+// the handle: this is the first close, and nobody is using it.
+func (u *uses) close() (destroy bool) {
 	for {
 		s := u.state.Load()
 		if s&usesClosed != 0 {
-			return false, false
+			return false
 		}
 		if u.state.CompareAndSwap(s, s|usesClosed) {
-			return true, s == 0
+			return s == 0
 		}
 	}
 }

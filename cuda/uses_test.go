@@ -17,23 +17,17 @@ func TestUses(t *testing.T) {
 	require.True(t, u.begin())
 	require.False(t, u.end(), "open: nothing to destroy")
 
-	first, destroy := u.close()
-	require.True(t, first)
-	require.False(t, destroy, "in use")
+	require.False(t, u.close(), "in use")
 	require.False(t, u.begin(), "closed")
 	require.True(t, u.end(), "the last user destroys")
 
-	first, destroy = u.close()
-	require.False(t, first)
-	require.False(t, destroy, "destroyed already")
+	require.False(t, u.close(), "destroyed already")
 	require.PanicsWithValue(t, "BUG: a use was ended twice", func() { u.end() })
 }
 
 func TestUsesUnusedCloserDestroys(t *testing.T) {
 	var u uses
-	first, destroy := u.close()
-	require.True(t, first)
-	require.True(t, destroy)
+	require.True(t, u.close())
 	require.True(t, u.closed())
 }
 
@@ -67,7 +61,7 @@ func TestUsesHammer(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				if _, d := u.close(); d {
+				if u.close() {
 					destroy()
 				}
 			})
