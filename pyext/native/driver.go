@@ -89,7 +89,15 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 }
 
 // reportAside is where an error goes that has no caller: any goroutine, no GIL.
-func reportAside(err error) { fmt.Fprintln(os.Stderr, "cudago: error ignored:", err) }
+// After a fault that breaks a device for good every release on it fails too:
+// that was reported when it happened.
+func reportAside(err error) {
+	var r cuda.Result
+	if errors.As(err, &r) && (r.Sticky() || r == cuda.ErrorDeinitialized || r == cuda.ErrorContextIsDestroyed) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "cudago: error ignored:", err)
+}
 
 //export cudagoEntryPoint
 func cudagoEntryPoint(name *C.char) C.uintptr_t {
@@ -182,7 +190,7 @@ func liveObjects() map[string]int {
 	add("Stream", streams.len())
 	add("Event", events.len())
 	add("ObjectCode", codes.len())
-	add("MemoryResource", resources.len())
+	add("MemoryResource", ownResources())
 	add("Buffer", liveCells())
 	add("Finalizer", finalizers.Len())
 	for kind, n := range graph.Live() {

@@ -11,11 +11,11 @@
 
 _Atomic int cudago_drop_hint;
 int cudago_forked;
-static int closed; /* after exit: leak, never touch */
+int cudago_closed; /* after exit: leak, never touch */
 
 static int pending_call(void *unused) {
     (void)unused;
-    if (!cudago_forked && !closed) cudago_drain();
+    if (!cudago_forked && !cudago_closed) cudago_drain();
     return 0;
 }
 
@@ -28,7 +28,7 @@ int cudago_request_drain(void) {
 /* Dropping runs __del__ and deleters, which must not eat an exception that is on its way. */
 void cudago_drain(void) {
     PyObject *type, *value, *trace;
-    if (closed) return;
+    if (cudago_closed) return;
     PyErr_Fetch(&type, &value, &trace);
     atomic_store_explicit(&cudago_drop_hint, 0, memory_order_relaxed);
     cudagoDrain();
@@ -44,15 +44,15 @@ void cudago_drop_references(uintptr_t *refs, size_t n) {
 PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
-    if (cudago_forked || closed) Py_RETURN_NONE;
+    if (cudago_forked || cudago_closed) Py_RETURN_NONE;
+    cudagoFinalizeAll(); /* these may wait for work with callbacks */
     cudago_callbacks_close();
-    cudagoFinalizeAll();
     PyThreadState *ts = PyEval_SaveThread();
     cudagoReaperFlush(2000);
     PyEval_RestoreThread(ts);
     cudago_drain();
     cudagoDropClose();
-    closed = 1;
+    cudago_closed = 1;
     Py_RETURN_NONE;
 }
 

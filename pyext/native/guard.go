@@ -112,6 +112,14 @@ func cudagoDetailError(op *C.char, code, device C.int32_t, text *C.char, st *C.c
 	})
 }
 
+//export cudagoResultIsSticky
+func cudagoResultIsSticky(code C.int32_t) C.int {
+	if cuda.Result(code).Sticky() {
+		return 1
+	}
+	return 0
+}
+
 //export cudagoAllocError
 func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {

@@ -27,6 +27,19 @@ var (
 	buffers   = newTable[*cuda.Buffer]("buffer")
 )
 
+// ownResources counts resources but for those over a device's default pool,
+// which are as permanent as the device.
+func ownResources() (n int) {
+	resources.mu.RLock()
+	defer resources.mu.RUnlock()
+	for _, r := range resources.m {
+		if r.pool == nil || !r.pool.IsDefault() {
+			n++
+		}
+	}
+	return n
+}
+
 // cudagoResourceNew makes a resource. threshold and maxSize are the pool's; -1
 // for the device's default pool.
 //

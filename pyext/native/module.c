@@ -125,6 +125,7 @@ static PyObject *info(PyObject *module, PyObject *what) {
 
 void cudago_warn_result(const char *operation, int32_t code) {
     PyObject *type, *value, *trace, *errors;
+    if (cudago_result_is_sticky(code)) return; /* the device has failed for good, which was an error of its own */
     PyErr_Fetch(&type, &value, &trace);
     errors = PyImport_ImportModule("cudago.errors");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
@@ -133,6 +134,8 @@ void cudago_warn_result(const char *operation, int32_t code) {
     Py_XDECREF(errors);
     PyErr_Restore(type, value, trace);
 }
+
+int cudago_result_is_sticky(int32_t code) { return cudagoResultIsSticky(code); }
 
 /* Is the host memory at address known to the driver: pinned, managed or registered? */
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }

@@ -43,6 +43,7 @@ int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a 
 
 /* --- entry of every call -------------------------------------------------------------------------------------- */
 
+extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */
 extern int cudago_forked;               /* set in a forked child; the Go runtime does not survive fork */
 extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
 int cudago_raise_forked(void);          /* returns -1 */
@@ -295,6 +296,7 @@ int cudago_pack(KernelObject *kernel, cudago_kernel *k, cudago_stream *stream, P
                 uint8_t *values, void **params, PyObject **keep);
 int cudago_keep_until_done(cudago_stream *s, PyObject *kept);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
+int cudago_result_is_sticky(int32_t code);
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
 /* capture.c: operations on a stream that captures; what they were given is kept by the captured graph. kept: list of

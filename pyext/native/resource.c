@@ -13,7 +13,7 @@
  * happen while somebody captures, even in this thread: the exchange to the relaxed mode keeps it from spoiling that. */
 static void release_pool(cudago_cell *cell) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (c->cell.ptr && !cudago_forked) {
+    if (c->cell.ptr && !cudago_forked && !cudago_closed) {
         int32_t mode = 2, r, pushed = 0;
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         r = cudago_ctx_enter(c->stream->ctx, &pushed);
@@ -26,7 +26,7 @@ static void release_pool(cudago_cell *cell) {
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         if (r) cudago_warn_result("cuMemFreeAsync", r);
     }
-    cudago_stream_release(c->stream);
+    if (!cudago_forked) cudago_stream_release(c->stream);
     free(c);
 }
 

@@ -100,6 +100,11 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     CUDAGO_ENTER(NULL);
     cudago_stream *s = open_stream(self);
     if (!s) return NULL;
+    if (cudago_capturing(s)) { /* the driver would refuse, and spoil the capture */
+        PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its graph is "
+                                          "launched");
+        return NULL;
+    }
     uint64_t launched = s->launched;
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     int r = cudago_wait(WAIT_STREAM, s->id);
@@ -115,6 +120,7 @@ static PyObject *stream_done(StreamObject *self, void *unused) {
     CUDAGO_ENTER(NULL);
     cudago_stream *s = open_stream(self);
     if (!s) return NULL;
+    if (cudago_capturing(s)) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
     cudago_status st = {0};
     int done = cudagoStreamDone(s->id, &st);
     if (st.kind) return cudago_raise(&st), NULL;

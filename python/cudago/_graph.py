@@ -466,8 +466,8 @@ class ExecNode:
         call = _UPDATES.get(self.kind)
         if call is None:
             raise TypeError(
-                f"{self.name!r} is a {self.kind} node, whose parameters cannot be updated; "
-                f"only those of {', '.join(_UPDATES)} nodes can"
+                f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
+                f"only {', '.join(_UPDATES)} nodes can be"
             )
         call(self, *args, **kwargs)
 

@@ -269,7 +269,7 @@ class ObjectCode:
 
         Raises
         ------
-        ValueError
+        KernelNotFoundError
             If there is no such kernel; the text lists those there are.
         PTXError
             If the code is PTX that the driver refuses.

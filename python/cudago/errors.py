@@ -21,6 +21,7 @@ __all__ = [
     "DeviceFaultError",
     "DriverNotFoundError",
     "InternalError",
+    "KernelNotFoundError",
     "OutOfMemoryError",
     "PTXError",
     "UnsupportedError",
@@ -88,6 +89,13 @@ class CompileError(CUDAError):
     options: list[str]
 
 
+class KernelNotFoundError(CUDAError, KeyError):
+    """The code has no kernel of this name; the text lists those there are."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""  # not KeyError's, which quotes
+
+
 class PTXError(CUDAError, ValueError):
     """PTX text that the driver refuses; the text shows the line.
 
@@ -129,7 +137,7 @@ _CLASSES: dict[int, type[BaseException]] = {
     _BUFFER: BufferError,
     _INTERNAL: InternalError,
 }
-_OUT_OF_MEMORY, _NOT_SUPPORTED = 2, 801  # cuda.h, CUDA 12.4
+_OUT_OF_MEMORY, _NOT_FOUND, _NOT_SUPPORTED = 2, 500, 801  # cuda.h, CUDA 12.4
 
 
 def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseException]:
@@ -137,6 +145,8 @@ def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseExceptio
         return _CLASSES[kind]
     if code == _OUT_OF_MEMORY:
         return OutOfMemoryError
+    if code == _NOT_FOUND and detail.get("operation") == "cuModuleGetFunction":
+        return KernelNotFoundError
     if code == _NOT_SUPPORTED:
         return UnsupportedError
     return DeviceFaultError if detail.get("sticky") else CUDAError
