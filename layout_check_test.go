@@ -120,9 +120,17 @@ func checkTree(files []source) []string {
 var machinePath = regexp.MustCompile(`(^|[^\w./])/(wo` + `rk|ro` + `ot|fa` + `rm|ho` + `me/\w)(/|\b)|/tmp/ba` + `sh_jobs|` +
 	`proxy\.go` + `lang|pypi\.org/` + `simple|files\.python` + `hosted|registry\.npm` + `js`)
 
+// suspects are in everything that machinePath matches. Looking for them first
+// is a hundred times quicker on megabytes of test data.
+var suspects = [][]byte{
+	[]byte("/wo" + "rk"), []byte("/ro" + "ot"), []byte("/fa" + "rm"), []byte("/ho" + "me/"), []byte("/tmp/ba" + "sh"),
+	[]byte("proxy.go" + "lang"), []byte("pypi.org/" + "simple"), []byte("files.python" + "hosted"), []byte("registry.npm" + "js"),
+}
+
 // checkPaths finds what is true on one machine only.
 func checkPaths(s source) []string {
-	if path.Base(s.path) == "go.sum" {
+	suspect := slices.ContainsFunc(suspects, func(p []byte) bool { return bytes.Contains(s.text, p) })
+	if !suspect || path.Base(s.path) == "go.sum" {
 		return nil
 	}
 	if m := machinePath.FindIndex(s.text); m != nil {
