@@ -48,6 +48,62 @@ func TestPanicsBecomeErrors(t *testing.T) {
 	}
 }
 
+func TestFactsOfASimulatedDevice(t *testing.T) {
+	drv, err := cuda.Open(cuda.Options{Driver: "sim", Sim: "devices=2,cc=8.6,memory=1GiB"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, drv.Close()) }()
+	use(t, func() (*cuda.Driver, error) { return drv, nil })
+
+	name, err := DriverName()
+	require.NoError(t, err)
+	require.Equal(t, "sim", name)
+	version, err := DriverVersion()
+	require.NoError(t, err)
+	require.Equal(t, drv.Version(), version)
+	count, err := DeviceCount()
+	require.NoError(t, err)
+	require.Equal(t, 2, count)
+
+	p, err := DeviceProperties(1)
+	require.NoError(t, err)
+	require.Equal(t, []int{8, 6}, []int{p.ComputeMajor, p.ComputeMinor})
+	require.Equal(t, uint64(1<<30), p.TotalMemory)
+	product, err := DeviceName(1)
+	require.NoError(t, err)
+	require.Equal(t, p.Name, product)
+	warp, err := DeviceAttribute(1, "warp_size")
+	require.NoError(t, err)
+	require.Equal(t, 32, warp)
+	m, err := DeviceMemoryInfo(1)
+	require.NoError(t, err)
+	require.Equal(t, MemoryInfo{Free: 1 << 30, Total: 1 << 30}, *m)
+	_, err = DeviceName(2)
+	require.EqualError(t, err, "encoded: ordinal must be 0 to 1, got 2")
+}
+
+func TestStatisticsCountWhatIsOpen(t *testing.T) {
+	drv, err := cuda.Open(cuda.Options{Driver: "sim"})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, drv.Close()) }()
+	use(t, func() (*cuda.Driver, error) { return drv, nil })
+	before, err := ReadStatistics()
+	require.NoError(t, err)
+
+	d, err := drv.Device(0)
+	require.NoError(t, err)
+	c, err := d.Context()
+	require.NoError(t, err)
+	stream, err := c.NewStream(cuda.StreamOptions{})
+	require.NoError(t, err)
+	after, err := ReadStatistics()
+	require.NoError(t, err)
+	require.Equal(t, before.Streams+1, after.Streams)
+	require.NoError(t, stream.Close())
+	after, err = ReadStatistics()
+	require.NoError(t, err)
+	require.Equal(t, *before, *after)
+}
+
 func TestUnknownAttribute(t *testing.T) {
 	use(t, func() (*cuda.Driver, error) { panic("the driver is not asked") })
 	_, err := DeviceAttribute(0, "wrap_size")
