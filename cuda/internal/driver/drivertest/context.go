@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"runtime"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var contexts = map[string]func(*suite){
+	"context of a device is one":            contextPrimary,
+	"context stack pushes and pops":         contextStack,
+	"context is current on one thread only": contextThreads,
+	"calls without a context are refused":   contextMissing,
+}
+
+func contextPrimary(s *suite) {
+	again, r := s.CuDevicePrimaryCtxRetain(s.dev)
+	s.ok(r)
+	require.Equal(s.T, s.ctx, again)
+	s.ok(s.CuDevicePrimaryCtxRelease(s.dev))
+	dev, r := s.CuCtxGetDevice()
+	s.ok(r)
+	require.Equal(s.T, s.dev, dev)
+	least, greatest, r := s.CuCtxGetStreamPriorityRange()
+	s.ok(r)
+	require.LessOrEqual(s.T, greatest, least, "a lower number is a higher priority")
+}
+
+func contextStack(s *suite) {
+	s.ok(s.CuCtxPushCurrent(s.ctx))
+	popped, r := s.CuCtxPopCurrent()
+	s.ok(r)
+	require.Equal(s.T, s.ctx, popped)
+	current, r := s.CuCtxGetCurrent()
+	s.ok(r)
+	require.Equal(s.T, s.ctx, current)
+	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, s.CuCtxPushCurrent(0))
+}
+
+func contextThreads(s *suite) {
+	type answer struct {
+		ctx driver.CUcontext
+		r   driver.CUresult
+	}
+	answers := make(chan answer)
+	go func() {
+		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+		ctx, r := s.CuCtxGetCurrent()
+		answers <- answer{ctx, r}
+	}()
+	got := <-answers
+	s.ok(got.r)
+	require.Zero(s.T, got.ctx)
+}
+
+func contextMissing(s *suite) {
+	_, r := s.CuCtxPopCurrent()
+	s.ok(r)
+	_, r = s.CuMemAlloc(16)
+	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
+	_, r = s.CuStreamCreateWithPriority(0, 0)
+	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
+	_, r = s.CuCtxGetDevice()
+	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
+	s.ok(s.CuCtxSetCurrent(s.ctx))
+	current, r := s.CuCtxGetCurrent()
+	s.ok(r)
+	require.Equal(s.T, s.ctx, current)
+}

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// addressOf returns the address of a slice's first element, as a copy wants it.
+// The caller keeps the slice alive.
+func addressOf[T any](b []T) driver.CUdeviceptr {
+	return driver.CUdeviceptr(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
+// params makes the void** of a launch. It is good until the test ends.
+func (s *suite) params(args ...any) unsafe.Pointer {
+	if len(args) == 0 {
+		return nil
+	}
+	pinner := &runtime.Pinner{}
+	s.Cleanup(pinner.Unpin)
+	list := make([]unsafe.Pointer, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case driver.CUdeviceptr:
+			list[i] = pinned(pinner, a)
+		case uint32:
+			list[i] = pinned(pinner, a)
+		case float32:
+			list[i] = pinned(pinner, a)
+		default:
+			s.Fatalf("BUG: kernel argument of type %T", a)
+		}
+	}
+	pinner.Pin(unsafe.SliceData(list))
+	return unsafe.Pointer(unsafe.SliceData(list))
+}
+
+func pinned[T any](p *runtime.Pinner, v T) unsafe.Pointer {
+	box := &v
+	p.Pin(box)
+	return unsafe.Pointer(box)
+}
+
+// words views host memory as n 32-bit numbers.
+func words(host uintptr, n int) []uint32 {
+	return unsafe.Slice((*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&host))), n)
+}
+
+// counter makes the int64 that Options.HostFn counts up, and its address.
+func (s *suite) counter() (userData uintptr, value func() int64) {
+	pinner := &runtime.Pinner{}
+	n := new(int64)
+	pinner.Pin(n)
+	s.Cleanup(pinner.Unpin)
+	return uintptr(unsafe.Pointer(n)), func() int64 { return atomic.LoadInt64(n) }
+}
+
+// gate is work that occupies a stream until it is opened.
+type gate struct{ flag []uint32 }
+
+// hold queues a kernel that runs until the gate is opened, at the latest at the
+// end of the test.
+func (s *suite) hold(st driver.CUstream) *gate {
+	s.Helper()
+	host, r := s.CuMemHostAlloc(4, driver.CU_MEMHOSTALLOC_DEVICEMAP)
+	s.ok(r)
+	g := &gate{words(host, 1)}
+	f := s.kernel("hold")
+	s.Cleanup(func() {
+		g.open()
+		s.CuMemFreeHost(host)
+	})
+	s.ok(s.launch(st, f, driver.CUdeviceptr(host)))
+	return g
+}
+
+func (g *gate) open() { atomic.StoreUint32(&g.flag[0], 1) }
+
+// attributes makes the attribute list of a launch.
+func (s *suite) attributes(list ...driver.CUlaunchAttribute) unsafe.Pointer {
+	pinner := &runtime.Pinner{}
+	pinner.Pin(unsafe.SliceData(list))
+	s.Cleanup(pinner.Unpin)
+	return unsafe.Pointer(unsafe.SliceData(list))
+}

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var modules = map[string]func(*suite){
+	"module lists its kernels":                  moduleNames,
+	"module has variables":                      moduleGlobal,
+	"module that is not PTX is refused":         moduleSyntax,
+	"module for a later PTX version is refused": moduleVersion,
+	"kernel tells its parameters":               kernelParams,
+	"kernel tells its attributes":               kernelAttributes,
+	"occupancy falls with shared memory":        occupancy,
+}
+
+func moduleNames(s *suite) {
+	names, r := s.CuModuleFunctionNames(s.module())
+	s.ok(r)
+	require.ElementsMatch(s.T, []string{"saxpy", "step", "hold", "shared_size", "look_up", "nothing", "small_blocks"}, names)
+	_, r = s.CuModuleGetFunction(s.module(), "missing")
+	s.code(driver.CUDA_ERROR_NOT_FOUND, r)
+}
+
+func moduleGlobal(s *suite) {
+	m := s.module()
+	p, size, r := s.CuModuleGetGlobal(m, "table")
+	s.ok(r)
+	require.Equal(s.T, uint64(16), size)
+	require.Equal(s.T, []uint32{10, 20, 30, 40}, s.read(p, 4))
+	f, r := s.CuModuleGetFunction(m, "look_up")
+	s.ok(r)
+	out, st := s.word(0), s.stream()
+	s.ok(s.CuMemsetD32Async(p+8, 31, 1, st))
+	s.ok(s.launch(st, f, out, uint32(2)))
+	s.same(31, out)
+	_, _, r = s.CuModuleGetGlobal(m, "missing")
+	s.code(driver.CUDA_ERROR_NOT_FOUND, r)
+}
+
+func moduleSyntax(s *suite) {
+	text := strings.Replace(kernels, "mad.lo.u32 %r4", "mad.lo.u32 %%r4", 1)
+	_, log, r := s.CuModuleLoadDataEx([]byte(text))
+	s.code(driver.CUDA_ERROR_INVALID_PTX, r)
+	require.Contains(s.T, log, "line 2", "the log names a line in the twenties")
+}
+
+func moduleVersion(s *suite) {
+	_, log, r := s.CuModuleLoadDataEx([]byte(strings.Replace(kernels, ".version 6.4", ".version 99.0", 1)))
+	s.code(driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION, r)
+	require.NotEmpty(s.T, log)
+}
+
+func kernelParams(s *suite) {
+	f := s.kernel("saxpy")
+	want := [][2]uint64{{0, 4}, {8, 8}, {16, 8}, {24, 4}}
+	for i, w := range want {
+		offset, size, r := s.CuFuncGetParamInfo(f, uint64(i))
+		s.ok(r)
+		require.Equal(s.T, w, [2]uint64{offset, size})
+	}
+	_, _, r := s.CuFuncGetParamInfo(f, 4)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func kernelAttributes(s *suite) {
+	f := s.kernel("small_blocks")
+	v, r := s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f)
+	s.ok(r)
+	require.Equal(s.T, int32(64), v)
+	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_PTX_VERSION, f)
+	s.ok(r)
+	require.Equal(s.T, int32(64), v)
+	_, r = s.CuFuncGetAttribute(999, f)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func occupancy(s *suite) {
+	f := s.kernel("shared_size")
+	without, r := s.CuOccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 0)
+	s.ok(r)
+	require.Positive(s.T, without)
+	with, r := s.CuOccupancyMaxActiveBlocksPerMultiprocessor(f, 32, 40<<10)
+	s.ok(r)
+	require.Positive(s.T, with)
+	require.Less(s.T, with, without)
+}

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"runtime"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var nodes = map[string]func(*suite){
+	"kernel node keeps argument values":           nodeKernel,
+	"kernel node tells its parameters":            nodeKernelParams,
+	"kernel node refuses two argument lists":      nodeKernelExtra,
+	"memcpy node reads host memory at each run":   nodeMemcpyHost,
+	"memcpy node writes host memory at each run":  nodeMemcpyToHost,
+	"memcpy node copies rows":                     nodeMemcpyRows,
+	"memset node fills rows":                      nodeMemset,
+	"event record node marks each run":            nodeEventRecord,
+	"event wait node waits":                       nodeEventWait,
+	"node parameters of another kind are refused": nodeWrongKind,
+}
+
+// linear describes a copy of size bytes.
+func linear(dst, src driver.CUdeviceptr, size uint64) *driver.CUDA_MEMCPY3D {
+	return &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst,
+		WidthInBytes: size, Height: 1, Depth: 1,
+	}
+}
+
+// fromHost describes a copy from pageable host memory.
+func fromHost[T any](dst driver.CUdeviceptr, src []T, size uint64) *driver.CUDA_MEMCPY3D {
+	return &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_HOST, SrcHost: uintptr(addressOf(src)),
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst,
+		WidthInBytes: size, Height: 1, Depth: 1,
+	}
+}
+
+func nodeKernel(s *suite) {
+	p, g, st, step := s.word(1), s.graph(), s.stream(), s.kernel("step")
+	params := s.kernelNode(step, p, uint32(1), uint32(1))
+	_, r := s.CuGraphAddKernelNode(g, nil, params)
+	s.ok(r)
+	x := s.instantiate(g)
+	for range 5 {
+		s.ok(s.CuGraphLaunch(x, st))
+	}
+	s.same(6, p)
+}
+
+func nodeKernelParams(s *suite) {
+	p, g, step := s.word(1), s.graph(), s.kernel("step")
+	n, r := s.CuGraphAddKernelNode(g, nil, s.kernelNode(step, p, uint32(1), uint32(9)))
+	s.ok(r)
+	got, r := s.CuGraphKernelNodeGetParams(n)
+	s.ok(r)
+	require.Equal(s.T, uint32(1), got.BlockDimX)
+	require.NotNil(s.T, got.KernelParams)
+	// What a node reports can be given to another node.
+	other := s.graph()
+	_, r = s.CuGraphAddKernelNode(other, nil, &got)
+	s.ok(r)
+	s.launchAndWait(s.instantiate(other), s.stream())
+	s.same(10, p)
+}
+
+func nodeKernelExtra(s *suite) {
+	p := s.word(1)
+	params := s.kernelNode(s.kernel("step"), p, uint32(1), uint32(9))
+	params.Extra = params.KernelParams
+	_, r := s.CuGraphAddKernelNode(s.graph(), nil, params)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func nodeMemcpyHost(s *suite) {
+	in := []uint32{1, 2, 3, 4}
+	p, g, st := s.alloc(16), s.graph(), s.stream()
+	_, r := s.CuGraphAddMemcpyNode(g, nil, fromHost(p, in, 16), s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	s.launchAndWait(x, st)
+	require.Equal(s.T, []uint32{1, 2, 3, 4}, s.read(p, 4))
+	copy(in, []uint32{5, 6, 7, 8})
+	s.launchAndWait(x, st)
+	require.Equal(s.T, []uint32{5, 6, 7, 8}, s.read(p, 4))
+	runtime.KeepAlive(in)
+}
+
+func nodeMemcpyToHost(s *suite) {
+	out := make([]uint32, 4)
+	p, g, st := s.alloc(16), s.graph(), s.stream()
+	_, r := s.CuGraphAddMemcpyNode(g, nil, &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: p,
+		DstMemoryType: driver.CU_MEMORYTYPE_HOST, DstHost: uintptr(addressOf(out)),
+		WidthInBytes: 16, Height: 1, Depth: 1,
+	}, s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	for i := range uint32(3) {
+		s.ok(s.CuMemsetD32Async(p, i, 4, st))
+		s.launchAndWait(x, st)
+		require.Equal(s.T, []uint32{i, i, i, i}, out)
+	}
+	runtime.KeepAlive(out)
+}
+
+func nodeMemcpyRows(s *suite) {
+	in := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	src, dst, g, st := s.alloc(36), s.alloc(32), s.graph(), s.stream()
+	s.ok(s.CuMemcpyAsync(src, addressOf(in), 36, st))
+	s.ok(s.CuMemsetD32Async(dst, 99, 8, st))
+	s.ok(s.CuStreamSynchronize(st))
+	// The lower right 2×2 of a 3×3 matrix into the left of a 2×4 one.
+	_, r := s.CuGraphAddMemcpyNode(g, nil, &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src, SrcPitch: 12, SrcHeight: 3, SrcXInBytes: 4, SrcY: 1,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst, DstPitch: 16, DstHeight: 2,
+		WidthInBytes: 8, Height: 2, Depth: 1,
+	}, s.ctx)
+	s.ok(r)
+	s.launchAndWait(s.instantiate(g), st)
+	require.Equal(s.T, []uint32{4, 5, 99, 99, 7, 8, 99, 99}, s.read(dst, 8))
+}
+
+func nodeMemset(s *suite) {
+	p, g := s.alloc(32), s.graph()
+	all, r := s.CuGraphAddMemsetNode(g, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, Value: 0, ElementSize: 4, Width: 8, Height: 1}, s.ctx)
+	s.ok(r)
+	params := driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, Pitch: 16, Value: 7, ElementSize: 4, Width: 2, Height: 2}
+	n, r := s.CuGraphAddMemsetNode(g, []driver.CUgraphNode{all}, &params, s.ctx)
+	s.ok(r)
+	got, r := s.CuGraphMemsetNodeGetParams(n)
+	s.ok(r)
+	require.Equal(s.T, params.Width, got.Width)
+	require.Equal(s.T, params.Value, got.Value)
+	s.launchAndWait(s.instantiate(g), s.stream())
+	require.Equal(s.T, []uint32{7, 7, 0, 0, 7, 7, 0, 0}, s.read(p, 8))
+	params.ElementSize = 3
+	_, r = s.CuGraphAddMemsetNode(g, nil, &params, s.ctx)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func nodeEventRecord(s *suite) {
+	g, st, e := s.graph(), s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
+	_, r := s.CuGraphAddEventRecordNode(g, nil, e)
+	s.ok(r)
+	x := s.instantiate(g)
+	s.ok(s.CuEventQuery(e))
+	gate := s.hold(st)
+	s.ok(s.CuGraphLaunch(x, st))
+	s.code(driver.CUDA_ERROR_NOT_READY, s.CuEventQuery(e))
+	gate.open()
+	s.ok(s.CuEventSynchronize(e))
+	s.ok(s.CuStreamSynchronize(st))
+}
+
+func nodeEventWait(s *suite) {
+	p, g, a, b := s.word(1), s.graph(), s.stream(), s.stream()
+	step, e := s.kernel("step"), s.event(driver.CU_EVENT_DISABLE_TIMING)
+	n, r := s.CuGraphAddEventWaitNode(g, nil, e)
+	s.ok(r)
+	_, r = s.CuGraphAddKernelNode(g, []driver.CUgraphNode{n}, s.kernelNode(step, p, uint32(1), uint32(5)))
+	s.ok(r)
+	x := s.instantiate(g)
+	gate := s.hold(a)
+	s.ok(s.launch(a, step, p, uint32(2), uint32(0)))
+	s.ok(s.CuEventRecord(e, a))
+	s.ok(s.CuGraphLaunch(x, b))
+	gate.open()
+	s.same(7, p)
+}
+
+func nodeWrongKind(s *suite) {
+	g := s.graph()
+	n := s.empty(g)
+	_, r := s.CuGraphKernelNodeGetParams(n)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	_, r = s.CuGraphMemcpyNodeGetParams(n)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	_, r = s.CuGraphChildGraphNodeGetGraph(n)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"runtime"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var spoilings = map[string]func(*suite){
+	"capture is spoiled by waiting for its stream":     spoilSynchronize,
+	"capture is spoiled by querying its stream":        spoilQuery,
+	"capture is spoiled by querying its event":         spoilEvent,
+	"capture is spoiled by a graph launch into it":     spoilGraphLaunch,
+	"capture is spoiled by work in the default stream": spoilLegacy,
+	"capture in global mode refuses unsafe calls":      spoilGlobal,
+	"capture in relaxed mode allows them":              spoilRelaxed,
+	"capture in thread-local mode is deaf to others":   spoilThreadLocal,
+	"capture survives calls of a relaxed thread":       spoilExchange,
+	"capture survives harmless calls":                  spoilHarmless,
+	"capture that is spoiled refuses all":              spoilStays,
+}
+
+func spoilSynchronize(s *suite) {
+	st := s.stream()
+	s.begin(st)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(st))
+	s.spoiled(st)
+}
+
+func spoilQuery(s *suite) {
+	st := s.stream()
+	s.begin(st)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamQuery(st))
+	s.spoiled(st)
+}
+
+func spoilEvent(s *suite) {
+	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
+	s.begin(st)
+	s.ok(s.CuEventRecord(e, st))
+	s.code(driver.CUDA_ERROR_CAPTURED_EVENT, s.CuEventQuery(e))
+	s.spoiled(st)
+}
+
+func spoilGraphLaunch(s *suite) {
+	st, x := s.stream(), s.instantiate(s.graph())
+	s.begin(st)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuGraphLaunch(x, st))
+	s.spoiled(st)
+}
+
+func spoilLegacy(s *suite) {
+	p, st := s.word(0), s.streamWith(driver.CU_STREAM_DEFAULT)
+	s.begin(st)
+	_, r := s.CuStreamIsCapturing(0)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, r)
+	status, r := s.CuStreamIsCapturing(st)
+	s.ok(r)
+	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, status, "asking spoils nothing")
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, s.CuMemsetD32Async(p, 1, 1, 0))
+	s.spoiled(st)
+}
+
+// unsafeCalls are calls that a capture in global mode refuses.
+func (s *suite) unsafeCalls() map[string]func() driver.CUresult {
+	e, other := s.event(driver.CU_EVENT_DISABLE_TIMING), s.stream()
+	return map[string]func() driver.CUresult{
+		"event query":       func() driver.CUresult { return s.CuEventQuery(e) },
+		"event synchronize": func() driver.CUresult { return s.CuEventSynchronize(e) },
+		"stream query":      func() driver.CUresult { return s.CuStreamQuery(other) },
+		"allocation": func() driver.CUresult {
+			p, r := s.CuMemAlloc(16)
+			if r == driver.CUDA_SUCCESS {
+				s.CuMemFree(p)
+			}
+			return r
+		},
+		"stream-ordered allocation": func() driver.CUresult {
+			p, r := s.CuMemAllocAsync(16, other)
+			if r == driver.CUDA_SUCCESS {
+				s.CuMemFreeAsync(p, other)
+			}
+			return r
+		},
+	}
+}
+
+func spoilGlobal(s *suite) {
+	for name, call := range s.unsafeCalls() {
+		st := s.stream()
+		s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+		require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, call(), name)
+		s.spoiled(st)
+	}
+}
+
+func spoilRelaxed(s *suite) {
+	st := s.stream()
+	calls := s.unsafeCalls()
+	s.begin(st)
+	for name, call := range calls {
+		require.Equal(s.T, driver.CUDA_SUCCESS, call(), name)
+	}
+	s.end(st)
+}
+
+// elsewhere makes calls on another thread, where the context is current.
+func (s *suite) elsewhere(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		s.CuCtxPushCurrent(s.ctx)
+		f()
+		s.CuCtxPopCurrent()
+	}()
+	<-done
+}
+
+func spoilThreadLocal(s *suite) {
+	st := s.stream()
+	calls := s.unsafeCalls()
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+	results := map[string]driver.CUresult{}
+	s.elsewhere(func() {
+		for name, call := range calls {
+			results[name] = call()
+		}
+	})
+	for name, r := range results {
+		require.Equal(s.T, driver.CUDA_SUCCESS, r, name)
+	}
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, calls["event query"]())
+	s.spoiled(st)
+}
+
+func spoilExchange(s *suite) {
+	st := s.stream()
+	calls := s.unsafeCalls()
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	results := map[string]driver.CUresult{}
+	s.elsewhere(func() {
+		old, _ := s.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_RELAXED)
+		for name, call := range calls {
+			results[name] = call()
+		}
+		s.CuThreadExchangeStreamCaptureMode(old)
+	})
+	for name, r := range results {
+		require.Equal(s.T, driver.CUDA_SUCCESS, r, name)
+	}
+	s.end(st)
+}
+
+func spoilHarmless(s *suite) {
+	p, st, other := s.word(1), s.stream(), s.stream()
+	step, e, x := s.kernel("step"), s.event(driver.CU_EVENT_DISABLE_TIMING), s.instantiate(s.graph())
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	s.ok(s.CuEventRecord(e, other))
+	s.ok(s.launch(other, step, p, uint32(2), uint32(0)))
+	s.ok(s.CuGraphLaunch(x, other))
+	made, r := s.CuEventCreate(0)
+	s.ok(r)
+	s.ok(s.CuEventDestroy(made))
+	extra, r := s.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
+	s.ok(r)
+	s.ok(s.CuStreamDestroy(extra))
+	s.end(st)
+	s.same(2, p)
+}
+
+func spoilStays(s *suite) {
+	p, st := s.word(1), s.stream()
+	step := s.kernel("step")
+	s.begin(st)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(st))
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, s.launch(st, step, p, uint32(2), uint32(0)))
+	status, r := s.CuStreamIsCapturing(st)
+	s.ok(r)
+	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_INVALIDATED, status)
+	s.spoiled(st)
+	s.ok(s.launch(st, step, p, uint32(2), uint32(0)))
+	s.same(2, p)
+}

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var updates = map[string]func(*suite){
+	"node update changes later launches only":    updateNode,
+	"node update of a copy":                      updateMemcpy,
+	"node update refuses another kind of memory": updateMemoryKind,
+	"node update needs the node":                 updateForeign,
+	"graph update changes all parameters":        updateGraph,
+	"graph update refuses another structure":     updateTopology,
+	"graph update refuses another kind of node":  updateKind,
+	"graph update reaches into children":         updateChild,
+	"graph update that fails changes nothing":    updateFails,
+}
+
+func updateNode(s *suite) {
+	p, g, st, step := s.word(1), s.graph(), s.stream(), s.kernel("step")
+	n, r := s.CuGraphAddKernelNode(g, nil, s.kernelNode(step, p, uint32(1), uint32(1)))
+	s.ok(r)
+	x := s.instantiate(g)
+	gate := s.hold(st)
+	s.ok(s.CuGraphLaunch(x, st))
+	s.ok(s.CuGraphExecKernelNodeSetParams(x, n, s.kernelNode(step, p, uint32(10), uint32(0))))
+	s.ok(s.CuGraphLaunch(x, st))
+	gate.open()
+	s.same(20, p)
+}
+
+func updateMemcpy(s *suite) {
+	a, b, dst, g, st := s.word(1), s.word(2), s.word(0), s.graph(), s.stream()
+	n, r := s.CuGraphAddMemcpyNode(g, nil, linear(dst, a, 4), s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	s.launchAndWait(x, st)
+	s.same(1, dst)
+	s.ok(s.CuGraphExecMemcpyNodeSetParams(x, n, linear(dst, b, 4), s.ctx))
+	s.launchAndWait(x, st)
+	s.same(2, dst)
+	got, r := s.CuGraphMemcpyNodeGetParams(n)
+	s.ok(r)
+	require.Equal(s.T, uint64(4), got.WidthInBytes)
+}
+
+func updateMemoryKind(s *suite) {
+	host := []uint32{7}
+	a, dst, g := s.word(1), s.word(0), s.graph()
+	n, r := s.CuGraphAddMemcpyNode(g, nil, linear(dst, a, 4), s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.CuGraphExecMemcpyNodeSetParams(x, n, fromHost(dst, host, 4), s.ctx))
+	s.launchAndWait(x, s.stream())
+	s.same(1, dst)
+}
+
+func updateForeign(s *suite) {
+	p, g, other, step := s.word(1), s.graph(), s.graph(), s.kernel("step")
+	_, r := s.CuGraphAddKernelNode(g, nil, s.kernelNode(step, p, uint32(1), uint32(1)))
+	s.ok(r)
+	foreign, r := s.CuGraphAddKernelNode(other, nil, s.kernelNode(step, p, uint32(1), uint32(1)))
+	s.ok(r)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE,
+		s.CuGraphExecKernelNodeSetParams(s.instantiate(g), foreign, s.kernelNode(step, p, uint32(1), uint32(1))))
+}
+
+// chain builds a graph of two dependent kernels and a fill.
+func (s *suite) chain(p driver.CUdeviceptr, factor, addend uint32) driver.CUgraph {
+	s.Helper()
+	g, step := s.graph(), s.kernel("step")
+	fill, r := s.CuGraphAddMemsetNode(g, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, Value: 2, ElementSize: 4, Width: 1, Height: 1}, s.ctx)
+	s.ok(r)
+	a, r := s.CuGraphAddKernelNode(g, []driver.CUgraphNode{fill}, s.kernelNode(step, p, factor, uint32(0)))
+	s.ok(r)
+	_, r = s.CuGraphAddKernelNode(g, []driver.CUgraphNode{a}, s.kernelNode(step, p, uint32(1), addend))
+	s.ok(r)
+	return g
+}
+
+func updateGraph(s *suite) {
+	p, q, st := s.word(0), s.word(0), s.stream()
+	x := s.instantiate(s.chain(p, 3, 1))
+	s.launchAndWait(x, st)
+	s.same(7, p)
+	info, r := s.CuGraphExecUpdate(x, s.chain(q, 5, 2))
+	s.ok(r)
+	require.Equal(s.T, driver.CU_GRAPH_EXEC_UPDATE_SUCCESS, info.Result)
+	s.launchAndWait(x, st)
+	s.same(12, q)
+	s.same(7, p)
+}
+
+func updateTopology(s *suite) {
+	p := s.word(0)
+	x := s.instantiate(s.chain(p, 3, 1))
+	longer := s.chain(p, 3, 1)
+	s.empty(longer)
+	info, r := s.CuGraphExecUpdate(x, longer)
+	s.code(driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	require.Equal(s.T, driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, info.Result)
+}
+
+func updateKind(s *suite) {
+	p, a, b := s.word(0), s.graph(), s.graph()
+	_, r := s.CuGraphAddKernelNode(a, nil, s.kernelNode(s.kernel("step"), p, uint32(1), uint32(1)))
+	s.ok(r)
+	wrong, r := s.CuGraphAddMemsetNode(b, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, ElementSize: 4, Width: 1, Height: 1}, s.ctx)
+	s.ok(r)
+	info, r := s.CuGraphExecUpdate(s.instantiate(a), b)
+	s.code(driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	require.Equal(s.T, driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, info.Result)
+	require.Equal(s.T, wrong, info.ErrorNode)
+}
+
+func updateChild(s *suite) {
+	p, st := s.word(0), s.stream()
+	parent := func(factor uint32) driver.CUgraph {
+		g := s.graph()
+		_, r := s.CuGraphAddChildGraphNode(g, nil, s.chain(p, factor, 1))
+		s.ok(r)
+		return g
+	}
+	x := s.instantiate(parent(3))
+	s.launchAndWait(x, st)
+	s.same(7, p)
+	_, r := s.CuGraphExecUpdate(x, parent(4))
+	s.ok(r)
+	s.launchAndWait(x, st)
+	s.same(9, p)
+}
+
+func updateFails(s *suite) {
+	p, st := s.word(0), s.stream()
+	x := s.instantiate(s.chain(p, 3, 1))
+	bad := s.chain(p, 100, 100)
+	s.empty(bad)
+	_, r := s.CuGraphExecUpdate(x, bad)
+	s.code(driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	s.launchAndWait(x, st)
+	s.same(7, p)
+}

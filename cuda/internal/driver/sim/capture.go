@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var captureCount atomic.Uint64
+
+// capture is a sequence of operations that become a graph. Guarded by
+// simulator.graphMu but for what is immutable.
+type capture struct {
+	id      uint64
+	mode    driver.CUstreamCaptureMode
+	tid     int // the thread that began it
+	origin  *stream
+	graph   *graph
+	streams map[*stream]struct{}
+	spoiled bool
+	ended   bool
+}
+
+func (c *capture) status() driver.CUstreamCaptureStatus {
+	if c.spoiled {
+		return driver.CU_STREAM_CAPTURE_STATUS_INVALIDATED
+	}
+	return driver.CU_STREAM_CAPTURE_STATUS_ACTIVE
+}
+
+// join makes a stream part of the capture.
+//
+// Preconditions: simulator.graphMu must be locked, as for all that follow.
+func (c *capture) join(s *stream, front []*node) {
+	c.streams[s] = struct{}{}
+	s.front = slices.Clone(front)
+	s.capture.Store(c)
+}
+
+// leave gives all streams back.
+func (c *capture) leave(d *simulator) {
+	for s := range c.streams {
+		s.capture.Store(nil)
+		s.front = nil
+	}
+	c.ended = true
+	c.graph.capture = nil
+	delete(d.captures, c)
+	d.capturing.Add(-1)
+}
+
+// capturedNode adds what a capturing stream was asked to do.
+func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType) (*node, driver.CUresult) {
+	c := s.capture.Load()
+	if c == nil || c.spoiled {
+		return nil, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	n := d.addNode(c.graph, &node{kind: kind, work: w}, s.front)
+	s.front = []*node{n}
+	return n, driver.CUDA_SUCCESS
+}
+
+// captureWork records work if the stream captures. Otherwise it checks what
+// concerns the default stream and leaves the work to the caller.
+func (d *simulator) captureWork(s *stream, w work, kind driver.CUgraphNodeType) (captured bool, r driver.CUresult) {
+	if s.capture.Load() == nil {
+		r = d.implicitCapture(s)
+		return r != driver.CUDA_SUCCESS, r
+	}
+	if k, ok := w.(*kernelWork); ok {
+		k.recycled = false // the node keeps it
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	_, r = d.capturedNode(s, w, kind)
+	return true, r
+}
+
+// submit queues work, or records it if the stream captures.
+func (d *simulator) submit(s *stream, w work, kind driver.CUgraphNodeType) driver.CUresult {
+	if captured, r := d.captureWork(s, w, kind); captured {
+		return r
+	}
+	s.enqueue(w)
+	return driver.CUDA_SUCCESS
+}
+
+// captureRecord makes an event stand for what a capturing stream recorded so far.
+func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.CUresult) {
+	if s.capture.Load() == nil {
+		r = d.implicitCapture(s)
+		return r != driver.CUDA_SUCCESS, r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	if c == nil || c.spoiled {
+		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	e.set(&record{capture: c, nodes: slices.Clone(s.front)})
+	return true, driver.CUDA_SUCCESS
+}
+
+// captureWait applies the rules of waiting where stream or event belong to a
+// capture.
+func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bool, r driver.CUresult) {
+	rec := e.get()
+	if s.capture.Load() == nil && (rec == nil || rec.capture == nil) {
+		r = d.implicitCapture(s)
+		return r != driver.CUDA_SUCCESS, r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	var theirs *capture
+	if rec != nil {
+		theirs = rec.capture
+	}
+	if ours := s.capture.Load(); ours != nil {
+		return true, d.waitInCapture(s, e, rec, external)
+	}
+	switch {
+	case theirs.ended:
+		return true, driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+	case theirs.spoiled:
+		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	case s.isLegacy:
+		theirs.spoiled = true
+		return true, driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+	}
+	theirs.join(s, rec.nodes)
+	return true, driver.CUDA_SUCCESS
+}
+
+// waitInCapture is a wait of a stream that captures.
+func (d *simulator) waitInCapture(s *stream, e *event, rec *record, external bool) driver.CUresult {
+	c := s.capture.Load()
+	if c.spoiled {
+		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	if external {
+		_, r := d.capturedNode(s, &eventWaitWork{e}, driver.CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+		return r
+	}
+	if rec == nil || rec.capture == nil || rec.capture.ended {
+		c.spoiled = true
+		return driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+	}
+	if rec.capture != c {
+		c.spoiled, rec.capture.spoiled = true, true
+		return driver.CUDA_ERROR_STREAM_CAPTURE_MERGE
+	}
+	for _, n := range rec.nodes {
+		if !slices.Contains(s.front, n) {
+			s.front = append(s.front, n)
+		}
+	}
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuStreamBeginCapture(h driver.CUstream, mode driver.CUstreamCaptureMode) driver.CUresult {
+	if mode < driver.CU_STREAM_CAPTURE_MODE_GLOBAL || mode > driver.CU_STREAM_CAPTURE_MODE_RELAXED {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if s.isLegacy {
+		return driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+	}
+	tid, _, _ := d.threadState()
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	if s.capture.Load() != nil {
+		return driver.CUDA_ERROR_ILLEGAL_STATE
+	}
+	c := &capture{
+		id: captureCount.Add(1), mode: mode, tid: tid, origin: s,
+		graph: d.newGraph(), streams: map[*stream]struct{}{},
+	}
+	c.graph.capture = c
+	d.captures[c] = struct{}{}
+	d.capturing.Add(1)
+	c.join(s, nil)
+	return r
+}
+
+func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	tid, _, _ := d.threadState()
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	if c == nil {
+		return 0, driver.CUDA_ERROR_ILLEGAL_STATE
+	}
+	if s != c.origin {
+		c.spoiled = true
+		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
+	}
+	if c.mode != driver.CU_STREAM_CAPTURE_MODE_RELAXED && tid != c.tid {
+		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
+	}
+	joined := c.isJoined()
+	spoiled := c.spoiled
+	c.leave(d)
+	switch {
+	case spoiled:
+		r = driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	case !joined:
+		r = driver.CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+	}
+	if r != driver.CUDA_SUCCESS {
+		d.destroyGraph(c.graph)
+		return 0, r
+	}
+	return c.graph.handle, r
+}
+
+// isJoined reports whether the origin depends on all that other streams did.
+func (c *capture) isJoined() bool {
+	seen := map[*node]bool{}
+	todo := slices.Clone(c.origin.front)
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[n] {
+			seen[n] = true
+			todo = append(todo, n.before...)
+		}
+	}
+	for s := range c.streams {
+		for _, n := range s.front {
+			if !seen[n] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *simulator) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
+	info, r := d.CuStreamGetCaptureInfo(h)
+	return info.Status, r
+}
+
+func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream) (driver.CaptureInfo, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS || d.capturing.Load() == 0 {
+		return driver.CaptureInfo{}, r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	if c == nil {
+		if s.isLegacy && len(d.implicitCaptures(s)) > 0 {
+			return driver.CaptureInfo{}, driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+		}
+		return driver.CaptureInfo{}, r
+	}
+	info := driver.CaptureInfo{Status: c.status(), ID: c.id}
+	if !c.spoiled {
+		info.Graph, info.Deps = c.graph.handle, handles(s.front)
+	}
+	return info, r
+}

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// stagedLimit is the largest copy from pageable memory whose bytes are taken
+// aside at the call; larger ones block instead. From "API synchronization
+// behavior" in the CUDA driver API reference.
+const stagedLimit = 64 << 10
+
+// copyWork copies a box of bytes. It reads its source when it runs, each time.
+type copyWork struct {
+	params   driver.CUDA_MEMCPY3D
+	ctx      *context
+	dst, src operand
+}
+
+// newCopyWork checks the parameters of a copy.
+func (d *simulator) newCopyWork(p *driver.CUDA_MEMCPY3D, c *context) (*copyWork, driver.CUresult) {
+	if p == nil || p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0 {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if p.SrcMemoryType == driver.CU_MEMORYTYPE_ARRAY || p.DstMemoryType == driver.CU_MEMORYTYPE_ARRAY {
+		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	w := &copyWork{params: *p, ctx: c}
+	src, dst := w.source(), w.destination()
+	var r driver.CUresult
+	if w.src, r = d.side(&src, p, p.SrcMemoryType, p.SrcHost, p.SrcDevice); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if w.dst, r = d.side(&dst, p, p.DstMemoryType, p.DstHost, p.DstDevice); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	return w, r
+}
+
+// layout is where the rows of one side of a copy lie.
+type layout struct {
+	offset uint64 // of the first byte from the side's address
+	pitch  uint64 // from one row to the next
+	slice  uint64 // from one slice to the next
+}
+
+func newLayout(p *driver.CUDA_MEMCPY3D, x, y, z, pitch, height uint64) layout {
+	if pitch == 0 {
+		pitch = x + p.WidthInBytes
+	}
+	if height == 0 {
+		height = y + p.Height
+	}
+	return layout{offset: (z*height+y)*pitch + x, pitch: pitch, slice: pitch * height}
+}
+
+func (w *copyWork) source() layout {
+	p := &w.params
+	return newLayout(p, p.SrcXInBytes, p.SrcY, p.SrcZ, p.SrcPitch, p.SrcHeight)
+}
+
+func (w *copyWork) destination() layout {
+	p := &w.params
+	return newLayout(p, p.DstXInBytes, p.DstY, p.DstZ, p.DstPitch, p.DstHeight)
+}
+
+// side finds the memory of one side: the span from its first byte to its last.
+func (d *simulator) side(l *layout, p *driver.CUDA_MEMCPY3D, kind driver.CUmemorytype, host uintptr, device driver.CUdeviceptr) (operand, driver.CUresult) {
+	addr := uint64(device)
+	switch kind {
+	case driver.CU_MEMORYTYPE_HOST:
+		addr = uint64(host)
+	case driver.CU_MEMORYTYPE_DEVICE, driver.CU_MEMORYTYPE_UNIFIED:
+	default:
+		return operand{}, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if p.Height > 1 && l.pitch < p.WidthInBytes {
+		return operand{}, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	span := (p.Depth-1)*l.slice + (p.Height-1)*l.pitch + p.WidthInBytes
+	o, r := d.operand(addr+l.offset, span)
+	if kind == driver.CU_MEMORYTYPE_DEVICE && o.pageable() {
+		return o, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return o, r
+}
+
+func (w *copyWork) run(x *execution) *failure {
+	return use(x, func(p [2]unsafe.Pointer) {
+		src, dst := w.source(), w.destination()
+		for z := range w.params.Depth {
+			for y := range w.params.Height {
+				move(unsafe.Add(p[0], z*dst.slice+y*dst.pitch), unsafe.Add(p[1], z*src.slice+y*src.pitch), w.params.WidthInBytes)
+			}
+		}
+	}, &w.dst, &w.src)
+}
+
+// linear reports whether the copy is one run of bytes.
+func (w *copyWork) linear() bool { return w.params.Height == 1 && w.params.Depth == 1 }
+
+// stagedWork copies bytes that were taken aside.
+type stagedWork struct {
+	dst  operand
+	data []byte
+}
+
+func (w *stagedWork) run(x *execution) *failure {
+	return use(x, func(p [2]unsafe.Pointer) {
+		move(p[0], unsafe.Pointer(unsafe.SliceData(w.data)), uint64(len(w.data)))
+	}, &w.dst)
+}
+
+// CuMemcpyAsync copies size bytes. A copy from pageable memory has read its
+// source when it returns, and one to pageable memory has ended.
+func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h driver.CUstream) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS || size == 0 {
+		return r
+	}
+	w, r := d.newCopyWork(&driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst,
+		WidthInBytes: size, Height: 1, Depth: 1,
+	}, s.ctx)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
+		return r
+	}
+	if !w.src.pageable() && !w.dst.pageable() {
+		s.enqueue(w)
+		return driver.CUDA_SUCCESS
+	}
+	if !w.dst.pageable() && size <= stagedLimit {
+		data, f := stage(w.src.addr, size)
+		if f != nil {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		s.enqueue(&stagedWork{w.dst, data})
+		return driver.CUDA_SUCCESS
+	}
+	s.enqueue(w).wait()
+	return s.ctx.result()
+}

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sim is the simulated driver: driver.API in pure Go, over devices
+// that interpret PTX (package ptxvm). It is a driver, not a mock: calls have
+// CUDA's semantics and result codes.
+//
+// # Execution
+//
+// A stream is a queue. While it has work, one goroutine runs that work in
+// order; an idle stream has none. How far a stream has come is a number (type
+// timeline), and "after that work" is a stream and a number (type point), so
+// that events, waits and the default stream's rules cost one comparison.
+//
+// An executable graph is a flat, sorted list of immutable nodes. A launch is
+// one item of its stream's queue and runs the list of the moment of the launch,
+// so that updates never reach a running launch. With a seed, independent nodes
+// run in random order, which is how a missing edge shows.
+//
+// # Errors
+//
+// What goes wrong in queued work poisons its context: later calls return the
+// code, later work is dropped, and FaultReport tells the story. Other devices
+// go on. A context that was released by its last holder and retained anew is
+// healthy again, where CUDA would want a new process.
+//
+// # Threads
+//
+// The current context and the capture mode are kept for each OS thread, by its
+// id. What a thread set explicitly with cuCtxSetCurrent outlives the thread, and
+// a later thread of the same id finds it.
+//
+// # Locks
+//
+// In this order, and no other: graphMu, graphExec.mu, stream.mu, context.mu,
+// space.mu, pool.mu, event.mu, timeline.mu. None is held while device work or
+// a host function runs, nor while waiting for one.
+package sim

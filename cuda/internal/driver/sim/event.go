@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+const eventFlags = driver.CU_EVENT_BLOCKING_SYNC | driver.CU_EVENT_DISABLE_TIMING
+
+// waitExternal is CU_EVENT_WAIT_EXTERNAL: in a capture, the wait becomes a
+// node. From cuda.h, CUDA 12.4.
+const waitExternal = 1
+
+// started is where event times count from.
+var started = time.Now()
+
+// event is a marker that can be set into streams again and again.
+type event struct {
+	ctx    *context
+	handle driver.CUevent
+	flags  uint32
+
+	mu     sync.Mutex
+	latest *record // guarded by mu; nil before the first record
+}
+
+// record is one recording of an event. Who waits for an event waits for the
+// recording that was the latest at that time.
+type record struct {
+	point
+	at atomic.Int64 // nanoseconds since started
+	// launch is the graph launch that makes the record, if one does.
+	launch *graphRun
+
+	// A record in a capture has these and no point.
+	capture *capture
+	nodes   []*node // what the event stands for
+}
+
+// run is the moment when the stream comes to the record.
+func (r *record) run(*execution) *failure {
+	r.at.Store(int64(time.Since(started)))
+	return nil
+}
+
+func (e *event) get() *record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.latest
+}
+
+func (e *event) set(r *record) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.latest = r
+}
+
+func (d *simulator) event(h driver.CUevent) (*event, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	e := d.events.get(h)
+	if e == nil {
+		return nil, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	return e, e.ctx.result()
+}
+
+func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if flags&^eventFlags != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	e := &event{ctx: c, flags: flags}
+	e.handle = d.events.add(e)
+	return e.handle, driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
+	e := d.events.take(h)
+	if e == nil {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	return e.ctx.result()
+}
+
+func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.CUresult {
+	s, r := d.stream(hs)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	e, r := d.event(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if e.ctx != s.ctx {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if captured, r := d.captureRecord(s, e); captured {
+		return r
+	}
+	rec := &record{}
+	rec.point = s.enqueueQuick(rec)
+	e.set(rec)
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuStreamWaitEvent(hs driver.CUstream, h driver.CUevent, flags uint32) driver.CUresult {
+	if flags&^waitExternal != 0 {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	s, r := d.stream(hs)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	e, r := d.event(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if captured, r := d.captureWait(s, e, flags == waitExternal); captured {
+		return r
+	}
+	if rec := e.get(); rec != nil && !rec.reached() {
+		s.enqueueQuick(joinWork{}, rec.point)
+	}
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuEventQuery(h driver.CUevent) driver.CUresult {
+	e, rec, r := d.observe(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if rec != nil && !rec.reached() {
+		return driver.CUDA_ERROR_NOT_READY
+	}
+	return e.ctx.result()
+}
+
+func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
+	e, rec, r := d.observe(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if rec != nil {
+		rec.wait()
+	}
+	e.ctx.dev.trimPools()
+	return e.ctx.result()
+}
+
+// observe returns an event and its latest record for a host that wants to know
+// its state. That is not possible for an event of a capture.
+func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult) {
+	e, r := d.event(h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, nil, r
+	}
+	rec := e.get()
+	if rec != nil && rec.capture != nil {
+		d.spoil(rec.capture)
+		return nil, nil, driver.CUDA_ERROR_CAPTURED_EVENT
+	}
+	return e, rec, d.unsafeCall()
+}
+
+func (d *simulator) CuEventElapsedTime(start, end driver.CUevent) (float32, driver.CUresult) {
+	var at [2]int64
+	for i, h := range []driver.CUevent{start, end} {
+		e, r := d.event(h)
+		if r != driver.CUDA_SUCCESS {
+			return 0, r
+		}
+		rec := e.get()
+		if rec == nil || e.flags&driver.CU_EVENT_DISABLE_TIMING != 0 {
+			return 0, driver.CUDA_ERROR_INVALID_HANDLE
+		}
+		if rec.capture != nil {
+			return 0, driver.CUDA_ERROR_CAPTURED_EVENT
+		}
+		if !rec.reached() {
+			return 0, driver.CUDA_ERROR_NOT_READY
+		}
+		at[i] = rec.at.Load()
+	}
+	return float32(float64(at[1]-at[0]) / 1e6), driver.CUDA_SUCCESS
+}

@@ -1,0 +1,284 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// graph is an editable graph. All of it is guarded by simulator.graphMu.
+type graph struct {
+	handle driver.CUgraph
+	nodes  []*node // in order of creation
+	parent *node   // the child graph node that owns the graph; nil for one of its own
+	// original is what the graph was cloned from; NodeFindInClone needs it.
+	original *graph
+
+	capture   *capture      // not nil while being captured
+	allocs    []*graphAlloc // made by nodes of this graph
+	hasMemory bool          // has nodes that allocate or free
+	execs     int           // executables that were made and not destroyed
+}
+
+// node is a node of a graph. All of it is guarded by simulator.graphMu.
+type node struct {
+	handle   driver.CUgraphNode
+	graph    *graph
+	kind     driver.CUgraphNodeType
+	work     work   // nil for child graphs and empty nodes
+	child    *graph // child graph nodes
+	before   []*node
+	after    []*node
+	original *node // what it was cloned from
+}
+
+// graph finds a graph.
+//
+// Preconditions: d.graphMu must be locked, as for all that follow.
+func (d *simulator) graph(h driver.CUgraph) (*graph, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if g := d.graphs.get(h); g != nil {
+		return g, driver.CUDA_SUCCESS
+	}
+	return nil, driver.CUDA_ERROR_INVALID_VALUE
+}
+
+func (d *simulator) node(h driver.CUgraphNode) (*node, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if n := d.nodes.get(h); n != nil {
+		return n, driver.CUDA_SUCCESS
+	}
+	return nil, driver.CUDA_ERROR_INVALID_VALUE
+}
+
+// members finds nodes that all have to be of one graph.
+func (d *simulator) members(g *graph, handles []driver.CUgraphNode) ([]*node, driver.CUresult) {
+	nodes := make([]*node, len(handles))
+	for i, h := range handles {
+		n := d.nodes.get(h)
+		if n == nil || n.graph != g {
+			return nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		nodes[i] = n
+	}
+	return nodes, driver.CUDA_SUCCESS
+}
+
+func (d *simulator) newGraph() *graph {
+	g := &graph{}
+	g.handle = d.graphs.add(g)
+	return g
+}
+
+// addNode appends a node that depends on the nodes in before.
+func (d *simulator) addNode(g *graph, n *node, before []*node) *node {
+	n.graph = g
+	n.handle = d.nodes.add(n)
+	g.nodes = append(g.nodes, n)
+	for _, b := range before {
+		connect(b, n)
+	}
+	return n
+}
+
+func connect(from, to *node) {
+	from.after = append(from.after, to)
+	to.before = append(to.before, from)
+}
+
+func disconnect(from, to *node) {
+	from.after = without(from.after, to)
+	to.before = without(to.before, from)
+}
+
+func without(list []*node, n *node) []*node {
+	return slices.DeleteFunc(list, func(o *node) bool { return o == n })
+}
+
+// destroyGraph invalidates the handles of a graph, its nodes and its children.
+func (d *simulator) destroyGraph(g *graph) {
+	d.graphs.remove(g.handle)
+	for _, n := range g.nodes {
+		d.nodes.remove(n.handle)
+		if n.child != nil {
+			d.destroyGraph(n.child)
+		}
+	}
+	for _, a := range g.allocs {
+		a.unref()
+	}
+}
+
+func (d *simulator) CuGraphCreate(flags uint32) (driver.CUgraph, driver.CUresult) {
+	if !d.initialized.Load() {
+		return 0, driver.CUDA_ERROR_NOT_INITIALIZED
+	}
+	if flags != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	return d.newGraph().handle, driver.CUDA_SUCCESS
+}
+
+// CuGraphDestroy leaves executables alone. A graph inside another goes with its
+// node, one under capture with the capture.
+func (d *simulator) CuGraphDestroy(h driver.CUgraph) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, r := d.graph(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if g.parent != nil || g.capture != nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	d.destroyGraph(g)
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	_, sources, targets, r := d.edges(h, from, to)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	for i := range sources {
+		if sources[i] == targets[i] || slices.Contains(sources[i].after, targets[i]) {
+			r = driver.CUDA_ERROR_INVALID_VALUE
+		}
+		// Twice in one call is as wrong as twice in two.
+		for j := range i {
+			if sources[i] == sources[j] && targets[i] == targets[j] {
+				r = driver.CUDA_ERROR_INVALID_VALUE
+			}
+		}
+	}
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	for i := range sources {
+		connect(sources[i], targets[i])
+	}
+	return r
+}
+
+func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, sources, targets, r := d.edges(h, from, to)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if g.hasMemory || g.capture != nil {
+		return driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	for i := range sources {
+		if !slices.Contains(sources[i].after, targets[i]) {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+	}
+	for i := range sources {
+		disconnect(sources[i], targets[i])
+	}
+	return r
+}
+
+func (d *simulator) edges(h driver.CUgraph, from, to []driver.CUgraphNode) (g *graph, sources, targets []*node, r driver.CUresult) {
+	if g, r = d.graph(h); r != driver.CUDA_SUCCESS {
+		return g, nil, nil, r
+	}
+	if len(from) != len(to) {
+		return g, nil, nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if sources, r = d.members(g, from); r != driver.CUDA_SUCCESS {
+		return g, nil, nil, r
+	}
+	targets, r = d.members(g, to)
+	return g, sources, targets, r
+}
+
+func (d *simulator) CuGraphDestroyNode(h driver.CUgraphNode) driver.CUresult {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, r := d.node(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if n.graph.hasMemory || n.graph.capture != nil {
+		return driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	for _, b := range slices.Clone(n.before) {
+		disconnect(b, n)
+	}
+	for _, a := range slices.Clone(n.after) {
+		disconnect(n, a)
+	}
+	n.graph.nodes = without(n.graph.nodes, n)
+	d.nodes.remove(h)
+	if n.child != nil {
+		d.destroyGraph(n.child)
+	}
+	return r
+}
+
+func (d *simulator) CuGraphGetNodes(h driver.CUgraph) ([]driver.CUgraphNode, driver.CUresult) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, r := d.graph(h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	return handles(g.nodes), r
+}
+
+func handles(nodes []*node) []driver.CUgraphNode {
+	hs := make([]driver.CUgraphNode, len(nodes))
+	for i, n := range nodes {
+		hs[i] = n.handle
+	}
+	return hs
+}
+
+func (d *simulator) CuGraphGetEdges(h driver.CUgraph) (from, to []driver.CUgraphNode, r driver.CUresult) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, r := d.graph(h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, nil, r
+	}
+	for _, n := range g.nodes {
+		for _, b := range n.before {
+			from, to = append(from, b.handle), append(to, n.handle)
+		}
+	}
+	return from, to, r
+}
+
+func (d *simulator) CuGraphNodeGetType(h driver.CUgraphNode) (driver.CUgraphNodeType, driver.CUresult) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, r := d.node(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return n.kind, r
+}
+
+func (d *simulator) CuGraphNodeGetDependencies(h driver.CUgraphNode) ([]driver.CUgraphNode, driver.CUresult) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, r := d.node(h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	return handles(n.before), r
+}

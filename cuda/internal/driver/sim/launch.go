@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// kernelWork launches a kernel. The parameter block was copied at the call.
+type kernelWork struct {
+	fn          *function
+	grid, block [3]uint32
+	shared      uint32
+	cooperative bool
+	args        []byte
+	recycled    bool        // made for one launch: goes back to launches afterwards
+	pointers    pointerList // guarded by simulator.graphMu; into args, for who asks
+}
+
+// launches holds the work of launches that are done, so that a launch into a
+// stream allocates nothing.
+var launches = sync.Pool{New: func() any { return &kernelWork{recycled: true} }}
+
+func (w *kernelWork) run(x *execution) *failure {
+	defer w.drop()
+	if w.fn.module.unloaded.Load() {
+		return &failure{driver.CUDA_ERROR_LAUNCH_FAILED, fmt.Sprintf("launch of kernel %s, whose module was unloaded", w.fn.kernel.Name())}
+	}
+	x.launch = ptxvm.Launch{
+		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
+		Cooperative: w.cooperative, Cancel: x.sim.cancel, Printf: x.sim.printf,
+	}
+	return failureOf(w.fn.kernel.Launch(&x.launch))
+}
+
+func (w *kernelWork) drop() {
+	if w.recycled {
+		w.fn = nil
+		launches.Put(w)
+	}
+}
+
+// check applies the limits of the device and of the kernel.
+func (w *kernelWork) check() driver.CUresult {
+	gridLimits := [3]uint32{maxGridX, maxGridYZ, maxGridYZ}
+	blockLimits := [3]uint32{maxBlockXY, maxBlockXY, maxBlockZ}
+	threads := uint64(1)
+	for i := range 3 {
+		if w.grid[i] == 0 || w.grid[i] > gridLimits[i] || w.block[i] == 0 || w.block[i] > blockLimits[i] {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		threads *= uint64(w.block[i])
+	}
+	f := w.fn
+	if threads > maxBlockThreads || w.shared > f.maxDynamicShared.Load() {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if f.required != [3]uint32{} && w.block != [3]uint32{max(f.required[0], 1), max(f.required[1], 1), max(f.required[2], 1)} {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if threads > uint64(f.attributes.MaxThreads) {
+		return driver.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+	}
+	if w.cooperative {
+		blocks := uint64(w.grid[0]) * uint64(w.grid[1]) * uint64(w.grid[2])
+		if blocks > multiprocessors*uint64(f.activeBlocks(int32(threads), uint64(w.shared))) {
+			return driver.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+		}
+	}
+	return driver.CUDA_SUCCESS
+}

@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// allocate makes device memory of some kind and enters it into the space.
+func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
+	base, err := c.dev.memory.Alloc(size, nil)
+	if errors.Is(err, ptxvm.ErrOutOfMemory) {
+		return driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
+	if err != nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	a.base, a.size, a.ctx = base, size, c
+	d.space.add(a)
+	if d.config.full {
+		d.poison(a)
+	}
+	return driver.CUDA_SUCCESS
+}
+
+// poisonByte fills fresh memory under check=full: as a float it is a huge
+// number, as an index it is far out.
+const poisonByte = 0x7F
+
+func (d *simulator) poison(a *allocation) {
+	if p, err := a.ctx.dev.memory.Bytes(a.base, a.size); err == nil {
+		fill(p, poisonByte, 1, a.size)
+	}
+}
+
+// release gives memory of any kind back at once.
+func (d *simulator) release(a *allocation) {
+	a.freed.Store(true)
+	a.gone.Store(true)
+	d.space.remove(a)
+	if a.onDevice() {
+		// It can only fail for an allocation that is not live, and the space
+		// had it: the device was closed meanwhile.
+		_ = a.ctx.dev.memory.Free(a.base, nil)
+		if a.pool != nil {
+			a.pool.returned(a.size)
+		}
+		return
+	}
+	for _, dev := range d.devices {
+		dev.memory.RemoveHost(uintptr(a.base), a.size)
+	}
+	unmap(a.mapping)
+}
+
+func (d *simulator) CuMemGetInfo() (free, total uint64, r driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, 0, r
+	}
+	free, total = c.dev.memory.Info()
+	slack := uint64(max(c.dev.poolSlack.Load(), 0))
+	return free - min(free, slack), total, r
+}
+
+func (d *simulator) CuMemAlloc(size uint64) (driver.CUdeviceptr, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if size == 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	a := &allocation{kind: memDevice}
+	if r := d.allocate(c, size, a); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return driver.CUdeviceptr(a.base), driver.CUDA_SUCCESS
+}
+
+// CuMemFree frees device or managed memory. As with CUDA, it first waits for
+// the context's work, but not for memory that came from a pool.
+func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if p == 0 {
+		return driver.CUDA_SUCCESS
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	a := d.space.start(p)
+	if a == nil || a.kind == memPinned {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if a.kind == memGraph {
+		if !a.graph.setLive(false) {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		(&graphFreeWork{a.graph}).run(nil)
+		return a.ctx.result()
+	}
+	if !a.freed.CompareAndSwap(false, true) {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if a.kind != memPool {
+		a.ctx.synchronize()
+	}
+	d.release(a)
+	return a.ctx.result()
+}
+
+func (d *simulator) CuMemHostAlloc(size uint64, flags uint32) (uintptr, driver.CUresult) {
+	const known = driver.CU_MEMHOSTALLOC_PORTABLE | driver.CU_MEMHOSTALLOC_DEVICEMAP | 4 // WRITECOMBINED
+	if flags&^known != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	a, r := d.allocateHost(size, memPinned, ptxvm.HostPinned)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return uintptr(a.base), r
+}
+
+func (d *simulator) CuMemAllocManaged(size uint64, flags uint32) (driver.CUdeviceptr, driver.CUresult) {
+	if flags != driver.CU_MEM_ATTACH_GLOBAL && flags != 2 { // 2: CU_MEM_ATTACH_HOST
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	a, r := d.allocateHost(size, memManaged, ptxvm.HostManaged)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return driver.CUdeviceptr(a.base), r
+}
+
+// allocateHost maps host memory that every device can touch at its own address.
+func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.HostKind) (*allocation, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if size == 0 {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	mapping, ok := mapHost(size)
+	if !ok {
+		return nil, driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
+	a := &allocation{base: uint64(addressOf(mapping)), size: size, kind: kind, ctx: c, mapping: mapping}
+	for _, dev := range d.devices {
+		dev.memory.AddHost(uintptr(a.base), size, hostKind)
+	}
+	d.space.add(a)
+	return a, driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	a := d.space.start(driver.CUdeviceptr(host))
+	if a == nil || a.kind != memPinned || !a.freed.CompareAndSwap(false, true) {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	a.ctx.synchronize()
+	d.release(a)
+	return a.ctx.result()
+}
+
+// AllowHost lends pageable memory to kernels, unless the devices are said not
+// to read it.
+func (d *simulator) AllowHost(p uintptr, size uint64) {
+	if !d.config.pageable || size == 0 {
+		return
+	}
+	for _, dev := range d.devices {
+		dev.memory.AddHost(p, size, ptxvm.HostPageable)
+	}
+}
+
+// DisallowHost undoes one AllowHost.
+func (d *simulator) DisallowHost(p uintptr, size uint64) {
+	if !d.config.pageable || size == 0 {
+		return
+	}
+	for _, dev := range d.devices {
+		dev.memory.RemoveHost(p, size)
+	}
+}
+
+func (d *simulator) CuMemGetAddressRange(p driver.CUdeviceptr) (driver.CUdeviceptr, uint64, driver.CUresult) {
+	if a := d.space.find(uint64(p)); a != nil {
+		return driver.CUdeviceptr(a.base), a.size, driver.CUDA_SUCCESS
+	}
+	if isSimulated(uint64(p)) { // a module's variable
+		if m := d.memoryOf(uint64(p)); m != nil {
+			base, size, _, _ := m.Range(uint64(p))
+			return driver.CUdeviceptr(base), size, driver.CUDA_SUCCESS
+		}
+	}
+	return 0, 0, driver.CUDA_ERROR_NOT_FOUND
+}

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// module is a loaded module.
+type module struct {
+	ctx      *context
+	ir       *ptxir.Module
+	vm       *ptxvm.Module
+	unloaded atomic.Bool
+
+	mu        sync.Mutex
+	functions map[string]*function // guarded by mu; those that were asked for
+}
+
+// binaryMagics start images of machine code: ELF, and the fat binary wrapper
+// of fatbinary_section.h, CUDA 12.4.
+var binaryMagics = []string{"\x7fELF", "\x50\xED\x55\xBA"}
+
+// newModule reads an image. The log says why it was refused, or which kernels
+// of it cannot run here.
+func newModule(c *context, image []byte) (m *module, log string, r driver.CUresult) {
+	for _, magic := range binaryMagics {
+		if bytes.HasPrefix(image, []byte(magic)) {
+			return nil, "the simulated driver runs PTX and this is machine code: compile to PTX", driver.CUDA_ERROR_NO_BINARY_FOR_GPU
+		}
+	}
+	text := string(bytes.TrimRight(image, "\x00"))
+	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+		return nil, "the image is neither PTX text nor a known kind of machine code", driver.CUDA_ERROR_INVALID_IMAGE
+	}
+	ir, err := ptxir.Load("module", text)
+	if err != nil {
+		return nil, err.Error(), driver.CUDA_ERROR_INVALID_PTX
+	}
+	if log, r := c.accepts(ir); r != driver.CUDA_SUCCESS {
+		return nil, log, r
+	}
+	vm, err := c.dev.vm.Load(ir)
+	if errors.Is(err, ptxvm.ErrOutOfMemory) {
+		return nil, err.Error(), driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
+	if err != nil {
+		return nil, err.Error(), driver.CUDA_ERROR_INVALID_PTX
+	}
+	return &module{ctx: c, ir: ir, vm: vm, functions: map[string]*function{}}, unsupported(ir), driver.CUDA_SUCCESS
+}
+
+// accepts refuses what no kernel of the module could run.
+func (c *context) accepts(ir *ptxir.Module) (log string, r driver.CUresult) {
+	if ir.Version[0] > maxISA {
+		return fmt.Sprintf("module: .version %d.%d is newer than PTX ISA %d.x, which this driver takes",
+			ir.Version[0], ir.Version[1], maxISA), driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+	}
+	config := &c.sim.config
+	if !runsOn(ir.Target, config.major, config.minor) {
+		return fmt.Sprintf("module: .target %s does not run on sm_%d%d", ir.Target, config.major, config.minor),
+			driver.CUDA_ERROR_NO_BINARY_FOR_GPU
+	}
+	if n := len(ir.Unsupported()); n > 0 && n == len(ir.Kernels) {
+		return unsupported(ir), driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	return "", driver.CUDA_SUCCESS
+}
+
+// runsOn reports whether PTX for a target runs on a device. From the PTX ISA,
+// "PTX Module Directives: .target": later devices run it, but for targets with
+// the suffix a (that device only) and f (that family).
+func runsOn(target string, major, minor int) bool {
+	digits := strings.TrimPrefix(target, "sm_")
+	suffix := strings.TrimLeft(digits, "0123456789")
+	cc, err := strconv.Atoi(strings.TrimSuffix(digits, suffix))
+	if err != nil {
+		return false
+	}
+	device := 10*major + minor
+	switch suffix {
+	case "":
+		return cc <= device
+	case "a":
+		return cc == device
+	case "f":
+		return cc <= device && cc/10 == major
+	}
+	return false
+}
+
+func unsupported(ir *ptxir.Module) string {
+	var lines []string
+	for _, e := range ir.Unsupported() {
+		lines = append(lines, e.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (m *module) unload() {
+	m.unloaded.Store(true)
+	m.vm.Unload()
+}
+
+func (d *simulator) CuModuleLoadDataEx(image []byte) (driver.CUmodule, string, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, "", r
+	}
+	m, log, r := newModule(c, image)
+	if r != driver.CUDA_SUCCESS {
+		return 0, log, r
+	}
+	return d.modules.add(m), log, r
+}
+
+// CuModuleUnload waits for the context's work, since it may run the module's
+// kernels. A graph that still has them fails when it is launched.
+func (d *simulator) CuModuleUnload(h driver.CUmodule) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if d.modules.get(h) == nil {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	m := d.modules.take(h)
+	if m == nil {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	d.functions.removeIf(func(f *function) bool { return f.module == m })
+	m.ctx.synchronize()
+	m.unload()
+	return m.ctx.result()
+}
+
+func (d *simulator) module(h driver.CUmodule) (*module, driver.CUresult) {
+	m := d.modules.get(h)
+	if m == nil {
+		return nil, driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	return m, m.ctx.result()
+}
+
+// CuModuleGetFunction returns NOT_SUPPORTED for a kernel that cannot run here;
+// the module's log says why.
+func (d *simulator) CuModuleGetFunction(h driver.CUmodule, name string) (driver.CUfunction, driver.CUresult) {
+	m, r := d.module(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.functions[name]; f != nil {
+		return f.handle, r
+	}
+	f, r := newFunction(m, name)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	f.handle = d.functions.add(f)
+	m.functions[name] = f
+	return f.handle, r
+}
+
+func (d *simulator) CuModuleGetGlobal(h driver.CUmodule, name string) (driver.CUdeviceptr, uint64, driver.CUresult) {
+	m, r := d.module(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, 0, r
+	}
+	addr, size, ok := m.vm.Global(name)
+	if !ok {
+		return 0, 0, driver.CUDA_ERROR_NOT_FOUND
+	}
+	return driver.CUdeviceptr(addr), size, r
+}
+
+func (d *simulator) CuModuleFunctionNames(h driver.CUmodule) ([]string, driver.CUresult) {
+	m, r := d.module(h)
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	return m.vm.KernelNames(), r
+}

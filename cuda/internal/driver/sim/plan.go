@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// plan is what an executable runs: nodes in an order that respects the edges,
+// with child graphs laid flat. A plan that was launched is immutable.
+type plan struct {
+	nodes   []planNode
+	records []int32 // the event record nodes among nodes
+}
+
+// planNode is a node of a plan. Empty nodes, and the ends of child graphs, have
+// no work.
+type planNode struct {
+	work     work
+	disabled bool
+	after    []int32 // what it depends on; all of lower index
+}
+
+// shape is the structure of a graph at the time of instantiating it. Updates
+// compare with it, since the graph may have changed or gone.
+type shape struct {
+	nodes []shapeNode
+	sinks []int32
+}
+
+type shapeNode struct {
+	source *node
+	kind   driver.CUgraphNodeType
+	before []int32 // indices into nodes, in the order of making the edges
+	child  *shape
+	at     int32 // the node in the plan; for a child graph, its end
+}
+
+// planner lays a graph flat.
+type planner struct {
+	plan  *plan
+	index map[*node]int32 // where a node is in the plan
+}
+
+// shape adds a graph to the plan, to run after the nodes in roots. It returns
+// nil if the graph has a cycle.
+//
+// Preconditions: simulator.graphMu must be locked.
+func (b *planner) shape(g *graph, roots []int32) *shape {
+	order := sorted(g.nodes)
+	if order == nil && len(g.nodes) > 0 {
+		return nil
+	}
+	children := map[*node]*shape{}
+	for _, n := range order {
+		after := make([]int32, 0, max(len(n.before), len(roots)))
+		for _, p := range n.before {
+			after = append(after, b.index[p])
+		}
+		if len(n.before) == 0 {
+			after = append(after, roots...)
+		}
+		if n.child != nil {
+			if after = b.embed(n, after, children); after == nil {
+				return nil
+			}
+		}
+		b.index[n] = b.add(planNode{work: n.work, after: after})
+	}
+	return b.describe(g, children)
+}
+
+// embed adds a child graph between a node that starts it and, by the caller,
+// one that ends it.
+func (b *planner) embed(n *node, after []int32, children map[*node]*shape) []int32 {
+	start := b.add(planNode{after: after})
+	s := b.shape(n.child, []int32{start})
+	if s == nil {
+		return nil
+	}
+	children[n] = s
+	ends := []int32{start}
+	for _, sink := range s.sinks {
+		ends = append(ends, s.nodes[sink].at)
+	}
+	return ends
+}
+
+func (b *planner) add(n planNode) int32 {
+	if _, ok := n.work.(*eventRecordWork); ok {
+		b.plan.records = append(b.plan.records, int32(len(b.plan.nodes)))
+	}
+	b.plan.nodes = append(b.plan.nodes, n)
+	return int32(len(b.plan.nodes) - 1)
+}
+
+func (b *planner) describe(g *graph, children map[*node]*shape) *shape {
+	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
+	position := make(map[*node]int32, len(g.nodes))
+	for i, n := range g.nodes {
+		position[n] = int32(i)
+	}
+	for i, n := range g.nodes {
+		sn := shapeNode{source: n, kind: n.kind, child: children[n], at: b.index[n]}
+		for _, p := range n.before {
+			sn.before = append(sn.before, position[p])
+		}
+		s.nodes[i] = sn
+		if len(n.after) == 0 {
+			s.sinks = append(s.sinks, int32(i))
+		}
+	}
+	return s
+}
+
+// sorted returns the nodes in an order that respects the edges, else that of
+// creation; nil if there is a cycle.
+func sorted(nodes []*node) []*node {
+	wanted := make(map[*node]int, len(nodes))
+	var ready []*node
+	for _, n := range nodes {
+		wanted[n] = len(n.before)
+		if len(n.before) == 0 {
+			ready = append(ready, n)
+		}
+	}
+	order := make([]*node, 0, len(nodes))
+	for len(ready) > 0 {
+		n := ready[0]
+		ready = ready[1:]
+		order = append(order, n)
+		for _, a := range n.after {
+			if wanted[a]--; wanted[a] == 0 {
+				ready = append(ready, a)
+			}
+		}
+	}
+	if len(order) < len(nodes) {
+		return nil
+	}
+	return order
+}
+
+func (p *plan) clone() *plan {
+	return &plan{nodes: slices.Clone(p.nodes), records: p.records}
+}
+
+// contexts returns the contexts that the plan's work is bound to.
+func (p *plan) contexts() []*context {
+	var list []*context
+	for i := range p.nodes {
+		if c := contextOfWork(p.nodes[i].work); c != nil && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func contextOfWork(w work) *context {
+	switch w := w.(type) {
+	case *kernelWork:
+		return w.fn.module.ctx
+	case *copyWork:
+		return w.ctx
+	case *fillWork:
+		return w.ctx
+	case *allocWork:
+		return w.a.memory.ctx
+	}
+	return nil
+}
+
+// allocs returns what the plan allocates, and which of that it does not free.
+func (p *plan) allocs() (all, unfreed []*graphAlloc, frees []*graphAlloc) {
+	for i := range p.nodes {
+		switch w := p.nodes[i].work.(type) {
+		case *allocWork:
+			all = append(all, w.a)
+		case *graphFreeWork:
+			frees = append(frees, w.a)
+		}
+	}
+	for _, a := range all {
+		if !slices.Contains(frees, a) {
+			unfreed = append(unfreed, a)
+		}
+	}
+	return all, unfreed, frees
+}

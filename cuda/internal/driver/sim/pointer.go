@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "github.com/cudago/cudago/cuda/internal/driver"
+
+// CuPointerGetAttribute answers for memory that the driver knows. For device
+// memory CU_POINTER_ATTRIBUTE_HOST_POINTER is not an error here, as it is with
+// CUDA: it is where the bytes lie in this process, which lets other libraries
+// see simulated device memory as host memory.
+func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p driver.CUdeviceptr) (uint64, driver.CUresult) {
+	if !d.initialized.Load() {
+		return 0, driver.CUDA_ERROR_NOT_INITIALIZED
+	}
+	a := d.space.find(uint64(p))
+	if a == nil {
+		a = d.moduleVariable(uint64(p))
+	}
+	if a == nil {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	switch attr {
+	case driver.CU_POINTER_ATTRIBUTE_CONTEXT:
+		return uint64(a.ctx.handle), driver.CUDA_SUCCESS
+	case driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		if a.kind == memPinned {
+			return uint64(driver.CU_MEMORYTYPE_HOST), driver.CUDA_SUCCESS
+		}
+		return uint64(driver.CU_MEMORYTYPE_DEVICE), driver.CUDA_SUCCESS
+	case driver.CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		return uint64(p), driver.CUDA_SUCCESS
+	case driver.CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		if host, ok := a.ctx.dev.memory.HostPointer(uint64(p)); ok {
+			return uint64(host), driver.CUDA_SUCCESS
+		}
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	case driver.CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		return a.id, driver.CUDA_SUCCESS
+	case driver.CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		return uint64(toInt(a.kind == memManaged)), driver.CUDA_SUCCESS
+	case driver.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		return uint64(a.ctx.dev.ordinal), driver.CUDA_SUCCESS
+	}
+	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+}
+
+// moduleVariable describes a module's variable as an allocation.
+func (d *simulator) moduleVariable(addr uint64) *allocation {
+	if !isSimulated(addr) {
+		return nil
+	}
+	for _, dev := range d.devices {
+		if base, size, _, ok := dev.memory.Range(addr); ok {
+			if c := dev.primaryContext(); c != nil {
+				return &allocation{base: base, size: size, kind: memDevice, ctx: c}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// poolGranule is the unit in which a pool reserves memory.
+const poolGranule = 2 << 20
+
+// pool is a stream-ordered allocator. It does the accounting only: a device
+// address is never used twice, so what it would reuse is a number of bytes.
+type pool struct {
+	dev    *device
+	handle driver.CUmemoryPool
+	limit  uint64 // most bytes in use; 0: the device's memory
+
+	mu           sync.Mutex
+	destroyed    bool                                  // guarded by mu; keeps nothing in reserve any more
+	threshold    uint64                                // guarded by mu
+	used         uint64                                // guarded by mu
+	usedHigh     uint64                                // guarded by mu
+	reserved     uint64                                // guarded by mu
+	reservedHigh uint64                                // guarded by mu
+	slack        int64                                 // guarded by mu; reserved and not used, as the device counts it
+	reuse        map[driver.CUmemPool_attribute]uint64 // guarded by mu
+}
+
+func newPool(dev *device, limit uint64) *pool {
+	return &pool{dev: dev, limit: limit, reuse: map[driver.CUmemPool_attribute]uint64{
+		driver.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:   1,
+		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:         1,
+		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: 1,
+	}}
+}
+
+// take accounts for an allocation, unless it exceeds the pool's limit.
+func (p *pool) take(size uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limit != 0 && (size > p.limit || p.used > p.limit-size) {
+		return false
+	}
+	p.used += size
+	p.usedHigh = max(p.usedHigh, p.used)
+	p.reserve(max(p.reserved, granules(p.used)))
+	return true
+}
+
+// returned accounts for a free.
+func (p *pool) returned(size uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= size
+	if p.destroyed {
+		p.reserved = granules(p.used)
+	}
+	p.reserve(p.reserved)
+}
+
+// trim gives back what is reserved beyond keep and not in use.
+func (p *pool) trim(keep uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reserve(min(p.reserved, max(granules(p.used), granules(keep))))
+}
+
+func (p *pool) trimToThreshold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reserved > p.threshold {
+		p.reserve(min(p.reserved, max(granules(p.used), granules(p.threshold))))
+	}
+}
+
+// reserve sets how much the pool holds, and keeps the device's sum of slack.
+//
+// Preconditions: p.mu must be locked; p.used is up to date.
+func (p *pool) reserve(n uint64) {
+	p.reserved = n
+	p.reservedHigh = max(p.reservedHigh, n)
+	slack := int64(p.reserved) - int64(p.used)
+	p.dev.poolSlack.Add(slack - p.slack)
+	p.slack = slack
+}
+
+func granules(n uint64) uint64 {
+	if n > 1<<62 {
+		n = 1 << 62 // a threshold of UINT64_MAX means: keep everything
+	}
+	return (n + poolGranule - 1) / poolGranule * poolGranule
+}
+
+// trimPools is what each synchronisation does: pools give back what exceeds
+// their release threshold.
+func (dev *device) trimPools() {
+	if dev.poolSlack.Load() == 0 {
+		return
+	}
+	dev.poolsMu.Lock()
+	defer dev.poolsMu.Unlock()
+	for _, p := range dev.pools {
+		p.trimToThreshold()
+	}
+}
+
+// freeWork is a stream-ordered free.
+type freeWork struct{ a *allocation }
+
+func (w *freeWork) run(x *execution) *failure {
+	x.sim.release(w.a)
+	return nil
+}
+
+// allocFromPool makes pool memory that is in use from now on in stream order.
+// Where memory is short, it waits for the frees that are queued in the stream:
+// with CUDA their memory would be reused there without waiting.
+func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdeviceptr, driver.CUresult) {
+	if size == 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if s.capture.Load() != nil {
+		return d.captureAlloc(s, size)
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	a := &allocation{kind: memPool, pool: p}
+	r := d.allocatePooled(s.ctx, size, a)
+	if r == driver.CUDA_ERROR_OUT_OF_MEMORY && !s.end().reached() {
+		s.end().wait()
+		r = d.allocatePooled(s.ctx, size, a)
+	}
+	return driver.CUdeviceptr(a.base), r
+}
+
+func (d *simulator) allocatePooled(c *context, size uint64, a *allocation) driver.CUresult {
+	if !a.pool.take(size) {
+		return driver.CUDA_ERROR_OUT_OF_MEMORY
+	}
+	r := d.allocate(c, size, a)
+	if r != driver.CUDA_SUCCESS {
+		a.pool.returned(size)
+	}
+	return r
+}
+
+func (d *simulator) CuMemAllocAsync(size uint64, h driver.CUstream) (driver.CUdeviceptr, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return d.allocFromPool(size, s.ctx.dev.defaultPool, s)
+}
+
+func (d *simulator) CuMemAllocFromPoolAsync(size uint64, h driver.CUmemoryPool, hs driver.CUstream) (driver.CUdeviceptr, driver.CUresult) {
+	s, r := d.stream(hs)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	p := d.pools.get(h)
+	if p == nil || p.dev != s.ctx.dev {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return d.allocFromPool(size, p, s)
+}
+
+func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	a := d.space.start(p)
+	if a == nil || a.kind != memPool && a.kind != memGraph {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if s.capture.Load() != nil {
+		return d.captureFree(s, a)
+	}
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if a.kind == memGraph {
+		if !a.graph.setLive(false) {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		s.enqueueQuick(&graphFreeWork{a.graph})
+		return driver.CUDA_SUCCESS
+	}
+	if !a.freed.CompareAndSwap(false, true) {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	s.enqueueQuick(&freeWork{a})
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmemoryPool, driver.CUresult) {
+	v, r := d.device(dev)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return v.defaultPool.handle, r
+}
+
+// CuMemPoolCreate makes a pool of device memory that is not shared with other
+// processes.
+func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
+	const pinned, onDevice = 1, 1 // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
+	if props == nil || props.AllocType != pinned {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if props.LocationType != onDevice || props.HandleTypes != 0 {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	dev, r := d.device(driver.CUdevice(props.LocationID))
+	if r == driver.CUDA_ERROR_INVALID_DEVICE {
+		r = driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	p := newPool(dev, props.MaxSize)
+	p.handle = d.pools.add(p)
+	dev.poolsMu.Lock()
+	defer dev.poolsMu.Unlock()
+	dev.pools = append(dev.pools, p)
+	return p.handle, r
+}
+
+// CuMemPoolDestroy ends the pool; what was allocated from it lives on.
+func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
+	p := d.pools.get(h)
+	if p == nil || p == p.dev.defaultPool || d.pools.take(h) == nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	p.mu.Lock()
+	p.destroyed = true
+	p.mu.Unlock()
+	p.trim(0)
+	p.dev.poolsMu.Lock()
+	defer p.dev.poolsMu.Unlock()
+	p.dev.pools = slices.DeleteFunc(p.dev.pools, func(o *pool) bool { return o == p })
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuMemPoolTrimTo(h driver.CUmemoryPool, keep uint64) driver.CUresult {
+	p := d.pools.get(h)
+	if p == nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	p.trim(keep)
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuMemPoolSetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute, value uint64) driver.CUresult {
+	p := d.pools.get(h)
+	if p == nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch attr {
+	case driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		p.threshold = value
+	case driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH, driver.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		// A high watermark can be reset, and nothing else.
+		if value != 0 {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		if attr == driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH {
+			p.usedHigh = p.used
+		} else {
+			p.reservedHigh = p.reserved
+		}
+	default:
+		if _, ok := p.reuse[attr]; !ok {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
+		p.reuse[attr] = value
+	}
+	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuMemPoolGetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute) (uint64, driver.CUresult) {
+	p := d.pools.get(h)
+	if p == nil {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch attr {
+	case driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+		return p.threshold, driver.CUDA_SUCCESS
+	case driver.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+		return p.reserved, driver.CUDA_SUCCESS
+	case driver.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+		return p.reservedHigh, driver.CUDA_SUCCESS
+	case driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+		return p.used, driver.CUDA_SUCCESS
+	case driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+		return p.usedHigh, driver.CUDA_SUCCESS
+	}
+	v, ok := p.reuse[attr]
+	if !ok {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return v, driver.CUDA_SUCCESS
+}

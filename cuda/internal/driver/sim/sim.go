@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// driverVersion is what cuDriverGetVersion says: CUDA 13.0.
+const driverVersion = 13000
+
+// maxISA is the newest PTX ISA version that is taken: any 9.x, since modules
+// made by a newer minor release mostly use nothing new, and what is unknown is
+// reported instruction by instruction.
+const maxISA = 9
+
+// Options says how to open the simulated driver. Its zero value is the default.
+type Options struct {
+	// Config is a list of settings as in CUDAGO_SIM:
+	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,workers=2".
+	Config string
+
+	// CallHost calls a host function, which is an address in C. Without it
+	// cuLaunchHostFunc is not supported.
+	CallHost func(fn driver.CUhostFn, userData uintptr)
+
+	// Printf receives what kernels print. Default: standard output.
+	Printf io.Writer
+}
+
+// Open makes a simulated driver.
+func Open(o Options) (driver.API, error) {
+	c, err := parseConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if o.Printf == nil {
+		o.Printf = os.Stdout
+	}
+	d := &simulator{
+		config:   c,
+		callHost: o.CallHost,
+		printf:   &lockedWriter{w: o.Printf},
+		threads:  map[int]*thread{},
+		captures: map[*capture]struct{}{},
+		cancel:   make(chan struct{}),
+	}
+	for i := range c.devices {
+		d.devices = append(d.devices, newDevice(d, i))
+	}
+	return d, nil
+}
+
+// simulator implements driver.API.
+type simulator struct {
+	config   config
+	callHost func(fn driver.CUhostFn, userData uintptr)
+	printf   io.Writer
+	devices  []*device // immutable
+	space    space
+
+	initialized atomic.Bool
+	cancel      chan struct{}  // closed by Close: stops running kernels
+	workers     sync.WaitGroup // running streams
+
+	contexts  table[driver.CUcontext, context]
+	streams   table[driver.CUstream, stream]
+	events    table[driver.CUevent, event]
+	modules   table[driver.CUmodule, module]
+	functions table[driver.CUfunction, function]
+	pools     table[driver.CUmemoryPool, pool]
+	graphs    table[driver.CUgraph, graph]
+	nodes     table[driver.CUgraphNode, node]
+	execs     table[driver.CUgraphExec, graphExec]
+
+	threadsMu sync.RWMutex
+	threads   map[int]*thread // guarded by threadsMu
+	callbacks atomic.Int32    // host functions that run now
+
+	// graphMu guards the structure of all graphs, and all captures.
+	graphMu  sync.Mutex
+	captures map[*capture]struct{} // guarded by graphMu; begun and not ended
+	// capturing counts captures, so that calls outside any pay one load.
+	capturing atomic.Int32
+}
+
+var _ driver.API = (*simulator)(nil)
+
+// Name returns "sim".
+func (d *simulator) Name() string { return "sim" }
+
+// EntryPoint returns zero: nothing here has a C address.
+func (d *simulator) EntryPoint(string) uintptr { return 0 }
+
+// Close ends all work, running kernels included, and unmaps all memory.
+func (d *simulator) Close() error {
+	close(d.cancel)
+	for _, dev := range d.devices {
+		if c := dev.primaryContext(); c != nil {
+			c.fail(&failure{code: driver.CUDA_ERROR_DEINITIALIZED, text: "the driver was closed"})
+		}
+	}
+	d.workers.Wait()
+	for _, dev := range d.devices {
+		dev.vm.Close()
+	}
+	d.space.close()
+	d.initialized.Store(false)
+	return nil
+}
+
+// lockedWriter lets kernels of several streams print whole messages.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

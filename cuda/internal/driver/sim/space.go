@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// memoryKind says which call made an allocation.
+type memoryKind uint8
+
+const (
+	memDevice  memoryKind = iota // cuMemAlloc
+	memPool                      // cuMemAllocAsync
+	memGraph                     // an allocation node
+	memPinned                    // cuMemHostAlloc
+	memManaged                   // cuMemAllocManaged
+)
+
+var bufferCount atomic.Uint64
+
+// allocation is a range that a call of this driver made. Immutable but for the
+// fields named.
+type allocation struct {
+	base, size uint64
+	kind       memoryKind
+	id         uint64 // CU_POINTER_ATTRIBUTE_BUFFER_ID
+	ctx        *context
+	pool       *pool       // memPool
+	graph      *graphAlloc // memGraph
+	mapping    []byte      // memPinned, memManaged
+
+	// freed says that the owner gave it back, though work that still uses it
+	// may be queued; gone says that there is no memory any more.
+	freed, gone atomic.Bool
+}
+
+// onDevice reports whether the memory is a device's and not the host's.
+func (a *allocation) onDevice() bool { return a.kind <= memGraph }
+
+// space finds allocations by address, those of all devices together.
+type space struct {
+	mu   sync.RWMutex
+	list []*allocation // guarded by mu; sorted by base
+}
+
+func (s *space) add(a *allocation) {
+	a.id = bufferCount.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.index(a.base)
+	s.list = slices.Insert(s.list, i, a)
+}
+
+// index is where the first allocation after base starts.
+//
+// Preconditions: s.mu must be locked.
+func (s *space) index(base uint64) int {
+	// Device addresses only grow, so a new allocation mostly goes to the end.
+	if n := len(s.list); n == 0 || s.list[n-1].base <= base {
+		return n
+	}
+	return sort.Search(len(s.list), func(i int) bool { return s.list[i].base > base })
+}
+
+func (s *space) remove(a *allocation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.index(a.base) - 1; i >= 0 && s.list[i] == a {
+		s.list = slices.Delete(s.list, i, i+1)
+	}
+}
+
+// find returns the allocation that contains addr, or nil.
+func (s *space) find(addr uint64) *allocation {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	i := s.index(addr) - 1
+	if i < 0 || addr-s.list[i].base >= s.list[i].size {
+		return nil
+	}
+	return s.list[i]
+}
+
+// start returns the allocation that starts at addr and was not given back.
+func (s *space) start(addr driver.CUdeviceptr) *allocation {
+	a := s.find(uint64(addr))
+	if a == nil || a.base != uint64(addr) || a.freed.Load() {
+		return nil
+	}
+	return a
+}
+
+func (s *space) ofContext(c *context) []*allocation {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var list []*allocation
+	for _, a := range s.list {
+		if a.ctx == c {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// close unmaps the host memory that nobody freed.
+func (s *space) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.list {
+		if a.mapping != nil {
+			unmap(a.mapping)
+		}
+	}
+	s.list = nil
+}
+
+// isSimulated reports whether addr can only be a device address: bit 55 is
+// never set in the address of a process's memory.
+func isSimulated(addr uint64) bool { return addr&(1<<55) != 0 }
+
+// memoryOf returns the device memory that addr lies in, or nil.
+func (d *simulator) memoryOf(addr uint64) *ptxvm.Memory {
+	for _, dev := range d.devices {
+		if _, _, _, ok := dev.memory.Range(addr); ok {
+			return dev.memory
+		}
+	}
+	return nil
+}

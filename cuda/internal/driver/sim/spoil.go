@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "github.com/cudago/cudago/cuda/internal/driver"
+
+// This file holds the rules by which calls that are not part of a capture spoil
+// it. Which calls they are was measured on an H200 with a 13.x driver: event
+// and stream queries and waits, instantiating and destroying executables, every
+// kind of allocation and free, unloading modules.
+
+// unsafeCall is at the head of each call that is potentially unsafe during a
+// capture. It refuses the call and spoils the captures that it would endanger.
+func (d *simulator) unsafeCall() driver.CUresult {
+	if d.capturing.Load() == 0 {
+		return driver.CUDA_SUCCESS
+	}
+	tid, _, mode := d.threadState()
+	if mode == driver.CU_STREAM_CAPTURE_MODE_RELAXED {
+		return driver.CUDA_SUCCESS
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	r := driver.CUDA_SUCCESS
+	for c := range d.captures {
+		own := c.tid == tid && c.mode != driver.CU_STREAM_CAPTURE_MODE_RELAXED
+		global := c.mode == driver.CU_STREAM_CAPTURE_MODE_GLOBAL && mode == driver.CU_STREAM_CAPTURE_MODE_GLOBAL
+		if own || global {
+			c.spoiled = true
+			r = driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+		}
+	}
+	return r
+}
+
+// spoil spoils a capture that has not ended.
+func (d *simulator) spoil(c *capture) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c.spoiled = true
+}
+
+// spoilStream spoils the capture that a stream is part of, if any.
+func (d *simulator) spoilStream(s *stream) {
+	if c := s.capture.Load(); c != nil {
+		d.spoil(c)
+	}
+}
+
+// spoilAll is what waiting for a whole context does, in any mode: it conflicts
+// with each capture in it.
+func (d *simulator) spoilAll(ctx *context) driver.CUresult {
+	if d.capturing.Load() == 0 {
+		return driver.CUDA_SUCCESS
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	r := driver.CUDA_SUCCESS
+	for c := range d.captures {
+		for s := range c.streams {
+			if s.ctx == ctx {
+				c.spoiled = true
+				r = driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+			}
+		}
+	}
+	return r
+}
+
+// hostWaits is at the head of calls by which the host learns how far a stream
+// is: a stream that captures does not move.
+func (d *simulator) hostWaits(s *stream) driver.CUresult {
+	if d.capturing.Load() == 0 {
+		return driver.CUDA_SUCCESS
+	}
+	if r := d.refuseCapturing(s); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.implicitCapture(s); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	return d.unsafeCall()
+}
+
+// refuseCapturing spoils the stream's capture, for calls that cannot be part
+// of one.
+func (d *simulator) refuseCapturing(s *stream) driver.CUresult {
+	c := s.capture.Load()
+	if c == nil {
+		return driver.CUDA_SUCCESS
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	if c.spoiled {
+		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	c.spoiled = true
+	return driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+}
+
+// implicitCapture refuses work in the legacy default stream while a blocking
+// stream captures: it would have to wait for what is not going to run.
+func (d *simulator) implicitCapture(s *stream) driver.CUresult {
+	if !s.isLegacy || d.capturing.Load() == 0 {
+		return driver.CUDA_SUCCESS
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	list := d.implicitCaptures(s)
+	for _, c := range list {
+		c.spoiled = true
+	}
+	if len(list) > 0 {
+		return driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+	}
+	return driver.CUDA_SUCCESS
+}
+
+// implicitCaptures lists the captures that work in legacy would depend on.
+//
+// Preconditions: d.graphMu must be locked.
+func (d *simulator) implicitCaptures(legacy *stream) []*capture {
+	var list []*capture
+	for c := range d.captures {
+		for s := range c.streams {
+			if s.ctx == legacy.ctx && s.blocking() {
+				list = append(list, c)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// abandonStream takes a stream that is being destroyed out of its capture. A
+// capture without its origin is over: nobody could end it.
+func (d *simulator) abandonStream(s *stream) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	if c == nil {
+		return
+	}
+	c.spoiled = true
+	if s == c.origin {
+		c.leave(d)
+		d.destroyGraph(c.graph)
+		return
+	}
+	s.capture.Store(nil)
+	delete(c.streams, s)
+}
+
+// abandonCaptures ends the captures of a context that is being destroyed.
+func (d *simulator) abandonCaptures(ctx *context) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	for c := range d.captures {
+		if c.origin.ctx == ctx {
+			c.spoiled = true
+			c.leave(d)
+			d.destroyGraph(c.graph)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var streamCount atomic.Uint64
+
+// stream is a queue of work that runs in order.
+type stream struct {
+	timeline
+	ctx      *context
+	handle   driver.CUstream
+	id       uint64
+	flags    uint32
+	priority int32
+	isLegacy bool
+
+	// last is the number of the last item that was queued.
+	last atomic.Uint64 // written with mu held
+
+	mu      sync.Mutex
+	queue   []item // guarded by mu
+	head    int    // guarded by mu; index of the next item
+	running bool   // guarded by mu; a goroutine works on the queue
+	retired bool   // guarded by mu; destroyed by its owner
+
+	x execution // of the running goroutine
+
+	// capture is the capture that the stream is part of.
+	capture atomic.Pointer[capture] // written with simulator.graphMu held
+	// front is what the next captured operation depends on.
+	front []*node // guarded by simulator.graphMu
+}
+
+// item is one entry of a queue. It runs when the one before it is done and the
+// points in after are reached.
+type item struct {
+	work  work
+	after []point
+}
+
+func newStream(c *context, flags uint32, priority int32) *stream {
+	s := &stream{
+		ctx: c, flags: flags, id: streamCount.Add(1), x: execution{sim: c.sim, ctx: c},
+		priority: min(max(priority, greatestPriority), leastPriority),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams[s] = struct{}{}
+	return s
+}
+
+// blocking reports whether the stream takes part in the legacy default
+// stream's rules.
+func (s *stream) blocking() bool { return s.flags&driver.CU_STREAM_NON_BLOCKING == 0 }
+
+// end is the point at which all work queued now is done.
+func (s *stream) end() point { return point{&s.timeline, s.last.Load()} }
+
+// enqueue appends work that also waits for the points in after, and returns
+// the point of its completion.
+//
+// What it has to wait for is read before it gets its number: so whatever an
+// item waits for was queued before it, and streams cannot wait in a circle.
+func (s *stream) enqueue(w work, after ...point) point {
+	after = s.implicit(after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.push(w, after)
+}
+
+// enqueueQuick is enqueue for work that takes no time: an idle stream does it
+// on the spot, without waking a goroutine.
+func (s *stream) enqueueQuick(w work, after ...point) point {
+	after = s.implicit(after)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running || !allReached(after) {
+		return s.push(w, after)
+	}
+	p := point{&s.timeline, s.last.Add(1)}
+	s.x.do(w)
+	s.advance(p.seq)
+	return p
+}
+
+// push appends to the queue.
+//
+// Preconditions: s.mu must be locked.
+func (s *stream) push(w work, after []point) point {
+	p := point{&s.timeline, s.last.Add(1)}
+	s.queue = append(s.queue, item{w, after})
+	if !s.running {
+		s.running = true
+		s.ctx.sim.workers.Add(1)
+		go s.drain()
+	}
+	return p
+}
+
+// implicit adds what the default stream's rules demand: the legacy stream
+// waits for all blocking streams of its context, and they for it.
+func (s *stream) implicit(after []point) []point {
+	if s.isLegacy {
+		s.ctx.mu.Lock()
+		defer s.ctx.mu.Unlock()
+		for o := range s.ctx.streams {
+			if p := o.end(); o != s && o.blocking() && !p.reached() {
+				after = append(after, p)
+			}
+		}
+		return after
+	}
+	if p := s.ctx.legacy.end(); s.blocking() && !p.reached() {
+		after = append(after, p)
+	}
+	return after
+}
+
+// drain works on the queue until it is empty.
+func (s *stream) drain() {
+	defer s.ctx.sim.workers.Done()
+	for seq := s.done.Load() + 1; ; seq++ {
+		it, ok := s.next()
+		if !ok {
+			return
+		}
+		for _, p := range it.after {
+			p.wait()
+		}
+		s.x.do(it.work)
+		s.advance(seq)
+	}
+}
+
+func (s *stream) next() (item, bool) {
+	s.mu.Lock()
+	if s.head < len(s.queue) {
+		it := s.queue[s.head]
+		s.queue[s.head] = item{}
+		s.head++
+		s.mu.Unlock()
+		return it, true
+	}
+	s.queue, s.head, s.running = s.queue[:0], 0, false
+	retired := s.retired
+	s.mu.Unlock()
+	if retired {
+		s.ctx.forget(s)
+	}
+	return item{}, false
+}
+
+// do runs work unless the context has failed.
+func (x *execution) do(w work) {
+	if x.ctx.result() == driver.CUDA_SUCCESS {
+		if f := w.run(x); f != nil {
+			x.ctx.fail(f)
+		}
+	} else if w, ok := w.(dropper); ok {
+		w.drop()
+	}
+}
+
+// retire is the owner's destroy: queued work still completes.
+func (s *stream) retire() {
+	s.mu.Lock()
+	s.retired = true
+	idle := !s.running
+	s.mu.Unlock()
+	if idle {
+		s.ctx.forget(s)
+	}
+}
+
+func (c *context) forget(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.streams, s)
+}
+
+// stream finds a stream by its handle. The default streams are those of the
+// current context.
+func (d *simulator) stream(h driver.CUstream) (*stream, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if h > driver.CU_STREAM_PER_THREAD {
+		s := d.streams.get(h)
+		if s == nil {
+			return nil, driver.CUDA_ERROR_INVALID_HANDLE
+		}
+		return s, s.ctx.result()
+	}
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	if h == driver.CU_STREAM_PER_THREAD {
+		tid, _, _ := d.threadState()
+		return c.threadStream(tid), driver.CUDA_SUCCESS
+	}
+	return c.legacy, driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuStreamCreateWithPriority(flags uint32, priority int32) (driver.CUstream, driver.CUresult) {
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if flags&^driver.CU_STREAM_NON_BLOCKING != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	s := newStream(c, flags, priority)
+	s.handle = d.streams.add(s)
+	return s.handle, driver.CUDA_SUCCESS
+}
+
+// CuStreamDestroy lets queued work complete. A capture that the stream is part
+// of is lost.
+func (d *simulator) CuStreamDestroy(h driver.CUstream) driver.CUresult {
+	if h <= driver.CU_STREAM_PER_THREAD {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	s := d.streams.take(h)
+	if s == nil {
+		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if s.capture.Load() != nil {
+		d.abandonStream(s)
+	}
+	s.retire()
+	return s.ctx.result()
+}
+
+func (d *simulator) CuStreamSynchronize(h driver.CUstream) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.hostWaits(s); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	p := s.end()
+	if s.isLegacy {
+		for _, before := range s.implicit(nil) {
+			before.wait()
+		}
+	}
+	p.wait()
+	s.ctx.dev.trimPools()
+	return s.ctx.result()
+}
+
+func (d *simulator) CuStreamQuery(h driver.CUstream) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.hostWaits(s); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if !s.end().reached() || s.isLegacy && !allReached(s.implicit(nil)) {
+		return driver.CUDA_ERROR_NOT_READY
+	}
+	return s.ctx.result()
+}
+
+func (d *simulator) CuStreamGetPriority(h driver.CUstream) (int32, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return s.priority, r
+}
+
+func (d *simulator) CuStreamGetFlags(h driver.CUstream) (uint32, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return s.flags, r
+}
+
+func (d *simulator) CuStreamGetId(h driver.CUstream) (uint64, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return s.id, r
+}
+
+func (d *simulator) CuStreamGetCtx(h driver.CUstream) (driver.CUcontext, driver.CUresult) {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	return s.ctx.handle, r
+}

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "github.com/cudago/cudago/internal/ptxvm"
+
+// work is one piece of device work. The same kinds serve streams and graph
+// nodes. Graph nodes share theirs between clones and executables: run must not
+// change it.
+type work interface {
+	// run does the work to its end.
+	run(x *execution) *failure
+}
+
+// dropper is work that has to be told when it is dropped because its context
+// has failed.
+type dropper interface {
+	drop()
+}
+
+// execution is the state of whoever runs work: one for each stream.
+type execution struct {
+	sim    *simulator
+	ctx    *context     // the stream's
+	launch ptxvm.Launch // scratch, so that a launch allocates nothing
+	graph  *graphRun    // the graph launch under way, if any
+	node   int32        // which of its nodes
+}
+
+// joinWork waits for other points and does nothing.
+type joinWork struct{}
+
+func (joinWork) run(*execution) *failure { return nil }
