@@ -124,6 +124,17 @@ int cudago_stream_order(cudago_cell *cell, intptr_t consumer) {
         if (c->last_stream && cudago_wait(WAIT_STREAM, c->last_stream)) PyErr_Clear(); /* closed: nothing is pending */
         return cudago_wait(WAIT_STREAM, c->stream->id);
     }
+    cudago_stream *s = c->stream;
+    if (s->mark && !c->last_stream) {
+        /* The launch budget's mark serves: recorded later than it believes, it proves no less. */
+        int pushed;
+        int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+        if (!r) r = cu.cuEventRecord(s->mark, s->h);
+        if (!r) s->marked = s->launched;
+        if (!r) r = cu.cuStreamWaitEvent((uintptr_t)consumer, s->mark, 0);
+        cudago_ctx_leave(pushed);
+        return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
+    }
     cudago_status st = {0};
     cudagoStreamOrder(c->stream->id, c->last_stream, (uint64_t)consumer, &st);
     return st.kind ? cudago_raise(&st) : 0;
