@@ -62,6 +62,15 @@ func (p *parser) operand() Operand {
 			return x
 		}
 		p.lex, p.tok = save, tok
+	case '-':
+		save, tok := p.lex, p.tok
+		p.advance()
+		if p.tok.kind == tokenIdent && p.tok.text != "WARP_SZ" {
+			x := p.nameOrPair()
+			x.Minus = true
+			return x
+		}
+		p.lex, p.tok = save, tok
 	}
 	return Operand{Kind: OperandImmediate, Value: p.constant()}
 }
@@ -146,5 +155,9 @@ func (p *parser) bracketed() Operand {
 	}
 	p.advance()
 	x.Elems = p.take(mark)
+	if p.tok.kind == tokenDot {
+		x.Component = p.tok.text
+		p.advance()
+	}
 	return x
 }

@@ -295,6 +295,9 @@ func (w *printer) operand(x *Operand) {
 	if x.Negated {
 		w.put("!")
 	}
+	if x.Minus {
+		w.put("-")
+	}
 	switch x.Kind {
 	case OperandName:
 		w.put(x.Name)
@@ -347,4 +350,7 @@ func (w *printer) bracketed(x *Operand) {
 		w.operand(&x.Elems[i])
 	}
 	w.put("]")
+	if x.Component != "" {
+		w.put(".", x.Component)
+	}
 }

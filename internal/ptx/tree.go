@@ -201,11 +201,13 @@ type Operand struct {
 	Kind OperandKind
 	// Negated is the ! before a predicate.
 	Negated bool
+	// Minus is the - before a source of vmad.
+	Minus bool
 	// Name is the identifier, or the base of an address; empty for an address
 	// that is only a number.
 	Name string
 	// Component is what follows the name: x of %tid.x or v.x, b0 of a video
-	// operand.
+	// operand; or an address: unified.
 	Component string
 	// Value is the immediate, or the offset of a name or address.
 	Value Literal

@@ -84,7 +84,7 @@ var typeByName = func() map[string]Type {
 // forms returns the tables by name, made ready at first use.
 var forms = sync.OnceValue(func() map[string][]*form {
 	m := map[string][]*form{}
-	for _, table := range [][]form{arithForms, bitForms, moveForms, memoryForms, warpForms, controlForms, refusedForms} {
+	for _, table := range [][]form{arithForms, bitForms, moveForms, memoryForms, warpForms, controlForms, videoForms, refusedForms} {
 		for i := range table {
 			f := &table[i]
 			f.prepare()

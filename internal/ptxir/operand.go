@@ -217,8 +217,8 @@ func (b *body) source(x *ptx.Operand, t Type) Reg {
 		if t == Pred {
 			return b.predSource(x)
 		}
-		if x.Negated {
-			b.invalid("only a predicate can be negated")
+		if x.Negated || x.Minus {
+			b.invalid("only a predicate can be negated, by !")
 		}
 		return b.named(x, t)
 	}

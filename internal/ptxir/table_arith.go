@@ -26,6 +26,7 @@ var arithForms = []form{
 	{name: "add", types: "f16 f16x2", words: "rn ftz sat", op: OpAdd, args: "daa"},
 	{name: "add", types: "bf16 bf16x2", words: "rn", op: OpAdd, args: "daa"},
 	{name: "add", types: "f32x2", words: rounding + "ftz", op: OpAdd, args: "daa"},
+	{name: "add", types: "f32.f16 f32.bf16", words: rounding + "sat", op: OpAdd, args: "dfa", lower: mixed},
 
 	{name: "sub", types: "u16 u32 u64 s16 s64 u16x2 s16x2", op: OpSub, args: "daa"},
 	{name: "sub", types: "s32", words: "sat", op: OpSub, args: "daa"},
@@ -34,6 +35,7 @@ var arithForms = []form{
 	{name: "sub", types: "f16 f16x2", words: "rn ftz sat", op: OpSub, args: "daa"},
 	{name: "sub", types: "bf16 bf16x2", words: "rn", op: OpSub, args: "daa"},
 	{name: "sub", types: "f32x2", words: rounding + "ftz", op: OpSub, args: "daa"},
+	{name: "sub", types: "f32.f16 f32.bf16", words: rounding + "sat", op: OpSub, args: "dfa", lower: mixed},
 
 	{name: "mul.wide", types: "u16 u32 s16 s32", op: OpMul, args: "waa", lower: wide},
 	{name: "mul", types: int163264, words: "lo|hi!", op: OpMul, args: "daa"},
@@ -54,6 +56,7 @@ var arithForms = []form{
 	{name: "fma", types: "f16 f16x2", words: "rn! ftz sat relu oob", op: OpFma, args: "daaa"},
 	{name: "fma", types: "bf16 bf16x2", words: "rn! relu oob", op: OpFma, args: "daaa"},
 	{name: "fma", types: "f32x2", words: mustRound + "ftz", op: OpFma, args: "daaa"},
+	{name: "fma", types: "f32.f16 f32.bf16", words: mustRound + "sat", op: OpFma, args: "dffa", lower: mixed},
 
 	{name: "mul24", types: "u32 s32", words: "lo|hi!", op: OpMul24, args: "daa"},
 	{name: "mad24", types: "u32", words: "lo|hi!", op: OpMad24, args: "daaa"},
@@ -113,6 +116,19 @@ func wide(b *body) {
 	in := b.instr()
 	in.Mode = ModeWide
 	b.operands(&in)
+	b.emit(in)
+}
+
+// mixed converts the sources of the narrow type first, which is exact.
+func mixed(b *body) {
+	in := b.instr()
+	b.operands(&in)
+	for i := range len(in.Src) - 1 {
+		wide := b.newReg(F32)
+		b.emitPlain(Instr{Op: OpCvt, Type: F32, From: in.From, Dst: b.regs(wide), Src: b.regs(in.Src[i])})
+		in.Src[i] = wide
+	}
+	in.From = TypeNone
 	b.emit(in)
 }
 

@@ -5,8 +5,8 @@ package ptxir
 
 const (
 	// ordering of ld and st, their scopes and spaces, and cache operators.
-	loadOrder  = "weak|volatile|relaxed|acquire|mmio "
-	storeOrder = "weak|volatile|relaxed|release|mmio "
+	loadOrder  = "weak|volatile|relaxed|acquire mmio "
+	storeOrder = "weak|volatile|relaxed|release mmio "
 	scopes     = "cta|cluster|gpu|sys "
 	spaces     = "global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func "
 	cacheHints = "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate " +
@@ -34,9 +34,12 @@ var memoryForms = []form{
 	{name: "membar", types: "", words: "cta|gl|sys!", op: OpFence, args: ""},
 	{name: "fence", types: "", words: "sc|acq_rel|acquire|release cta|cluster|gpu|sys! sync_restrict::shared::cta|sync_restrict::shared::cluster", op: OpFence, args: ""},
 	{name: "fence.mbarrier_init", types: "", words: "release cluster", op: OpFence, args: ""},
+	// All proxies see the same memory here.
 	{name: "fence.proxy.alias", types: "", op: OpFence, args: ""},
 	{name: "fence.proxy.async", types: "", words: "global|shared::cta|shared::cluster", op: OpFence, args: ""},
+	{name: "fence.proxy.async::generic", types: "", words: "acquire|release! sync_restrict::shared::cta|sync_restrict::shared::cluster! cluster", op: OpFence, args: ""},
 	{name: "membar.proxy.alias", types: "", op: OpFence, args: ""},
+	{name: "membar.proxy.async", types: "", words: "global|shared::cta|shared::cluster", op: OpFence, args: ""},
 
 	{name: "prefetch", types: "", words: "global|local L1|L2|L2::evict_last|L2::evict_normal!", op: OpPrefetch, lower: prefetch},
 	{name: "prefetchu", types: "", words: "L1!", op: OpPrefetch, lower: prefetch},

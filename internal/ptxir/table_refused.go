@@ -15,7 +15,7 @@ const (
 	sectionMulti    = "Data Movement and Conversion Instructions: multimem"
 	reasonTexture   = "textures are not simulated"
 	reasonSurface   = "surfaces are not simulated"
-	reasonVideo     = "video instructions are not simulated"
+	reasonVideo     = "SIMD video instructions are not simulated"
 	reasonCluster   = "clusters of blocks are not simulated"
 	reasonBulk      = "bulk and tensor copies (TMA) are not simulated"
 	reasonMulti     = "multicast memory is not simulated"
@@ -45,8 +45,7 @@ var refusedForms = func() (list []form) {
 	add := func(f []form) { list = append(list, f...) }
 	add(refuse(reasonTexture, sectionTexture, hintTexture, "tex", "tld4", "txq", "istypep"))
 	add(refuse(reasonSurface, sectionSurface, hintTexture, "suld", "sust", "sured", "suq"))
-	add(refuse(reasonVideo, sectionVideo, hintNoVideo, "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset",
-		"vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2",
+	add(refuse(reasonVideo, sectionVideo, hintNoVideo, "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2",
 		"vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"))
 	add(refuse(reasonCluster, sectionCluster, hintOlder, "barrier.cluster", "mapa", "getctarank", "st.async", "red.async",
 		"fence.proxy.tensormap::generic", "clusterlaunchcontrol"))
@@ -55,6 +54,8 @@ var refusedForms = func() (list []form) {
 	add(refuse(reasonMulti, sectionMulti, hintOlder, "multimem"))
 	add(refuse(reasonWgmma, sectionMma, hintOlder, "wgmma"))
 	add(refuse("sparse matrix instructions are not simulated", "Warp Level Matrix Instructions", hintOlder, "mma.sp", "mma.sp::ordered_metadata"))
+	// What is left of families that the other tables hold.
+	add(refuse("matrices of 8-bit and smaller elements are not simulated", "Warp Level Matrix Instructions", hintOlder, "ldmatrix", "stmatrix"))
 	add(refuse(reasonTcgen, sectionTensor, hintOlder, "tcgen05"))
 	add(refuse(reasonStack, sectionStack, hintFixedStack, "stacksave", "stackrestore", "alloca"))
 	return list

@@ -76,7 +76,7 @@ var otherWords = func() map[string]bool {
 		geom 1d 2d 3d a1d a2d cube acube tile im2col level grad base tid tensor tensormap proxy alias
 		init inval test_wait try_wait pending_count expect_tx complete_tx drop noftz red popc arrive_drop
 		wrap uni sp block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind
-		v2 v4 v8 vec acc::f32 acc::f16 sink primary one zero ftz mbarrier multicast
+		s2 u2 b8x16 b4x16_p64 b6x16_p32 v2 v4 v8 vec acc::f32 acc::f16 sink primary one zero ftz mbarrier multicast
 	`) {
 		m[w] = true
 	}
