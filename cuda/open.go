@@ -12,6 +12,7 @@ import (
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/cuda/internal/driver/nvidia"
+	"github.com/cudago/cudago/cuda/internal/driver/sim"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
@@ -131,5 +132,17 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 var wrapForTest = func(api driver.API) driver.API { return api }
 
 func openSim(o Options) (*Driver, error) {
-	return nil, &DriverNotFoundError{Reason: "the simulated driver is not built in"}
+	config := o.Sim
+	if config == "" {
+		config = os.Getenv("CUDAGO_SIM")
+	}
+	var callHost func(fn driver.CUhostFn, userData uintptr)
+	if o.CallHost != nil {
+		callHost = func(fn driver.CUhostFn, userData uintptr) { o.CallHost(uintptr(fn), userData) }
+	}
+	api, err := sim.Open(sim.Options{Config: config, CallHost: callHost, Printf: o.Printf})
+	if err != nil {
+		return nil, badValue("", "%v", err)
+	}
+	return finishOpen(o, api, PTX)
 }
