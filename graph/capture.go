@@ -245,13 +245,15 @@ func (c *Capture) Abort() error {
 	if err == nil {
 		return g.Close()
 	}
-	if c.isEnded() {
+	if c.IsEnded() {
 		return nil
 	}
 	return err
 }
 
-func (c *Capture) isEnded() bool {
+// IsEnded reports whether c has ended: by End or Abort, or because the driver
+// said in one of these that there is no capture any more.
+func (c *Capture) IsEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended

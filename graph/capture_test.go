@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -207,9 +208,40 @@ func TestAbort(t *testing.T) {
 	k := tokens(1)
 	c := begin(t, s, Options{})
 	require.NoError(t, recordHost(c, s, "a", hostFunc(func() { t.Error("ran") }), operands(k...)))
+	require.False(t, c.IsEnded())
 	require.NoError(t, c.Abort())
+	require.True(t, c.IsEnded())
 	released(t, k...)
 	require.NoError(t, s.Synchronize())
+}
+
+// A capture that the driver keeps open stays open here too, with all it holds.
+func TestCaptureThatCannotEnd(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	k := tokens(1)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c, err := Begin(s, cuda.CaptureThreadLocal, Options{})
+	require.NoError(t, err)
+	require.NoError(t, recordHost(c, s, "a", hostFunc(func() {}), operands(k...)))
+	wrong := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		_, err := c.End()
+		wrong <- err
+		wrong <- c.Abort()
+	}()
+	require.ErrorIs(t, <-wrong, cuda.ErrorStreamCaptureWrongThread)
+	require.ErrorIs(t, <-wrong, cuda.ErrorStreamCaptureWrongThread)
+	require.False(t, c.IsEnded())
+	require.Same(t, c, CaptureOf(s))
+	kept(t, k...)
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Equal(t, []string{"a:op0"}, names(g.Retained()))
+	require.NoError(t, g.Close())
+	released(t, k...)
 }
 
 func TestCaptureThatCannotBegin(t *testing.T) {

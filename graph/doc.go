@@ -31,7 +31,8 @@
 //     address nothing can be retained: the memory is the caller's problem.
 //   - Pin what can move: a Retainer must hold the memory itself, not merely an
 //     object that could reallocate it.
-//   - Report launches made with [Exec.Handle] (NoteStream, Busy, Launches).
+//   - Report launches made with [Exec.Handle] (NoteStream, Busy, Launches), and
+//     keep them and updates of the same executable apart: the driver does not.
 //   - Keep a graph open while another library uses its handle. Clones and
 //     executables made behind our back keep nothing alive.
 //
@@ -76,6 +77,7 @@
 //
 // None is held while a Retainer is released. All but Exec.api are held only
 // for calls that do not block. Exec.api is held by [Exec.Launch], which waits
-// while the driver's queue is full: Launch and the updates must be called
-// without the GIL.
+// while the driver's queue is full, and an update waits for that: so Launch must
+// be called without the GIL, and an update with it only while no Launch of the
+// same executable is under way.
 package graph
