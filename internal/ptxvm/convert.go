@@ -6,6 +6,7 @@ package ptxvm
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
@@ -80,6 +81,8 @@ func cvtGeneral(w *warp, in *inst, m uint32) {
 		switch {
 		case from.integer() && to.integer():
 			out = intToInt(ir, to, from, raw)
+		case from.integer() && to.size == 8:
+			out = math.Float64bits(intToF64(from, raw, ir.Round))
 		case from.integer():
 			out = encodeFloat(ir, to, intToOdd(from, raw, to), false)
 		case to.integer():
@@ -158,6 +161,15 @@ func intToOdd(from number, raw uint64, to number) float64 {
 		return -f
 	}
 	return f
+}
+
+// intToF64 rounds an integer to f64.
+func intToF64(from number, raw uint64, mode ptxir.Round) float64 {
+	x := new(big.Float).SetUint64(extend(from, raw))
+	if from.kind == numSigned {
+		x = new(big.Float).SetInt64(int64(extend(from, raw)))
+	}
+	return round64(x, mode)
 }
 
 // decodeFloat is a float's value; .ftz flushes f32 subnormals.
