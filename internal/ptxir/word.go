@@ -75,7 +75,7 @@ var otherWords = func() map[string]bool {
 		a b c d e4m3 e5m2 e2m1 e2m1x2 e3m2 e3m2x2 e2m3 e2m3x2 e4m3x4 e5m2x4 ue8m0 ue8m0x2 rs
 		geom 1d 2d 3d a1d a2d cube acube tile im2col level grad base tid tensor tensormap proxy alias
 		init inval test_wait try_wait pending_count expect_tx complete_tx drop noftz red popc arrive_drop
-		wrap uni sp block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind
+		wrap uni mask launch_dependents po shr7 shr15 L1 L2 sp block_scale scale_vec::1X scale_vec::2X scale_vec::4X kind
 		s2 u2 b8x16 b4x16_p64 b6x16_p32 v2 v4 v8 vec acc::f32 acc::f16 sink primary one zero ftz mbarrier multicast
 	`) {
 		m[w] = true

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"testing"
+
+	"github.com/cudago/cudago/internal/ptx"
+	"github.com/stretchr/testify/require"
+)
+
+// inKernel puts instructions into a kernel with registers of every class.
+func inKernel(body string) string {
+	return `.version 8.0 .target sm_80 .address_size 64
+.global .u32 variable; .shared .u32 tile[4]; .extern .global .u32 elsewhere;
+.extern .func missing(.param .b32 x); .extern .func cudaGetParameterBufferV2(); .extern .func __nv_sinf();
+.func defined(.param .b32 x) { ret; }
+.entry k(.param .u64 p) {
+.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .f32 %f<4>; .reg .f64 %d<4>; .reg .v2 .f32 %v;
+` + body + "\n}"
+}
+
+func TestInvalidInstructions(t *testing.T) {
+	tests := []struct{ name, body, msg string }{
+		{"unknown opcode", "frob.u32 %r1, %r2;", "unknown instruction frob.u32"},
+		{"unknown modifier", "add.fast.u32 %r1, %r2, %r3;", "add does not take the modifier .fast"},
+		{"no type", "add %r1, %r2, %r3;", "add lacks a type"},
+		{"type that the opcode lacks", "add.pred %p1, %p2, %p3;", "add.pred does not exist for these types"},
+		{"missing rounding", "fma.f32 %f1, %f1, %f2, %f3;", "fma needs one of .rn, .rz, .rm, .rp"},
+		{"missing cvt rounding", "cvt.s32.f32 %r1, %f1;", "cvt from floating point to integer needs a rounding modifier"},
+		{"narrow register", "add.u32 %h1, %r2, %r3;", "%h1 is declared .b16, which does not fit the .u32 of add.u32"},
+		{"wide register", "add.u32 %r1, %rd1, %r3;", "%rd1 is declared .b64, which does not fit the .u32 of add.u32"},
+		{"narrow load", "ld.global.u64 %r1, [%rd1];", "%r1 is declared .b32, which is too narrow for the .u64 of ld.global.u64"},
+		{"undeclared register", "add.u32 %r1, %q2, %r3;", "%q2 is not declared"},
+		{"register beyond the range", "add.u32 %r1, %r9, %r3;", "%r9 is not declared"},
+		{"undeclared destination", "add.u32 %q1, %r2, %r3;", "%q1 is not a declared register"},
+		{"constant destination", "add.u32 1, %r2, %r3;", "add.u32: the destination must be a register"},
+		{"too few operands", "add.u32 %r1, %r2;", "add.u32 needs more operands than 2"},
+		{"too many operands", "add.u32 %r1, %r2, %r3, %r4;", "add.u32 takes 3 operands, got 4"},
+		{"guard that is no predicate", "@%r1 add.u32 %r1, %r2, %r3;", "the guard %r1 is not a predicate register"},
+		{"label of nowhere", "bra away;", "away is not a label of this function"},
+		{"wrong space", "ld.global.u32 %r1, [tile];", "tile is declared in .shared, not .global"},
+		{"half an address", "ld.global.u32 %r1, [%h1];", "%h1 cannot be an address"},
+		{"no brackets", "ld.global.u32 %r1, %rd1;", "ld.global.u32: expected an address in brackets"},
+		{"atomic on a parameter", "atom.add.u32 %r1, [p], 1;", "atom works on .global and .shared, not .param"},
+		{"unsigned comparison of signed", "setp.lo.s32 %p1, %r1, %r2;", "setp.lo.s32: the comparison does not exist for .s32"},
+		{"vector without component", "add.f32 %f1, %v, %f2;", "%v is a vector of 2: name a component"},
+		{"no such component", "add.f32 %f1, %v.z, %f2;", "%v has no component .z"},
+		{"two vector elements of four", "ld.global.v4.f32 {%f1, %f2}, [%rd1];", "ld.global.v4.f32 needs 4 elements, got 2"},
+		{"call of a variable", "call variable;", "variable is not a declared function"},
+		{"call of a kernel", "call k;", "k is a kernel, which cannot be called"},
+		{"missing argument", "call defined;", "call has 0 arguments, the function 1"},
+		{"declared twice", ".reg .b32 x; .reg .b64 x;", "x is declared twice"},
+		{"copy size", "cp.async.ca.shared.global [%r1], [%rd1], 5;", "cp.async.ca.shared.global cannot copy 5 bytes"},
+		{"fragment size", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1,%f2}, {%r1,%r2}, {%r3}, {%f1,%f2};",
+			"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 needs a vector of 4 registers, got 2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Load("test", inKernel(tt.body))
+			var syntax *ptx.SyntaxError
+			require.ErrorAs(t, err, &syntax)
+			require.Equal(t, tt.msg, syntax.Msg)
+			require.Equal(t, 7, syntax.Line)
+		})
+	}
+}
+
+func TestInvalidModules(t *testing.T) {
+	tests := []struct{ name, text, msg string }{
+		{"variable twice", ".global .u32 x; .global .u32 x;", "x is declared twice"},
+		{"function twice", ".func f() {ret;} .func f() {ret;}", "f is defined twice, first on line 1"},
+		{"kernel and function", ".func f(); .entry f() {ret;}", "f is declared as something else before"},
+		{"too many initialisers", ".global .u32 x[2] = {1, 2, 3};", "x has more initialisers than elements"},
+		{"initialiser of shared", ".shared .u32 x = 1;", "x: variables in .shared cannot have an initialiser"},
+		{"address of nothing", ".global .u64 x = y;", "x: initialiser names y, which is not declared"},
+		{"address in two bytes", ".global .u16 x = x;", "x: an address does not fit 2 bytes"},
+		{"no size", ".global .u32 x[];", "x has no size: only an .extern or initialised array may leave it out"},
+		{"alias of nothing", ".alias f, g;", ".alias f: g is no function of this module"},
+		{"too many parameters", ".entry k(.param .b8 x[40000]) {ret;}", "the parameters of k exceed 32764 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Load("test", tt.text)
+			var syntax *ptx.SyntaxError
+			require.ErrorAs(t, err, &syntax)
+			require.Equal(t, tt.msg, syntax.Msg)
+		})
+	}
+}
+
+func TestUnsupportedInstructions(t *testing.T) {
+	tests := []struct{ name, body, reason string }{
+		{"texture", "tex.1d.v4.f32.s32 {%f1,%f1,%f1,%f1}, [%rd1, {%r1}];", reasonTexture},
+		{"tensor copy", "cp.async.bulk.commit_group;", reasonBulk},
+		{"fifth generation", "tcgen05.wait::ld.sync.aligned;", reasonTcgen},
+		{"newer modifier", "atom.global.v2.f32.add {%f1,%f2}, [%rd1], {%f1,%f2};", "the modifier .v2 of atom is not implemented"},
+		{"performance counter", "mov.u32 %r1, %pm0;", "%pm0: performance counters are not simulated"},
+		{"undefined function", "call missing, (%r1);", "it calls missing, which this module declares but does not define"},
+		{"device runtime", "call cudaGetParameterBufferV2;", "it calls cudaGetParameterBufferV2, of the device runtime: kernels cannot launch kernels here"},
+		{"undefined variable", "ld.global.u32 %r1, [elsewhere];",
+			"elsewhere is declared .extern and not defined in this module; modules are not linked with each other"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Load("test", inKernel(tt.body))
+			require.NoError(t, err)
+			_, err = m.Kernel("k")
+			var refused *UnsupportedError
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, tt.reason, refused.Reason)
+			require.Equal(t, 7, refused.Line)
+			require.NotEmpty(t, refused.Instruction)
+		})
+	}
+}
+
+func TestUnsupportedReachesCallers(t *testing.T) {
+	m, err := Load("sample.ptx", `.version 8.0 .target sm_90
+.file 1 "sample.cu"
+.func deep() {
+	.loc 1 17 3
+	cp.async.bulk.commit_group;
+	ret;
+}
+.func middle() { call deep; call middle; ret; }
+.entry uses() { call middle; ret; }
+.entry free() { ret; }
+.entry same() { call deep; ret; }`)
+	require.NoError(t, err)
+	free, err := m.Kernel("free")
+	require.NoError(t, err)
+	require.NotEmpty(t, free.Blocks)
+	_, err = m.Kernel("uses")
+	require.EqualError(t, err, `ptx: sample.ptx, line 5: "cp.async.bulk.commit_group" cannot run on the simulated device: `+
+		`bulk and tensor copies (TMA) are not simulated (PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy"); `+
+		`kernel uses, in function deep, from sample.cu:17; compile for sm_75 or sm_80, where libraries take another path`)
+	list := m.Unsupported()
+	require.Len(t, list, 2)
+	require.Equal(t, "uses", list[0].Kernel)
+	require.Equal(t, "same", list[1].Kernel)
+	_, err = m.Kernel("none")
+	var missing *NotFoundError
+	require.ErrorAs(t, err, &missing)
+}
+
+func TestOldAddressesAreRefused(t *testing.T) {
+	_, err := Load("old", ".version 6.0 .target sm_30 .address_size 32 .entry k() {ret;}")
+	var refused *UnsupportedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "addresses have 64 bits", refused.Reason)
+}

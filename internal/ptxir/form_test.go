@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// byLowering are operations that no row of the tables names, because lowering
+// makes them out of others.
+var byLowering = map[Op]string{
+	OpPack:        "mov",
+	OpUnpack:      "mov",
+	OpReadSpecial: "mov from %clock and its like",
+	OpVideo:       "scalar video instructions become ordinary ones, the others are refused",
+}
+
+func TestEveryOperationHasAForm(t *testing.T) {
+	has := map[Op]bool{}
+	for _, list := range forms() {
+		for _, f := range list {
+			has[f.op] = true
+		}
+	}
+	for _, op := range Ops() {
+		require.NotEmpty(t, op.String())
+		require.True(t, has[op] != (byLowering[op] != ""), "%s", op)
+	}
+}
+
+func TestFormsAreConsistent(t *testing.T) {
+	names := map[Op]bool{}
+	for _, op := range Ops() {
+		names[op] = true
+	}
+	for name, list := range forms() {
+		for _, f := range list {
+			if f.reason != "" {
+				require.NotEmpty(t, f.section, name)
+				require.NotEmpty(t, f.hint, name)
+				continue
+			}
+			require.True(t, f.lower != nil || names[f.op], "%s has no operation", name)
+			for _, letter := range f.args {
+				require.True(t, strings.ContainsRune("dwuPaAfipn?", letter), "%s: letter %c", name, letter)
+			}
+			for _, g := range f.groups {
+				for _, w := range g.words {
+					require.True(t, knownWord(w), "%s: word %s", name, w)
+				}
+			}
+		}
+	}
+}
