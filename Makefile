@@ -77,8 +77,12 @@ test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there
 	. $(TOOLS) && "$$GO" test -race $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
 	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
 
+# A process has one driver, so each driver has its run.
 test-py: $(MODULE) ## the Python tests, on every driver that this machine has
-	$(PY) -m pytest $(PYTEST_FLAGS) tests_py
+	CUDAGO_DRIVER=sim CUDAGO_REQUIRE_GPU= $(PY) -m pytest $(PYTEST_FLAGS) tests_py
+	@if [ -n "$$CUDAGO_REQUIRE_GPU" ] || CUDAGO_DRIVER=nvidia $(PY) -c 'import cudago; cudago.Device()' 2> /dev/null; \
+	then CUDAGO_DRIVER=nvidia $(PY) -m pytest $(PYTEST_FLAGS) tests_py; \
+	else echo "no GPU here: nothing ran on NVIDIA's driver"; fi
 
 # PyTorch, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
 $(INTEROP_VENV)/packages: tests_py/interop/requirements.txt

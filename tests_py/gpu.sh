@@ -14,7 +14,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 OUT=${OUT:-$(mktemp -d)}
-export CUDAGO_REQUIRE_GPU=1
+export CUDAGO_REQUIRE_GPU=1 CUDAGO_DRIVER=nvidia
 
 summary=()
 failed=0
@@ -45,14 +45,13 @@ go_tests() {
 }
 
 part 'python -m cudago info' info "$PYTHON" -m cudago info
-part 'Python tests on the GPU' pytest "$PYTHON" -m pytest -q -m gpu tests_py
-part 'interop tests on the GPU' interop "$PYTHON" -m pytest -q tests_py/interop
+part 'Python tests on the GPU' pytest "$PYTHON" -m pytest -q tests_py
 if compgen -G 'build/gotest/*.test' > /dev/null; then
     part 'Go tests on the GPU' go go_tests
 else
     skip 'Go tests on the GPU' 'no binaries in build/gotest (make go-test-binaries)'
 fi
-part 'examples/digits.py' digits env CUDAGO_DRIVER=nvidia "$PYTHON" examples/digits.py
+part 'examples/digits.py' digits "$PYTHON" examples/digits.py
 if command -v compute-sanitizer > /dev/null; then
     part 'graph tests under memcheck' memcheck compute-sanitizer --tool memcheck --target-processes all \
         --error-exitcode 99 "$PYTHON" -m pytest -q -m gpu tests_py/test_graph.py
