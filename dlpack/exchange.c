@@ -86,14 +86,6 @@ DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
     return m;
 }
 
-cudago_cell *cudago_exported_cell(const DLManagedTensorVersioned *m) {
-    return m->deleter == delete_versioned ? m->manager_ctx : NULL;
-}
-
-cudago_cell *cudago_exported_cell_legacy(const DLManagedTensor *m) {
-    return m->deleter == delete_legacy ? m->manager_ctx : NULL;
-}
-
 /* --- import ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {

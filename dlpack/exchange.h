@@ -4,7 +4,7 @@
 /* exchange.h: DLPack in C: the ABI, export, import, and who frees what.
  *
  * The structs and numbers are DLPack's (dlpack.h, version 1.3), in its own spelling, written down here again because
- * no header is copied; abi.c holds them to DLPack's sizes and offsets at compile time.
+ * no header is copied; layout.c holds them to DLPack's sizes and offsets at compile time.
  *
  * An export is one malloc that holds the managed struct, the shape and the strides, and one count of an owner cell. Its
  * deleter frees the block and gives the count back: no Go, no Python, no CUDA call, so a consumer may run it wherever
@@ -131,10 +131,6 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
  * because consumers differ (iree-org/iree#21153, pytorch/pytorch#117273). NULL: no memory. */
 DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags);
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
-
-/* Is m one of ours? Then its cell, else NULL. */
-cudago_cell *cudago_exported_cell(const DLManagedTensorVersioned *m);
-cudago_cell *cudago_exported_cell_legacy(const DLManagedTensor *m);
 
 /* --- import ------------------------------------------------------------------------------------------------------ */
 
