@@ -69,7 +69,7 @@ type Exec struct {
 	marked   uint64    // guarded by mu; marks made so far
 	inDriver int       // guarded by mu; our launches and updates inside the driver
 	launches uint64    // guarded by mu; ours, started so far
-	foreign  bool      // guarded by mu; someone launches by handle
+	byHandle bool      // guarded by mu; someone launches by handle
 	retired  []*bundle // guarded by mu; replaced, and not yet in a batch
 	queued   bool      // guarded by mu; the reaper steps x
 
@@ -355,7 +355,7 @@ func (x *Exec) started() uint64 {
 	if x.o.Launches != nil {
 		return x.launches + x.o.Launches()
 	}
-	if x.foreign || x.o.Busy != nil {
+	if x.byHandle || x.o.Busy != nil {
 		return unknown
 	}
 	return x.launches

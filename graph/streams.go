@@ -50,7 +50,7 @@ func (x *Exec) NoteStream(s *cuda.Stream) error {
 	return x.note(s, true)
 }
 
-func (x *Exec) note(s *cuda.Stream, foreign bool) error {
+func (x *Exec) note(s *cuda.Stream, byHandle bool) error {
 	_, done, err := s.Use()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (x *Exec) note(s *cuda.Stream, foreign bool) error {
 		done()
 		return errClosedExec
 	}
-	x.foreign = x.foreign || foreign
+	x.byHandle = x.byHandle || byHandle
 	if slices.ContainsFunc(x.streams, func(n *noted) bool { return n.s == s }) {
 		done()
 		return nil
