@@ -136,7 +136,11 @@ extern _Atomic int cudago_captures_open;
 static inline int cudago_capturing(cudago_stream *s) {
     int32_t status = 0;
     if (!s->foreign && !atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) return 0;
-    return cu.cuStreamIsCapturing(s->h, &status) != 0 || status != 0;
+    int pushed; /* the default streams are those of the current context */
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuStreamIsCapturing(s->h, &status);
+    cudago_ctx_leave(pushed);
+    return !r && status; /* what else is wrong the call itself will say */
 }
 
 /* --- types ------------------------------------------------------------------------------------------------------ */

@@ -166,9 +166,7 @@ static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     CUDAGO_ENTER(NULL);
     cudago_stream *s = open_stream(self);
     if (!s) return NULL;
-    int32_t status = 0, r = cu.cuStreamIsCapturing(s->h, &status);
-    if (r) return cudago_raise_result("cuStreamIsCapturing", r), NULL;
-    return PyBool_FromLong(status != 0);
+    return PyBool_FromLong(cudago_capturing(s));
 }
 
 static PyObject *stream_handle(StreamObject *self, void *unused) {
