@@ -59,14 +59,16 @@ static void deleter_legacy(DLManagedTensor *m) {
     free(m);
 }
 DLManagedTensorVersioned *probe_foreign(int without_deleter) {
-    DLManagedTensorVersioned *m = calloc(1, sizeof *m);
+    static DLManagedTensorVersioned for_good;
+    DLManagedTensorVersioned *m = without_deleter ? &for_good : calloc(1, sizeof *m);
     m->version = (DLPackVersion){1, 0};
     m->dl_tensor = four;
     m->deleter = without_deleter ? NULL : deleter;
     return m;
 }
 DLManagedTensor *probe_foreign_legacy(int without_deleter) {
-    DLManagedTensor *m = calloc(1, sizeof *m);
+    static DLManagedTensor for_good;
+    DLManagedTensor *m = without_deleter ? &for_good : calloc(1, sizeof *m);
     m->dl_tensor = four;
     m->deleter = without_deleter ? NULL : deleter_legacy;
     return m;

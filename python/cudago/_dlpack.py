@@ -49,5 +49,5 @@ def exchange_stats() -> ExchangeStats:
     >>> after.exports_made - before.exports_made
     0
     """
-    *counts, live = _dlpack_stats()
-    return ExchangeStats(*counts, dict(zip(_KINDS, live, strict=True)))
+    made, released, taken, returned, live = _dlpack_stats()
+    return ExchangeStats(made, released, taken, returned, dict(zip(_KINDS, live, strict=True)))

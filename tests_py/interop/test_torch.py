@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import queue
+import threading
 import weakref
 
 import pytest
 
 import cudago as cu
+from cudago import _core
 
 np = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
@@ -226,3 +229,82 @@ def test_buffers_are_bytes_to_torch(device, stream):
     x = torch.from_dlpack(buffer)
     assert x.dtype == torch.uint8
     assert x.tolist() == [7] * 16
+
+
+ADD_ONE = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry add_one(.param .u64 p)
+{
+    .reg .u64 %rd<4>;
+    .reg .u32 %r<4>;
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    ld.global.u32 %r2, [%rd3];
+    add.u32 %r3, %r2, 1;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+"""
+
+
+def test_a_torch_tensor_is_a_kernel_argument(ours, stream):
+    kernel = cu.ObjectCode.from_ptx(ADD_ONE)["add_one"]
+    config = cu.LaunchConfig(grid=1, block=8)
+    on_device = ours.buffer[:32].view("i4")
+    on_device.copy_from(np.arange(8, dtype="i4"), stream=stream)
+    stream.sync()
+    x = cu.to_torch(on_device)
+    for _ in range(100):
+        cu.launch(stream, config, kernel, x)
+    stream.sync()
+    assert x.tolist() == list(range(100, 108))
+    with pytest.raises(BufferError, match="contiguous"):
+        cu.launch(stream, config, kernel, x[::2])
+
+
+@pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")
+def test_no_memory():
+    x = torch.ones(4)
+    storage = weakref.ref(x.untyped_storage())
+    _core._dlpack_fail_at(1)
+    with pytest.raises(MemoryError):
+        cu.from_dlpack(x)
+    del x
+    assert storage() is None
+    t = cu.from_dlpack(torch.ones(4))
+    _core._dlpack_fail_at(1)
+    with pytest.raises(MemoryError):
+        cu.to_torch(t)
+
+
+def test_on_many_threads(stream):
+    """Exchanges and drops on eight threads at once; the balance after the test is the point."""
+    ours = cu.full((64,), 3, "i4", stream=stream)
+    stream.sync()
+    bag, failures = queue.SimpleQueue(), []
+
+    def work(seed):
+        try:
+            for k in range(500):
+                export = cu.to_torch if (seed + k) % 3 else torch.from_dlpack
+                x = export(ours[k % 64 :])
+                y = cu.from_dlpack(x)
+                bag.put((x, y))
+                if k % 3 == 0:
+                    bag.get()
+                assert y.handle == x.data_ptr()
+        except Exception as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    while not bag.empty():
+        bag.get()
