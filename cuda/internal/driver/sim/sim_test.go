@@ -17,8 +17,10 @@ import (
 // countUp is the address that stands for drivertest's counting function.
 const countUp driver.CUhostFn = 0xC0
 
+func openBench(b *testing.B) driver.API { return open(b, "") }
+
 // open opens a simulated driver for the length of a test.
-func open(t *testing.T, config string) driver.API {
+func open(t testing.TB, config string) driver.API {
 	t.Helper()
 	api, err := sim.Open(sim.Options{Config: config, CallHost: callHost, Printf: io.Discard})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -28,10 +29,11 @@ type stream struct {
 	mu      sync.Mutex
 	queue   []item // guarded by mu
 	head    int    // guarded by mu; index of the next item
-	running bool   // guarded by mu; a goroutine works on the queue
+	running bool   // guarded by mu; there is work, and a goroutine for it
+	claimed bool   // guarded by mu; somebody works on the queue
 	retired bool   // guarded by mu; destroyed by its owner
 
-	x execution // of the running goroutine
+	x execution // of whoever claimed the queue
 
 	// capture is the capture that the stream is part of.
 	capture atomic.Pointer[capture] // written with simulator.graphMu held
@@ -51,6 +53,7 @@ func newStream(c *context, flags uint32, priority int32) *stream {
 		ctx: c, flags: flags, id: streamCount.Add(1), x: execution{sim: c.sim, ctx: c},
 		priority: min(max(priority, greatestPriority), leastPriority),
 	}
+	s.timeline.stream = s
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.streams[s] = struct{}{}
@@ -99,10 +102,17 @@ func (s *stream) push(w work, after []point) point {
 	s.queue = append(s.queue, item{w, after})
 	if !s.running {
 		s.running = true
-		s.ctx.sim.workers.Add(1)
-		go s.drain()
+		s.start()
 	}
 	return p
+}
+
+// start makes a goroutine for the queue.
+//
+// Preconditions: s.mu must be locked.
+func (s *stream) start() {
+	s.ctx.sim.workers.Add(1)
+	go s.drain()
 }
 
 // implicit adds what the default stream's rules demand: the legacy stream
@@ -124,11 +134,27 @@ func (s *stream) implicit(after []point) []point {
 	return after
 }
 
-// drain works on the queue until it is empty.
+// drain works on the queue until it is empty, unless somebody does.
 func (s *stream) drain() {
 	defer s.ctx.sim.workers.Done()
+	s.help(math.MaxUint64)
+}
+
+// help works on the queue up to item number last, if nobody does yet. Whoever
+// is going to wait for that item loses nothing by it, and is spared a change
+// of threads, which costs more than a small kernel.
+func (s *stream) help(last uint64) {
+	s.mu.Lock()
+	mine := s.running && !s.claimed
+	if mine {
+		s.claimed = true
+	}
+	s.mu.Unlock()
+	if !mine {
+		return
+	}
 	for seq := s.done.Load() + 1; ; seq++ {
-		it, ok := s.next()
+		it, ok := s.next(seq <= last)
 		if !ok {
 			return
 		}
@@ -140,17 +166,25 @@ func (s *stream) drain() {
 	}
 }
 
-func (s *stream) next() (item, bool) {
+// next takes an item off the queue. Without more, or with an empty queue, it
+// gives the claim up.
+func (s *stream) next(more bool) (item, bool) {
 	s.mu.Lock()
-	if s.head < len(s.queue) {
+	left := s.head < len(s.queue)
+	if left && more {
 		it := s.queue[s.head]
 		s.queue[s.head] = item{}
 		s.head++
 		s.mu.Unlock()
 		return it, true
 	}
-	s.queue, s.head, s.running = s.queue[:0], 0, false
-	retired := s.retired
+	s.claimed = false
+	if left {
+		s.start()
+	} else {
+		s.queue, s.head, s.running = s.queue[:0], 0, false
+	}
+	retired := s.retired && !left
 	s.mu.Unlock()
 	if retired {
 		s.ctx.forget(s)

@@ -11,7 +11,8 @@ import (
 
 // timeline is a counter of completed work that others can wait for.
 type timeline struct {
-	done atomic.Uint64 // written with mu held
+	stream *stream       // whose work it counts; nil for a graph's event. Immutable
+	done   atomic.Uint64 // written with mu held
 
 	mu      sync.Mutex
 	waiters []waiter // guarded by mu
@@ -63,9 +64,14 @@ type point struct {
 
 func (p point) reached() bool { return p.tl == nil || p.tl.done.Load() >= p.seq }
 
+// wait blocks until the point is reached. No lock may be held: the caller may
+// find itself doing the work.
 func (p point) wait() {
-	if p.tl == nil {
+	if p.reached() {
 		return
+	}
+	if p.tl.stream != nil {
+		p.tl.stream.help(p.seq)
 	}
 	if c := p.tl.await(p.seq); c != nil {
 		<-c
