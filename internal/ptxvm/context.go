@@ -142,7 +142,6 @@ func (r *execution) check(w *warp) {
 	if w == nil {
 		return
 	}
-	w.spent += quantum
 	if budget := r.kernel.module.device.config.StepBudget; budget > 0 && w.spent > budget {
 		w.fault(&laneFault{kind: FaultBudget, lane: bits.TrailingZeros32(w.running.mask), detail: fmt.Sprintf("more than %d loop iterations", budget)})
 	}

@@ -30,6 +30,7 @@ import (
 //	// shared: 256                     dynamic shared memory
 //	// fault: illegal address          the launch must fail so, with these words
 //	// print: hello\n                  what the kernel must print
+//	// budget: 1000                    Config.StepBudget; default 4 Mi
 //	// load error: words               loading or decoding must fail so
 //
 // Values are decimal, hexadecimal, floats, or bits as 0f… and 0d…; v*n repeats
@@ -44,6 +45,7 @@ type ptxCase struct {
 	print      string
 	prints     bool
 	loadErrors string
+	budget     uint32
 }
 
 type caseBuffer struct {
@@ -56,7 +58,7 @@ func readCase(t *testing.T, path string) *ptxCase {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	c := &ptxCase{text: string(text), grid: 1}
+	c := &ptxCase{text: string(text), grid: 1, budget: 1 << 22}
 	for line := range strings.Lines(c.text) {
 		comment, ok := strings.CutPrefix(line, "// ")
 		if !ok {
@@ -93,6 +95,8 @@ func (c *ptxCase) header(t *testing.T, key, value string) {
 		c.block = number()
 	case "shared":
 		c.shared = number()
+	case "budget":
+		c.budget = number()
 	case "fault":
 		c.fault = value
 	case "load error":
@@ -216,7 +220,7 @@ func (b *caseBuffer) show(v uint64) string {
 
 // run loads and launches the case. Its outputs start out as 0xcc bytes.
 func (c *ptxCase) run(t *testing.T) {
-	d := NewDevice(Config{Workers: 2, StepBudget: 1 << 22})
+	d := NewDevice(Config{Workers: 2, StepBudget: uint64(c.budget)})
 	defer d.Close()
 	k, err := c.load(d)
 	if c.loadErrors != "" {

@@ -26,7 +26,7 @@ type warp struct {
 	index int    // within the block
 	live  uint32 // lanes that have not exited
 	fuel  int    // until the warp gives way
-	spent uint64 // on back-edges in this block, in quanta
+	spent uint64 // back-edges taken in this block
 
 	stack  []uint64 // register memory of all frames
 	frames []frame  // frames[0] is the kernel's; free ones have refs == 0
@@ -121,6 +121,7 @@ func (w *warp) runGroup(g *group) {
 			}
 		}
 		if next <= g.block {
+			w.spent++
 			w.fuel -= b.cost
 			if w.fuel <= 0 {
 				w.moveTo(g, next)
