@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen writes the constants of the packages driver and cuda from the
-// tables beside it. Run it from the module's root: go run ./internal/gen.
+// tables beside it, and the drivers that wrap another one from driver.API. Run
+// it from the module's root: go run ./internal/gen.
 package main
 
 import (
@@ -25,6 +26,7 @@ func main() {
 		"CUdevice_attribute names an attribute of a device. From cuda.h, CUDA 13.5.")
 	writeResults(results, readTable("explanations.txt"))
 	writeAttributes(attributes)
+	writeWrappers()
 }
 
 // row is one line of a table: a first word and the rest.
