@@ -120,7 +120,10 @@ func (s *Stream) CaptureInfo() (CaptureInfo, error) {
 // stream is captured is an error of its own: it counts as capturing then.
 //
 // Preconditions: the context is current, the handle is valid.
-func (s *Stream) capturing() bool {
+func (s *Stream) capturing() (bool, error) {
 	st, r := s.ctx.drv.api.CuStreamIsCapturing(s.h)
-	return st != driver.CU_STREAM_CAPTURE_STATUS_NONE || isCaptureRefusal(r)
+	if isCaptureRefusal(r) {
+		return true, nil
+	}
+	return st != driver.CU_STREAM_CAPTURE_STATUS_NONE, s.ctx.check("cuStreamIsCapturing", r)
 }

@@ -39,9 +39,13 @@ func newContext(dev *Device, h driver.CUcontext) *Context {
 	c.legacy = &Stream{ctx: c, h: driver.CU_STREAM_LEGACY, kind: defaultStream, name: "legacy default"}
 	c.perThread = &Stream{ctx: c, h: driver.CU_STREAM_PER_THREAD, kind: defaultStream, name: "per-thread default"}
 	c.restore = func() {
-		// The result is dropped: a pop can only fail if someone else popped our
-		// entry from this thread's stack, and then there is nothing to restore.
-		c.drv.api.CuCtxPopCurrent()
+		// cuCtxPopCurrent may report the failure of earlier work instead of doing
+		// its own; the caller's context comes back all the same.
+		if _, r := c.drv.api.CuCtxPopCurrent(); r != driver.CUDA_SUCCESS {
+			if current, r := c.drv.api.CuCtxGetCurrent(); r == driver.CUDA_SUCCESS && current == c.h {
+				c.drv.api.CuCtxPopCurrent()
+			}
+		}
 		runtime.UnlockOSThread()
 	}
 	return c

@@ -69,8 +69,11 @@ func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free 
 			return true
 		}
 		defer leave()
-		if s != nil && s.capturing() {
-			return false
+		if s != nil {
+			// Where asking fails, so will what follows, and that is reported.
+			if capturing, _ := s.capturing(); capturing {
+				return false
+			}
 		}
 		restore := c.drv.relax()
 		defer restore()

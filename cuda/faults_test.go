@@ -5,6 +5,9 @@ package cuda
 
 import (
 	"io"
+	"iter"
+	"maps"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,27 +15,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
+
+// fixture is what the operations need of a driver.
+type fixture struct {
+	kind, code, kernel string
+	args               []any // after a buffer
+	graph              GraphHandle
+}
 
 // operations are what is tried with its 1st, 2nd, … driver call failing. What
 // they make is closed by the caller.
-func operations(t *testing.T, c *Context) map[string]func() (io.Closer, error) {
+func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Closer, error) {
 	s, err := c.NewStream(StreamOptions{})
 	require.NoError(t, err)
-	e, err := c.NewEvent(EventOptions{Timing: true})
+	e, err := c.NewEvent(EventOptions{})
 	require.NoError(t, err)
+	timed, err := c.NewEvent(EventOptions{Timing: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Record(timed))
+	require.NoError(t, timed.Synchronize())
 	mr, err := NewDeviceMemoryResource(c.dev, PoolOptions{})
 	require.NoError(t, err)
 	pinned, err := NewPinnedMemoryResource(c.dev)
 	require.NoError(t, err)
 	buf, err := mr.Allocate(8, s)
 	require.NoError(t, err)
-	code, err := ObjectCodeFrom(Cubin, []byte("code"))
+	code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 	require.NoError(t, err)
-	k, err := code.Kernel(c.dev, "one")
+	k, err := code.Kernel(c.dev, f.kernel)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		for _, x := range []io.Closer{buf, mr, e, k, code, s} {
+		for _, x := range []io.Closer{buf, mr, e, timed, k, code, s} {
 			require.NoError(t, x.Close())
 		}
 	})
@@ -51,22 +66,22 @@ func operations(t *testing.T, c *Context) map[string]func() (io.Closer, error) {
 		"wait":               done(func() error { return s.Wait(e) }),
 		"query stream":       done(func() error { _, err := s.Done(); return err }),
 		"query event":        done(func() error { _, err := e.Query(); return err }),
-		"elapsed":            done(func() error { _, err := e.ElapsedMS(e); return err }),
+		"elapsed":            done(func() error { _, err := timed.ElapsedMS(timed); return err }),
 		"copy":               done(func() error { return buf.CopyFrom(buf, s) }),
 		"copy from host":     done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
 		"fill":               done(func() error { return buf.Fill(1, 4, s) }),
 		"load": func() (io.Closer, error) {
-			code, err := ObjectCodeFrom(Cubin, []byte("code"))
+			code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 			require.NoError(t, err)
 			_, err = code.Load(c.dev)
 			return code, err
 		},
-		"get kernel": func() (io.Closer, error) { return code.Kernel(c.dev, "one") },
+		"get kernel": func() (io.Closer, error) { return code.Kernel(c.dev, f.kernel) },
 		"launch": done(func() error {
-			return Launch(s, LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}}, k, buf, make([]byte, 12))
+			return Launch(s, LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}}, k, append([]any{buf}, f.args...)...)
 		}),
 		"instantiate": func() (io.Closer, error) {
-			x, err := c.Instantiate(1, 0)
+			x, err := c.Instantiate(f.graph, 0)
 			return execCloser{c, x}, err
 		},
 	}
@@ -79,49 +94,144 @@ type execCloser struct {
 
 func (e execCloser) Close() error { return e.c.ExecDestroy(e.x) }
 
+// failEach runs an operation with each of its driver calls failing in turn, and
+// after each has leftovers look for what was left.
+func failEach(t *testing.T, d *fault.Driver, operation func() (io.Closer, error), leftovers func(t *testing.T, call string)) {
+	// The current context belongs to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	made, err := operation() // what is asked once is known from here on
+	require.NoError(t, err, "without a fault")
+	closeMade(t, made)
+	leftovers(t, "nothing")
+	before := map[string]int{}
+	for call := range seamCalls() {
+		before[call] = d.Calls(call)
+	}
+	made, err = operation()
+	require.NoError(t, err, "without a fault")
+	calls := map[string]int{}
+	for call := range seamCalls() {
+		calls[call] = d.Calls(call) - before[call]
+	}
+	closeMade(t, made)
+	failed := 0
+	for call, n := range calls {
+		for i := 1; i <= n; i++ {
+			d.Fail(call, i, driver.CUDA_ERROR_UNKNOWN)
+			made, err := operation()
+			require.False(t, d.Clear(), "%s was called again", call)
+			if restores(call) {
+				require.NoError(t, err, "%s only restores the thread", call)
+				closeMade(t, made)
+			} else {
+				require.ErrorIs(t, err, ErrorUnknown, "%s, call %d", call, i)
+				failed++
+			}
+			leftovers(t, call)
+		}
+	}
+	require.NotZero(t, failed, "the operation calls the driver")
+}
+
+// seamCalls yields the names of the driver calls of the seam.
+func seamCalls() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		api := reflect.TypeFor[driver.API]()
+		for i := range api.NumMethod() {
+			if name := api.Method(i).Name; strings.HasPrefix(name, "Cu") && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// restores reports whether a call only puts the thread back as it was, or into
+// a mode that the operation can do without: its failure concerns no caller.
+func restores(call string) bool {
+	return call == "CuCtxPopCurrent" || call == "CuThreadExchangeStreamCaptureMode"
+}
+
 // A call that fails has created nothing and left the thread as it was.
 func TestFailedCallLeavesNothing(t *testing.T) {
 	stub, c := openStub(t)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for name, operation := range operations(t, c) {
+	faults := fault.New(stub)
+	c.drv.api = faults
+	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1}) {
 		t.Run(name, func(t *testing.T) {
-			made, err := operation()
-			require.NoError(t, err, "without a fault")
-			closeMade(t, made)
 			alive, live := stub.living(), c.drv.Live()
-			failed := 0
-			for n := 1; ; n++ {
-				seen, at := 0, ""
-				stub.on = func(call string) driver.CUresult {
-					if releases(call) {
-						return driver.CUDA_SUCCESS
-					}
-					if seen++; seen == n {
-						at = call
-						return driver.CUDA_ERROR_UNKNOWN
-					}
-					return driver.CUDA_SUCCESS
-				}
-				made, err := operation()
-				stub.on = nil
-				if at == "" {
-					require.NoError(t, err)
-					closeMade(t, made)
-					break
-				}
-				failed++
-				require.ErrorIs(t, err, ErrorUnknown, "call %d, %s", n, at)
-				require.Equal(t, alive, stub.living(), "handles after %s failed", at)
-				require.Equal(t, live, c.drv.Live(), "counts after %s failed", at)
+			failEach(t, faults, operation, func(t *testing.T, call string) {
+				require.Equal(t, alive, stub.living(), "handles after %s failed", call)
+				require.Equal(t, live, c.drv.Live(), "counts after %s failed", call)
 				current, depth := stub.currentContext()
-				require.Zero(t, current, "context after %s failed", at)
+				require.Zero(t, current, "context after %s failed", call)
 				require.Zero(t, depth)
-			}
-			require.NotZero(t, failed, "the operation called the driver")
+			})
 		})
 	}
 }
+
+// The same where the calls mean something.
+func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
+	var faults *fault.Driver
+	wrap := wrapForTest
+	wrapForTest = func(api driver.API) driver.API {
+		faults = fault.New(api)
+		return faults
+	}
+	c := openSimulated(t, Options{CallHost: func(fn, userData uintptr) {}})
+	wrapForTest = wrap
+	g, err := c.GraphCreate()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
+	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g})
+	maps.Copy(all, graphOperations(c, g))
+	for name, operation := range all {
+		t.Run(name, func(t *testing.T) {
+			live := c.drv.Live()
+			failEach(t, faults, operation, func(t *testing.T, call string) {
+				require.Equal(t, live, c.drv.Live(), "counts after %s failed", call)
+				current, _ := faults.CuCtxGetCurrent()
+				require.Zero(t, current, "context after %s failed", call)
+				nodes, err := c.GraphNodes(g)
+				require.NoError(t, err)
+				require.Empty(t, nodes, "nodes after %s failed", call)
+			})
+		})
+	}
+}
+
+// graphOperations add nodes to g, which are destroyed by closing them.
+func graphOperations(c *Context, g GraphHandle) map[string]func() (io.Closer, error) {
+	node := func(add func() (NodeHandle, error)) func() (io.Closer, error) {
+		return func() (io.Closer, error) {
+			n, err := add()
+			return nodeCloser{c, n}, err
+		}
+	}
+	return map[string]func() (io.Closer, error){
+		"add empty node": node(func() (NodeHandle, error) { return c.AddEmptyNode(g, nil) }),
+		"add host node":  node(func() (NodeHandle, error) { return c.AddHostNode(g, nil, &HostParams{Fn: 1}) }),
+		"clone": func() (io.Closer, error) {
+			clone, err := c.GraphClone(g)
+			return graphCloser{c, clone}, err
+		},
+	}
+}
+
+type nodeCloser struct {
+	c *Context
+	n NodeHandle
+}
+
+func (n nodeCloser) Close() error { return n.c.DestroyNode(n.n) }
+
+type graphCloser struct {
+	c *Context
+	g GraphHandle
+}
+
+func (g graphCloser) Close() error { return g.c.GraphDestroy(g.g) }
 
 func closeMade(t *testing.T, made io.Closer) {
 	if made != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/cuda/internal/driver/nvidia"
 	"github.com/cudago/cudago/cuda/internal/driver/sim"
+	"github.com/cudago/cudago/cuda/internal/driver/trace"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
@@ -115,6 +116,9 @@ func notFound(err error) error {
 // finishOpen wraps api as the options say and initializes it. kind is the form
 // of code that the driver runs.
 func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
+	if o.Trace != nil {
+		api = trace.New(api, o.Trace)
+	}
 	api = wrapForTest(api)
 	d, err := newDriver(api)
 	if err != nil {

@@ -53,3 +53,12 @@ func TestOpenSimWithABadSetting(t *testing.T) {
 	require.Equal(t, 2, d.DeviceCount(), "of the environment")
 	require.NoError(t, d.Close())
 }
+
+func TestTrace(t *testing.T) {
+	var b strings.Builder
+	d, err := Open(Options{Driver: "sim", Trace: &b})
+	require.NoError(t, err)
+	require.Regexp(t, `cuInit\(flags=0\) = CUDA_SUCCESS`, b.String())
+	require.Zero(t, d.EntryPoint("cuGraphLaunch"), "so that C's calls are traced too")
+	require.NoError(t, d.Close())
+}

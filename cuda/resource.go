@@ -159,7 +159,11 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 	}
 	defer leave()
 	const op = "cuMemAllocFromPoolAsync"
-	if s.capturing() {
+	capturing, err := s.capturing()
+	if err != nil {
+		return nil, err
+	}
+	if capturing {
 		// It would become an alloc node: memory of the graph, which this Buffer
 		// does not own.
 		return nil, mr.ctx.fail(op, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
