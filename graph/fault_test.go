@@ -1,20 +1,17 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build cudagotest
+
 package graph
 
 import (
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda"
 )
-
-// setFault has every driver call ask f first, and return what f returns if that
-// is not zero; nil ends it. It is nil itself in a build without fault injection.
-var setFault func(f func(call string) int32)
 
 // A scenario makes and uses one of everything. Whatever fails, what it handed
 // over is released exactly once, and nothing is left.
@@ -117,62 +114,80 @@ func (c *scenario) capture(s *cuda.Stream) {
 	c.try(capture.Abort()) // where the driver did not end it
 }
 
-// What is meant to fail once fails at the first, the second, … driver call.
+// driverCalls are those that the scenario makes, and what their failure leaves
+// behind in package cuda, which cannot give anything back without them.
+var driverCalls = []struct {
+	name   string
+	leaves bool
+}{
+	{name: "cuCtxGetCurrent", leaves: true},
+	{name: "cuCtxPushCurrent", leaves: true},
+	{name: "cuStreamCreateWithPriority"},
+	{name: "cuStreamDestroy", leaves: true},
+	{name: "cuStreamIsCapturing"},
+	{name: "cuStreamBeginCapture"},
+	{name: "cuStreamGetCaptureInfo"},
+	{name: "cuStreamEndCapture"},
+	{name: "cuThreadExchangeStreamCaptureMode"},
+	{name: "cuLaunchHostFunc"},
+	{name: "cuEventCreate"},
+	{name: "cuEventRecord"},
+	{name: "cuEventQuery"},
+	{name: "cuEventDestroy", leaves: true},
+	{name: "cuGraphCreate"},
+	{name: "cuGraphClone"},
+	{name: "cuGraphDestroy"},
+	{name: "cuGraphNodeFindInClone"},
+	{name: "cuGraphAddHostNode"},
+	{name: "cuGraphAddEmptyNode"},
+	{name: "cuGraphAddChildGraphNode"},
+	{name: "cuGraphHostNodeSetParams"},
+	{name: "cuGraphGetNodes"},
+	{name: "cuGraphGetEdges"},
+	{name: "cuGraphNodeGetType"},
+	{name: "cuGraphInstantiateWithParams"},
+	{name: "cuGraphUpload"},
+	{name: "cuGraphLaunch"},
+	{name: "cuGraphExecHostNodeSetParams"},
+	{name: "cuGraphExecDestroy"},
+}
+
+// Each driver call fails at its first, second, … occurrence, also on the
+// reaper's thread.
 func TestEveryDriverCallMayFail(t *testing.T) {
-	if setFault == nil {
-		t.Skip("fault injection is not built in")
-	}
 	ctx := open(t)
 	failing.Store(true)
-	for _, code := range []cuda.Result{cuda.ErrorOutOfMemory, cuda.ErrorUnknown, cuda.ErrorStreamCaptureUnsupported} {
-		for n := int64(1); ; n++ {
-			c := &scenario{ctx: ctx}
-			before := ctx.Driver().Live()
-			failed := failNth(n, code, c.run)
-			for _, err := range c.errs {
-				require.ErrorIs(t, err, code, "%s, call %d", failed, n)
-			}
-			require.True(t, Reaper().Flush(patience), "%s, call %d", failed, n)
-			for _, k := range c.all {
-				require.True(t, k.isReleased(), "%v in %s, call %d", code, failed, n)
-			}
-			require.Empty(t, Live(), "%v in %s, call %d", code, failed, n)
-			ctx.Driver().Drain()
-			if !leaves[failed] {
-				require.Equal(t, before, ctx.Driver().Live(), "%v in %s, call %d", code, failed, n)
-			}
-			if failed == "" {
-				require.Greater(t, n, int64(50))
-				break
-			}
+	codes := []cuda.Result{cuda.ErrorOutOfMemory, cuda.ErrorUnknown, cuda.ErrorStreamCaptureUnsupported}
+	for _, call := range driverCalls {
+		for _, code := range codes {
+			failEach(t, ctx, call.name, code, call.leaves)
 		}
 	}
 }
 
-// leaves are the calls whose failure leaves a stream or an event behind, in
-// package cuda.
-var leaves = map[string]bool{
-	"cuCtxGetCurrent": true, "cuCtxPushCurrent": true, "cuEventDestroy": true, "cuStreamDestroy": true,
-}
-
-// failNth makes the n-th driver call fail that is made, on any thread, until the
-// reaper has done what f gave it. It returns that call's name.
-func failNth(n int64, code cuda.Result, f func()) (failed string) {
-	var calls atomic.Int64
-	var name atomic.Pointer[string]
-	fault := func(call string) int32 {
-		if calls.Add(1) != n {
-			return 0
+func failEach(t *testing.T, ctx *cuda.Context, call string, code cuda.Result, leaves bool) {
+	drv := ctx.Driver()
+	for n := 1; ; n++ {
+		c := &scenario{ctx: ctx}
+		before := drv.Live()
+		drv.FailCall(call, n, code)
+		c.run()
+		flushed := Reaper().Flush(patience)
+		if drv.ClearFaults() {
+			require.Greater(t, n, 1, "%s was never called", call)
+			return
 		}
-		name.Store(&call)
-		return int32(code)
+		require.True(t, flushed, "%s %d, %v", call, n, code)
+		for _, err := range c.errs {
+			require.ErrorIs(t, err, code, "%s %d, %v", call, n, code)
+		}
+		for _, k := range c.all {
+			require.True(t, k.isReleased(), "%s %d, %v", call, n, code)
+		}
+		require.Empty(t, Live(), "%s %d, %v", call, n, code)
+		drv.Drain()
+		if !leaves {
+			require.Equal(t, before, drv.Live(), "%s %d, %v", call, n, code)
+		}
 	}
-	setFault(fault)
-	defer setFault(nil)
-	f()
-	Reaper().Flush(patience)
-	if p := name.Load(); p != nil {
-		return *p
-	}
-	return ""
 }
