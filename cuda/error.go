@@ -159,12 +159,22 @@ type CompileError struct {
 	Log string
 	// Options are the options that the compiler was given.
 	Options []string
+	// Err is why there was no compilation at all, such as a compiler that was
+	// not found; else nil.
+	Err error
 }
 
-// Error returns the first error line of the log. The whole log is in e.Log.
+// Error returns the first error line of the log, or e.Err. The whole log is in
+// e.Log.
 func (e *CompileError) Error() string {
+	if e.Err != nil {
+		return "compilation of " + e.Name + " failed: " + e.Err.Error()
+	}
 	return "compilation of " + e.Name + " failed: " + firstErrorLine(e.Log)
 }
+
+// Unwrap returns e.Err.
+func (e *CompileError) Unwrap() error { return e.Err }
 
 // firstErrorLine returns the line of a compiler's log that a reader wants to
 // see first.

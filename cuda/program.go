@@ -95,9 +95,9 @@ func (p *Program) Source() string { return p.source }
 //
 // Blocks until done, which may take seconds; the first call looks for NVRTC.
 //
-// Errors: a [*CompileError] with the log; an [*ArgumentError] for a target that
-// the source's kind cannot have or an option that the compiler refuses; an
-// error that says where NVRTC was looked for.
+// Errors: a [*CompileError] with the log, or which says where NVRTC was looked
+// for; an [*ArgumentError] for a target that the source's kind cannot have or an
+// option that the compiler refuses.
 func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 	if !slices.Contains([]string{"", PTX, Cubin, LTOIR}, target) {
 		return nil, badValue("target", `must be "ptx", "cubin", "ltoir" or empty, got %q`, target)
@@ -110,7 +110,7 @@ func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 	}
 	compiler, err := p.drv.compiler()
 	if err != nil {
-		return nil, err
+		return nil, &CompileError{Name: p.o.Name, Err: err}
 	}
 	in, kind, err := p.input(compiler, dev, target)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 		code.Data = out.LTOIR
 	}
 	if len(code.Data) == 0 {
-		return nil, &CompileError{p.o.Name, "the compiler gave no " + kind, in.Options}
+		return nil, &CompileError{Name: p.o.Name, Log: "the compiler gave no " + kind, Options: in.Options}
 	}
 	return code, nil
 }
@@ -231,5 +231,5 @@ func (p *Program) compileError(in nvrtc.Input, log string, r nvrtc.Result) error
 	if log == "" {
 		log = r.String()
 	}
-	return &CompileError{p.o.Name, log, in.Options}
+	return &CompileError{Name: p.o.Name, Log: log, Options: in.Options}
 }

@@ -123,6 +123,19 @@ func TestCompileErrors(t *testing.T) {
 	require.EqualError(t, err, "device 0 has compute capability 7.5, which is too old for NVRTC 13.0")
 }
 
+func TestCompileWithoutACompiler(t *testing.T) {
+	_, dev := openCompilerStub(t, PTX, 75)
+	missing := &nvrtc.NotFoundError{Tried: []nvrtc.Attempt{{Place: "libnvrtc.so.13", Why: "no such file"}}}
+	dev.Driver().compiler = func() (nvrtc.Compiler, error) { return nil, missing }
+	p, err := dev.Driver().NewProgram("source", CPlusPlus, ProgramOptions{Name: "a.cu"})
+	require.NoError(t, err)
+	_, err = p.Compile(dev, "")
+	var bad *CompileError
+	require.ErrorAs(t, err, &bad)
+	require.ErrorIs(t, err, missing)
+	require.ErrorContains(t, err, "libnvrtc.so.13: no such file")
+}
+
 func TestProgramArguments(t *testing.T) {
 	_, dev := openCompilerStub(t, PTX, 75)
 	d := dev.Driver()
