@@ -50,8 +50,8 @@ const (
 // value is a non-blocking stream of the least priority.
 type StreamOptions struct {
 	// Priority orders streams that compete for the device: lower numbers go
-	// first. [Context.StreamPriorityRange] tells the range, which is 0 to -5 on
-	// current devices; the driver clamps what lies outside.
+	// first. [Context.StreamPriorityRange] tells the range; the driver clamps what
+	// lies outside.
 	Priority int
 	// Blocking makes the stream and the legacy default stream wait for each
 	// other's work.
