@@ -26,6 +26,9 @@ func (s *selection) cvt() error {
 		op: ptxir.OpCvt, typ: unsignedType(ir.Type), from: unsignedType(ir.From), round: ir.Round, mod: ir.Mod,
 		dst: s.class(ir.Dst[0]), src: s.class(ir.Src[0]),
 	}
+	if k, ok := extensionKey(key); ok {
+		key = k
+	}
 	if e := executors()[key]; e != nil {
 		s.in.fn = e.fn
 		return s.operands(e)
@@ -42,6 +45,27 @@ func (s *selection) cvt() error {
 	s.in.b = uint32(key.dst)<<8 | uint32(key.src) // operand classes, for load and store
 	s.in.fn = cvtGeneral
 	return nil
+}
+
+// extensionKey turns a conversion between integers without saturation into the
+// extension of low bits that it amounts to.
+func extensionKey(k opKey) (opKey, bool) {
+	to, from := numberOf[k.typ], numberOf[k.from]
+	if to.size == 0 || from.size == 0 || !to.integer() || !from.integer() || k.mod&ptxir.ModSat != 0 {
+		return k, false
+	}
+	ext := opKey{op: ptxir.OpCvt, typ: k.from, dst: k.dst, src: k.src}
+	register := 2 << (k.dst - class16)
+	switch {
+	case to.size <= from.size:
+		ext.typ = k.typ
+	case from.kind == numSigned && to.kind == numUnsigned && to.size < register:
+		return k, false // the sign stops at the type, zeros follow
+	}
+	if ext.typ == ptxir.S64 {
+		ext.typ = ptxir.U64
+	}
+	return ext, true
 }
 
 // number says how a type's bits are a number.

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cudago/cudago/internal/ptxvm"
@@ -41,7 +42,7 @@ func main() {
 	}
 	d := ptxvm.NewDevice(ptxvm.Config{Workers: *workers})
 	defer d.Close()
-	fmt.Printf("%d workers, best of %d\n%-24s %12s %10s %10s\n", *workers, *rounds, "kernel", "M instr", "ms", "M instr/s")
+	fmt.Printf("%d workers, best of %d\n%-20s %10s %9s %10s %14s\n", *workers, *rounds, "kernel", "M instr", "ms", "M instr/s", "M per CPU s")
 	var total measurement
 	for _, c := range cases {
 		if !strings.Contains(c.name, *only) {
@@ -55,6 +56,7 @@ func main() {
 		if c.weighted {
 			total.instructions += m.instructions
 			total.best += m.best
+			total.cpu += m.cpu
 		}
 	}
 	if total.best > 0 {
@@ -66,11 +68,12 @@ func main() {
 type measurement struct {
 	instructions uint64
 	best         time.Duration
+	cpu          time.Duration // least of the runs: what a machine busy with other work cannot spoil
 }
 
 func (m measurement) print(name string) {
-	fmt.Printf("%-24s %12.1f %10.2f %10.0f\n", name, float64(m.instructions)/1e6,
-		float64(m.best.Microseconds())/1e3, float64(m.instructions)/1e6/m.best.Seconds())
+	n := float64(m.instructions) / 1e6
+	fmt.Printf("%-20s %10.1f %9.2f %10.0f %14.0f\n", name, n, m.best.Seconds()*1e3, n/m.best.Seconds(), n/m.cpu.Seconds())
 }
 
 func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int) (measurement, error) {
@@ -86,14 +89,26 @@ func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int) (measurement
 	var m measurement
 	for i := range rounds {
 		s.instructions = 0
-		start := time.Now()
+		start, cpu := time.Now(), cpuTime()
 		if err := run(); err != nil {
 			return m, err
 		}
 		if t := time.Since(start); i == 0 || t < m.best {
 			m.best = t
 		}
+		if t := cpuTime() - cpu; i == 0 || t < m.cpu {
+			m.cpu = t
+		}
 		m.instructions = s.instructions
 	}
 	return m, check()
+}
+
+// cpuTime is what the process has used of all processors.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		log.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

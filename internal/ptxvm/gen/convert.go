@@ -5,20 +5,19 @@ package main
 
 import "fmt"
 
-// convertOps are the conversions that deserve their own loops: between integers
-// without saturation, and the usual ones between integers and floats. All
+// convertOps are the conversions that deserve their own loops: extensions of
+// integers, and the usual ones between integers and floats. All
 // others run through one general function. The key carries the classes of both
 // registers, since cvt takes the low bits of wider ones and extends into them.
 func convertOps() []op {
 	var ops []op
-	ints := []string{"u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"}
-	for _, from := range ints {
+	for _, from := range []string{"u8", "s8", "u16", "s16", "u32", "s32", "u64"} {
 		for _, fromClass := range classesFor(from) {
-			src := fitted(from, fromClass)
-			for _, to := range ints {
-				for _, toClass := range classesFor(to) {
-					ops = append(ops, conversion(to, from, toClass, fromClass, fmt.Sprintf("%s(A)", goType(to)), fitted(to, toClass), src, "", false))
+			for _, toClass := range []string{"class16", "class32", "class64"} {
+				if narrow := "u" + toClass[5:]; len(from) > 2 && from[1:] > narrow[1:] {
+					continue
 				}
+				ops = append(ops, extension(from, fromClass, toClass))
 			}
 		}
 	}
@@ -43,6 +42,17 @@ func convertOps() []op {
 	sat := conversion("f32", "f32", "class32", "class32", "sat32(A)", "f32", "f32", ", mod: ptxir.ModSat", true)
 	sat.name = "cvtSatF32"
 	return append(ops, sat)
+}
+
+// extension takes the low bits of a register and extends them into another:
+// every conversion between integers without saturation is one.
+func extension(from, fromClass, toClass string) op {
+	src, dst := fitted(from, fromClass), "u"+toClass[5:]
+	return op{
+		name: "extend" + title(from) + "Of" + fromClass[5:] + "To" + toClass[5:], op: "Cvt", dst: dst, src: []string{src},
+		expr: fmt.Sprintf("%s(A)", goType(dst)),
+		key:  fmt.Sprintf("typ: ptxir.%s, dst: %s, src: %s", title(from), toClass, fromClass),
+	}
 }
 
 func conversion(to, from, toClass, fromClass, expr, dst, src, key string, long bool) op {

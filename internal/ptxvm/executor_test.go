@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// executorBench sets up a warp whose register rows hold small numbers.
+func executorBench(e *entry) (*warp, *inst) {
+	c := &context{kernel: &Kernel{ir: &ptxir.Kernel{}}, sites: make([]site, 1), shared: make([]byte, 1<<12), sharedBytes: 1 << 12}
+	w := &warp{cta: c, stack: make([]uint64, 4096)}
+	w.regs = w.frameAt(0)
+	for i := range w.u32(0) {
+		for row := range uint32(5) {
+			w.u64(row * row64)[i] = uint64(i+1) * 8
+		}
+	}
+	in := &inst{d: 0, a: row64, b: 2 * row64, c: 3 * row64, members: 4 * row64, ir: &ptxir.Instr{
+		Op: e.key.op, Type: e.key.typ, Space: e.key.space, Round: ptxir.RoundRN,
+	}}
+	if e.key.op == ptxir.OpSetp {
+		in.c = noOperand
+	}
+	return w, in
+}
+
+// BenchmarkExecutors times each generated function, for all lanes and for half
+// of them: go test -bench 'Executors/addF32'.
+func BenchmarkExecutors(b *testing.B) {
+	for i := range generated {
+		e := &generated[i]
+		if e.key.space == ptxir.SpaceGlobal || e.key.space == ptxir.SpaceLocal || e.key.space == ptxir.SpaceGeneric {
+			continue // want a device behind them
+		}
+		name := runtime.FuncForPC(reflect.ValueOf(e.fn).Pointer()).Name()
+		name = name[strings.LastIndex(name, ".")+1:]
+		for mask, label := range map[uint32]string{full: "full", 0x5555ffff: "part", 1: "one"} {
+			b.Run(name+"/"+label, func(b *testing.B) {
+				w, in := executorBench(e)
+				for b.Loop() {
+					e.fn(w, in, mask)
+				}
+			})
+		}
+	}
+}
