@@ -145,7 +145,7 @@ func (e *Event) ElapsedMS(since *Event) (float64, error) {
 	case !e.timing:
 		return 0, badValue("", "the end event was created without timing")
 	case !since.timing:
-		return 0, badValue("since", "was created without timing")
+		return 0, badValue("", "the start event was created without timing")
 	case e.ctx != since.ctx:
 		return 0, badValue("since", "must be of %v, as the end event is, got one of %v", e.ctx.dev, since.ctx.dev)
 	}

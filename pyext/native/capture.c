@@ -86,10 +86,13 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     if (discard < 0) return NULL;
     if (!g->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is not being captured"), NULL;
     if (!s) return cudago_raise_closed("stream"), NULL;
-    g->capturing = 0;
-    atomic_fetch_sub(&cudago_captures_open, 1);
     cudago_status st = {0};
-    g->id = cudagoCaptureEnd(s->id, discard, &g->held, &st);
+    int32_t open = 0;
+    g->id = cudagoCaptureEnd(s->id, discard, &g->held, &open, &st);
+    if (!open) { /* otherwise it is another thread's to end, and goes on */
+        g->capturing = 0;
+        atomic_fetch_sub(&cudago_captures_open, 1);
+    }
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
 }

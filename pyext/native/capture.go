@@ -50,12 +50,18 @@ func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
 // cudagoCaptureEnd returns the graph, or 0 if it is discarded.
 //
 //export cudagoCaptureEnd
-func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, st *C.cudago_status) (id C.uint64_t) {
+func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
 		c, ok := captures.take(uint64(stream))
 		if !ok {
 			return &cuda.ClosedError{What: "capture"}
 		}
+		defer func() {
+			if !c.IsEnded() { // another thread's, or another stream's to end: it can be tried again
+				captures.set(uint64(stream), c)
+				*open = 1
+			}
+		}()
 		if discard != 0 {
 			return c.Abort()
 		}
@@ -63,7 +69,7 @@ func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, st
 		if err != nil {
 			return err
 		}
-		c.g.Graph = g
+		c.g.adopt(g)
 		*held = c.g.holder.open()
 		id = C.uint64_t(graphs.put(c.g))
 		return nil

@@ -5,6 +5,7 @@
 #include "memory.h"
 
 #include "_cgo_export.h"
+#include "tensor.h"
 
 void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other) {
     PyErr_Format(PyExc_ValueError, "%s has %llu bytes, the buffer %llu: a copy needs the same size on both sides",
@@ -49,7 +50,13 @@ int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stre
     } else {
         cudago_cell_used(b->cell, s);
         if (o->cell) cudago_cell_used(o->cell, s);
-        r = cudago_memcpy(from ? b->ptr : o->address, from ? o->address : b->ptr, b->size, s, o->pageable);
+        r = o->host ? 0 : cudago_order_after(other, s);
+        if (!r) r = cudago_memcpy(from ? b->ptr : o->address, from ? o->address : b->ptr, b->size, s, o->pageable);
+        if (!r && o->cell && o->cell->kind == CUDAGO_CELL_FOREIGN && !o->host) {
+            PyObject *kept = PyList_New(0); /* its library frees in the order of its own streams */
+            r = !kept || PyList_Append(kept, (PyObject *)o) ? -1 : cudago_keep_until_done(s, kept);
+            Py_XDECREF(kept);
+        }
     }
     Py_DECREF(o);
     return r;
@@ -106,6 +113,18 @@ int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream 
     Py_BEGIN_ALLOW_THREADS
     cudagoMemset(id, ptr, value, width, count, &st);
     Py_END_ALLOW_THREADS
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* Makes s wait for what another library has queued on its current stream: obj is its, and may not be written yet. */
+int cudago_order_after(PyObject *obj, cudago_stream *s) {
+    intptr_t theirs;
+    DLDevice device = {2, s->device}; /* kDLCUDA */
+    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
+    if (cudago_foreign_stream(obj, device, &theirs)) return -1;
+    if ((uintptr_t)theirs == s->h) return 0;
+    cudago_status st = {0};
+    cudagoOrderAfter(s->id, (uint64_t)theirs, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 

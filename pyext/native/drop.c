@@ -52,6 +52,7 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     PyEval_RestoreThread(ts);
     cudago_drain();
     cudagoDropClose();
+    cudago_cells_set_poke(NULL); /* deleters of other libraries still run, and find nobody to wake */
     cudago_closed = 1;
     Py_RETURN_NONE;
 }

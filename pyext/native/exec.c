@@ -5,6 +5,7 @@
 #include "graph.h"
 
 #include "_cgo_export.h"
+#include <unistd.h>
 
 /* An executable: the launch stays in C, on a block that Go owns. */
 
@@ -27,10 +28,25 @@ static int slot(ExecObject *self, cudago_exec *x, cudago_stream *s) {
 /* A stream of another library: Go marks each launch with an event, since nobody tells when such a stream ends. */
 static int32_t launch_foreign(ExecObject *self, cudago_stream *s, cudago_status *st) {
     uint64_t id = self->id, stream = s->id;
+    cudago_exec *x = self->x;
+    atomic_fetch_add_explicit(&x->busy, 1, memory_order_seq_cst);
     Py_BEGIN_ALLOW_THREADS
     cudagoExecLaunch(id, stream, st);
     Py_END_ALLOW_THREADS
+    atomic_fetch_sub_explicit(&x->busy, 1, memory_order_release);
     return st->kind;
+}
+
+/* An update must not meet a launch of the same executable in the driver, and a launch that gave the GIL away may be
+ * waiting for a callback that needs it. So the update waits first, with the GIL released. */
+static int wait_for_launches(ExecObject *self) {
+    while (self->x && atomic_load_explicit(&self->x->busy, memory_order_acquire)) {
+        Py_BEGIN_ALLOW_THREADS
+        usleep(50);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals()) return -1;
+    }
+    return open_exec(self);
 }
 
 static int32_t call_driver(cudago_exec *x, cudago_stream *s) {
@@ -113,7 +129,7 @@ static PyObject *done(cudago_status *st) {
 /* _update_memcpy(node, dst or None, src or None) */
 static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 3 || open_exec(self)) return NULL;
+    if (n != 3 || wait_for_launches(self)) return NULL;
     uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
     if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     static const char *const names[] = {"dst", "src"};
@@ -143,7 +159,7 @@ static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_
 /* _update_memset(node, dst, value) */
 static PyObject *exec_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 3 || open_exec(self)) return NULL;
+    if (n != 3 || wait_for_launches(self)) return NULL;
     uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
     if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
@@ -172,7 +188,7 @@ static uint64_t set_kernel(void *at, cudago_kernel *k, void **params, cudago_ref
 /* _update_kernel(node, config, kernel, args) */
 static PyObject *exec_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 4 || open_exec(self)) return NULL;
+    if (n != 4 || wait_for_launches(self)) return NULL;
     exec_node at = {self->id, PyLong_AsUnsignedLongLong(args[0])};
     if (at.node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     PyObject *r = cudago_with_kernel(self->device, args[1], args[2], args[3], set_kernel, &at);
@@ -183,7 +199,7 @@ static PyObject *exec_update_kernel(ExecObject *self, PyObject *const *args, Py_
 /* _update_host(node, callable) */
 static PyObject *exec_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 2 || open_exec(self)) return NULL;
+    if (n != 2 || wait_for_launches(self)) return NULL;
     uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
     if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
     OperandObject *o = cudago_callable_operand(args[1]);
@@ -199,7 +215,7 @@ static PyObject *exec_update_host(ExecObject *self, PyObject *const *args, Py_ss
 /* _set_enabled(node, bool) */
 static PyObject *exec_set_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 2 || open_exec(self)) return NULL;
+    if (n != 2 || wait_for_launches(self)) return NULL;
     uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
     int enabled = PyObject_IsTrue(args[1]);
     if (PyErr_Occurred()) return NULL;

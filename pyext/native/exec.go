@@ -68,9 +68,9 @@ func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.u
 		b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
 		b.device = C.int32_t(x.Context().Device().Ordinal())
 		b.open = 1
-		for _, n := range g.Nodes() {
+		for i, n := range g.Nodes() { // in the order in which they got their numbers
 			if e := x.Node(n.Name()); e != nil {
-				x.nodes[g.number(n)] = e
+				x.nodes[g.number(i)] = e
 			}
 			if n.Kind() == cuda.HostNode {
 				b.calls_python = 1

@@ -14,7 +14,6 @@ import "C"
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -26,38 +25,41 @@ type pyGraph struct {
 	*graph.Graph
 	holder holder
 
-	mu    sync.Mutex
-	nodes map[uint64]*graph.Node // guarded by mu; by the numbers that Python has
-	ids   map[*graph.Node]uint64 // guarded by mu
+	id    uint64        // immutable; the upper half of its nodes' numbers
+	nodes []*graph.Node // guarded by the GIL; in order of creation
 }
 
 var graphs = newTable[*pyGraph]("graph")
 
-func newPyGraph() *pyGraph {
-	return &pyGraph{nodes: map[uint64]*graph.Node{}, ids: map[*graph.Node]uint64{}}
+func newPyGraph() *pyGraph { return &pyGraph{id: lastID.Add(1)} }
+
+// adopt numbers the nodes of a graph that was not built through add.
+func (g *pyGraph) adopt(of *graph.Graph) {
+	g.Graph = of
+	g.nodes = of.Nodes()
 }
 
-// number gives a node its number.
-func (g *pyGraph) number(n *graph.Node) uint64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	id, ok := g.ids[n]
-	if !ok {
-		id = lastID.Add(1)
-		g.ids[n], g.nodes[id] = id, n
+// number is what Python calls the i-th node. Another graph's nodes have others.
+func (g *pyGraph) number(i int) uint64 { return g.id<<32 | uint64(i) }
+
+// numbers returns the numbers of all nodes.
+func (g *pyGraph) numbers() map[*graph.Node]uint64 {
+	m := make(map[*graph.Node]uint64, len(g.nodes))
+	for i, n := range g.nodes {
+		m[n] = g.number(i)
 	}
-	return id
+	return m
 }
 
 // find returns the nodes with the given numbers.
-func (g *pyGraph) find(ids *C.uint64_t, n C.int) ([]*graph.Node, error) {
+func (g *pyGraph) find(numbers *C.uint64_t, n C.int) ([]*graph.Node, error) {
 	list := make([]*graph.Node, int(n))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i, id := range unsafe.Slice(ids, int(n)) {
-		if list[i] = g.nodes[uint64(id)]; list[i] == nil {
+	for i, number := range unsafe.Slice(numbers, int(n)) {
+		index := uint64(uint32(number))
+		if uint64(number)>>32 != g.id || index >= uint64(len(g.nodes)) {
 			return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "dependency", Text: "is a node of another graph"}
 		}
+		list[i] = g.nodes[index]
 	}
 	return list, nil
 }
@@ -98,7 +100,8 @@ func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, 
 		if err != nil {
 			return err
 		}
-		node = C.uint64_t(g.number(added))
+		g.nodes = append(g.nodes, added)
+		node = C.uint64_t(g.number(len(g.nodes) - 1))
 		return nil
 	})
 	return node
@@ -177,9 +180,11 @@ func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) 
 			return err
 		}
 		c := newPyGraph()
-		if c.Graph, err = g.Clone(graph.Options{OnBundles: c.holder.tell}); err != nil {
+		of, err := g.Clone(graph.Options{OnBundles: c.holder.tell})
+		if err != nil {
 			return err
 		}
+		c.adopt(of)
 		*held = c.holder.open()
 		clone = C.uint64_t(graphs.put(c))
 		return nil
@@ -223,12 +228,13 @@ func cudagoGraphText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.
 		var b strings.Builder
 		switch what := C.GoString(what); what {
 		case "nodes":
-			for _, n := range g.Nodes() {
-				line(&b, g.number(n), n.Name(), n.Kind())
+			for i, n := range g.nodes {
+				line(&b, g.number(i), n.Name(), n.Kind())
 			}
 		case "edges":
+			numbers := g.numbers()
 			for _, e := range g.Edges() {
-				line(&b, g.number(e.From), g.number(e.To))
+				line(&b, numbers[e.From], numbers[e.To])
 			}
 		case "retained":
 			writeRetained(&b, g.Retained())

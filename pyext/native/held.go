@@ -112,11 +112,32 @@ func (h *holder) open() *C.cudago_held {
 	return h.list
 }
 
-// end frees the list. The wrapper must not use it any more. It needs the GIL.
+// end frees the list, after all that it held was told removed. The wrapper must
+// not use it any more. It needs the GIL.
 func (h *holder) end() {
-	h.apply()
+	h.mu.Lock()
+	changes := h.changes
+	h.changes = nil
+	h.mu.Unlock()
+	var dropped []C.uintptr_t // the wrapper's own counts; nothing is searched in a list that goes
+	for _, c := range changes {
+		switch {
+		case c.add: // told and not applied: its remove follows
+			if c.ref.visible++; c.ref.visible > 1 {
+				C.cudago_incref(C.uintptr_t(c.ref.object))
+			}
+		case c.ref.visible > 1:
+			dropped = append(dropped, C.uintptr_t(c.ref.object))
+			fallthrough
+		default:
+			c.ref.visible--
+		}
+	}
 	C.cudago_held_free(h.list)
 	h.list = nil
+	if len(dropped) > 0 {
+		C.cudago_drop_references(&dropped[0], C.size_t(len(dropped)))
+	}
 }
 
 func boolInt(b bool) C.int32_t {

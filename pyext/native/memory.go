@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -175,6 +176,42 @@ func cudagoBufferRelease(id C.uint64_t) {
 	if b, ok := buffers.take(uint64(id)); ok {
 		reaper.Add(once(b.Close))
 	}
+}
+
+// hostVisible says whether the driver's device memory has addresses for the
+// host, which a byte of it tells. Other libraries then see all our memory as the
+// host's.
+var hostVisible atomic.Int32 // 0: not known yet, 1: no, 2: yes
+
+//export cudagoHostVisible
+func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
+	if v := hostVisible.Load(); v != 0 {
+		return C.int32_t(v - 1)
+	}
+	visible := C.int32_t(0)
+	err := contained(func() error {
+		c, err := contextOf(ordinal)
+		if err != nil {
+			return err
+		}
+		mr, err := c.Device().DefaultMemoryResource()
+		if err != nil {
+			return err
+		}
+		b, err := mr.Allocate(1, c.DefaultStream(cuda.Legacy))
+		if err != nil {
+			return err
+		}
+		if c.HostPointer(b.Ptr()) != 0 {
+			visible = 1
+		}
+		hostVisible.Store(int32(visible) + 1)
+		return b.Close()
+	})
+	if err != nil {
+		reportAside(err)
+	}
+	return visible
 }
 
 // cudagoHostAddress returns the host's address of device memory, or 0 if it has

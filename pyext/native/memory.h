@@ -12,7 +12,7 @@ typedef struct {
     uint64_t id;
     uintptr_t pool; /* CUmemoryPool of a pool resource */
     int32_t kind, device, closed;
-    int32_t host_visible; /* device memory has a host address: 1, has none: 0, not asked yet: -1 */
+    int32_t host_visible; /* the driver's device memory has an address for the host */
 } ResourceObject;
 
 /* Stream-ordered memory: made and freed in C, without Go on the way. */
@@ -43,4 +43,5 @@ int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stre
 void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other);
 int cudago_fill_value(PyObject *value, uint64_t size, uint32_t *out, uint32_t *width);
 int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream *s);
+int cudago_order_after(PyObject *obj, cudago_stream *s);
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);

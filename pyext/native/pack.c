@@ -132,6 +132,7 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
                      pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), pk->k->device);
         r = -1;
     }
+    if (!r && pk->stream && !o->host) r = cudago_order_after(arg, pk->stream);
     if (!r) {
         memcpy(to, &o->address, 8);
         if (o->pageable) cudago_operand_allow(o);
@@ -199,7 +200,8 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         if (cell->device_type == 2 && cell->device_id != pk->k->device) return wrong_device(pk, cell->device_id);
         memcpy(to, &address, 8);
         if (pk->stream) cudago_cell_used(cell, pk->stream);
-        return pk->all ? keep_object(pk, arg) : 0;
+        /* Another library frees in the order of its own streams: its memory is kept until the launch has ended. */
+        return pk->all || cell->kind == CUDAGO_CELL_FOREIGN ? keep_object(pk, arg) : 0;
     }
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_buffer(pk, (BufferObject *)arg, 0, arg, to) : wrong_type(pk, p, arg);
     return pack_object(pk, p, arg, to);

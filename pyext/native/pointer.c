@@ -43,7 +43,7 @@ static PyObject *pointer_add(PyObject *a, PyObject *b) {
         a = b;
         b = t;
     }
-    if (!cudago_is(a, CLS_POINTER) || !PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (!cudago_is(a, CLS_POINTER) || cudago_is(b, CLS_POINTER) || !PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
     return moved((PointerObject *)a, b, 1);
 }
 

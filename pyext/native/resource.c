@@ -9,6 +9,10 @@
 
 /* --- allocations -------------------------------------------------------------------------------------------- */
 
+/* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, from cuda.h, CUDA 12.4. The second is another stream in another thread, and a
+ * release may run in any; the first waits for it. */
+enum { LEGACY = 1, PER_THREAD = 2 };
+
 /* Stream-ordered memory is freed on the stream it was allocated on, after the stream it was last used on. A free can
  * happen while somebody captures, even in this thread: the exchange to the relaxed mode keeps it from spoiling that. */
 static void release_pool(cudago_cell *cell) {
@@ -20,7 +24,7 @@ static void release_pool(cudago_cell *cell) {
         if (c->last_stream && c->last_stream != c->stream->id) cudagoStreamJoin(c->stream->id, c->last_stream);
         if (!r) { /* while the stream captures, a free would become a node of the graph */
             if (cudago_capturing(c->stream)) cudagoFreeLater(c->stream->id, c->cell.ptr);
-            else r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h);
+            else r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
         }
         cudago_ctx_leave(pushed);
         cu.cuThreadExchangeStreamCaptureMode(&mode);
@@ -69,9 +73,8 @@ static cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, cudago_st
     c->cell.size = size;
     c->stream = s;
     cudago_stream_retain(s);
-    if (size && self->host_visible < 0) self->host_visible = cudagoHostAddress(self->device, ptr) != 0;
-    if (size && self->host_visible > 0) { /* the simulated device's memory is host memory to everybody else */
-        c->cell.host = cudagoHostAddress(self->device, ptr);
+    if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
+        c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
         c->cell.device_type = 1; /* kDLCPU */
         c->cell.device_id = 0;
     }
@@ -95,7 +98,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, cudago_stre
     int managed = self->kind == RESOURCE_MANAGED;
     cudago_cell_init(&c->cell, managed ? CUDAGO_CELL_MANAGED : CUDAGO_CELL_PINNED, release_go);
     c->id = id;
-    c->cell.device_type = managed ? 13 : 3; /* kDLCUDAManaged, kDLCUDAHost */
+    c->cell.device_type = self->host_visible ? 1 : managed ? 13 : 3; /* kDLCPU, kDLCUDAManaged, kDLCUDAHost */
     c->cell.device_id = 0;
     c->cell.ptr = ptr;
     c->cell.host = host;
@@ -156,8 +159,9 @@ PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     cudago_status st = {0};
     uint64_t id;
     uintptr_t pool = 0;
-    int32_t ordinal = device == Py_None ? -1 : ((DeviceObject *)device)->ordinal;
+    int32_t ordinal = device == Py_None ? -1 : ((DeviceObject *)device)->ordinal, visible;
     Py_BEGIN_ALLOW_THREADS
+    visible = cudagoHostVisible(ordinal < 0 ? 0 : ordinal);
     id = cudagoResourceNew(kind, ordinal, threshold, max_size, &pool, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
@@ -171,7 +175,7 @@ PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     self->kind = kind;
     self->pool = pool;
     self->device = ordinal;
-    self->host_visible = -1;
+    self->host_visible = visible;
     return (PyObject *)self;
 }
 

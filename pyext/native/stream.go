@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
 )
 
 var (
@@ -106,6 +107,7 @@ func cudagoStreamRelease(id C.uint64_t) {
 	end := func() error {
 		C.free(unsafe.Pointer(b))
 		err := s.Close()
+		graph.StreamClosed(s) // executables that were launched on it record their last event now
 		if mark != nil {
 			err = joinClose(err, mark.Close)
 		}
@@ -285,6 +287,27 @@ func cudagoStreamOrder(id, last, consumer C.uint64_t, st *C.cudago_status) {
 		}
 		if err = s.Record(e); err == nil {
 			err = s.Context().WrapStream(uintptr(consumer)).Wait(e)
+		}
+		return joinClose(err, e.Close)
+	})
+}
+
+// cudagoOrderAfter makes stream id wait for what is queued on a stream of
+// another library.
+//
+//export cudagoOrderAfter
+func cudagoOrderAfter(id, theirs C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := streams.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		e, err := s.Context().NewEvent(cuda.EventOptions{})
+		if err != nil {
+			return err
+		}
+		if err = s.Context().WrapStream(uintptr(theirs)).Record(e); err == nil {
+			err = s.Wait(e)
 		}
 		return joinClose(err, e.Close)
 	})
