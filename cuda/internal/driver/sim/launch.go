@@ -4,6 +4,8 @@
 package sim
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -35,7 +37,30 @@ func (w *kernelWork) run(x *execution) *failure {
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
 		Cooperative: w.cooperative, Cancel: x.sim.cancel, Printf: x.sim.printf,
 	}
-	return failureOf(w.fn.kernel.Launch(&x.launch))
+	err := w.fn.kernel.Launch(&x.launch)
+	f := failureOf(err)
+	if f != nil {
+		f.text += w.culprit(err)
+	}
+	return f
+}
+
+// culprit says which parameter points to the memory that a fault was next to.
+func (w *kernelWork) culprit(err error) string {
+	var fault *ptxvm.Fault
+	if !errors.As(err, &fault) || !fault.Nearest.Found {
+		return ""
+	}
+	for i := range w.fn.params {
+		p := &w.fn.params[i]
+		if p.Size != 8 {
+			continue
+		}
+		if v := binary.LittleEndian.Uint64(w.args[p.Offset:]); v-fault.Nearest.Base <= fault.Nearest.Size {
+			return fmt.Sprintf("; parameter %d (%s) points to it", i, p.Name)
+		}
+	}
+	return ""
 }
 
 func (w *kernelWork) drop() {

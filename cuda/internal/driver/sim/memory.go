@@ -12,7 +12,8 @@ import (
 
 // allocate makes device memory of some kind and enters it into the space.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
-	base, err := c.dev.memory.Alloc(size, nil)
+	a.id = bufferCount.Add(1)
+	base, err := c.dev.memory.Alloc(size, a)
 	if errors.Is(err, ptxvm.ErrOutOfMemory) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
@@ -157,7 +158,9 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.Ho
 	if !ok {
 		return nil, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	a := &allocation{base: uint64(addressOf(mapping)), size: size, kind: kind, ctx: c, mapping: mapping}
+	a := &allocation{
+		base: uint64(addressOf(mapping)), size: size, kind: kind, id: bufferCount.Add(1), ctx: c, mapping: mapping,
+	}
 	for _, dev := range d.devices {
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)
 	}

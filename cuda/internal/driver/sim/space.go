@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"sync"
@@ -42,6 +43,13 @@ type allocation struct {
 	freed, gone atomic.Bool
 }
 
+// allocators are the calls that make each kind, for messages.
+var allocators = [...]string{"cuMemAlloc", "cuMemAllocAsync", "an allocation node", "cuMemHostAlloc", "cuMemAllocManaged"}
+
+// String names the allocation in messages of the VM, as the place where it
+// comes from.
+func (a *allocation) String() string { return fmt.Sprintf("%s (buffer %d)", allocators[a.kind], a.id) }
+
 // onDevice reports whether the memory is a device's and not the host's.
 func (a *allocation) onDevice() bool { return a.kind <= memGraph }
 
@@ -52,7 +60,6 @@ type space struct {
 }
 
 func (s *space) add(a *allocation) {
-	a.id = bufferCount.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.index(a.base)

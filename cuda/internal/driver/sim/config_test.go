@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseConfig(t *testing.T) {
+	c, err := parseConfig("")
+	require.NoError(t, err)
+	require.Equal(t, config{devices: 1, major: 7, minor: 5, memory: 2 << 30, pageable: true}, c)
+
+	c, err = parseConfig("devices=2, cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,workers=2")
+	require.NoError(t, err)
+	require.Equal(t, config{devices: 2, major: 8, minor: 6, memory: 8 << 30, full: true, seed: 7, workers: 2}, c)
+}
+
+func TestParseConfigRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"unknown setting", "cores=4", `setting must be devices, cc, memory, pageable, check, seed or workers, got "cores=4"`},
+		{"no device", "devices=0", "devices: must be 1 to 16, got 0"},
+		{"unknown capability", "cc=6.1", `cc: must be one of 7.5, 8.0, 8.6, 8.9, 9.0, 10.0, 12.0, got "6.1"`},
+		{"no memory", "memory=0", `memory: must be above 0 and at most 64 TiB, got "0"`},
+		{"memory without number", "memory=much", "memory: "},
+		{"unknown check", "check=some", `check: must be default or full, got "some"`},
+		{"seed that is no number", "seed=x", "seed: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := parseConfig(tt.text)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestParseBytes(t *testing.T) {
+	for text, want := range map[string]uint64{"64": 64, "64B": 64, "3KiB": 3 << 10, "5MiB": 5 << 20, "2GiB": 2 << 30} {
+		got, err := parseBytes(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestRunsOn(t *testing.T) {
+	tests := []struct {
+		target       string
+		major, minor int
+		want         bool
+	}{
+		{"sm_75", 7, 5, true},
+		{"sm_52", 7, 5, true},
+		{"sm_80", 7, 5, false},
+		{"sm_90a", 9, 0, true},
+		{"sm_90a", 10, 0, false},
+		{"sm_100f", 10, 0, true},
+		{"sm_90f", 10, 0, false},
+		{"sm_", 9, 0, false},
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want, runsOn(tt.target, tt.major, tt.minor), "%s on %d.%d", tt.target, tt.major, tt.minor)
+	}
+}
