@@ -40,7 +40,7 @@ func TestEventElapsed(t *testing.T) {
 	_, err = untimed.ElapsedMS(start)
 	require.EqualError(t, err, "the end event was created without timing")
 	_, err = end.ElapsedMS(untimed)
-	require.EqualError(t, err, "since was created without timing")
+	require.EqualError(t, err, "the start event was created without timing")
 
 	code := driver.CUDA_ERROR_NOT_READY
 	stub.on = func(call string) driver.CUresult {
