@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests share: drivers, devices, streams, kernels, scripts, and a balance after each test.
+
+A process uses one driver, chosen by CUDAGO_DRIVER. A test that asks for `driver`, or for what is
+built on it, exists once per driver; those of the other driver need another run. What only a GPU can
+show is marked ``gpu`` besides.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import cudago as cu
+from cudago.testing import settle
+
+DRIVERS = ("sim", pytest.param("nvidia", marks=pytest.mark.gpu))
+NO_GPU = "NVIDIA's driver has no device here, or CUDAGO_DRIVER chose another"
+TIME_LIMIT_S = 120
+
+KERNELS = r"""
+extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += a * x[i];
+}
+extern "C" __global__ void copy(const int* x, int* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+extern "C" __global__ void add(int* y, int value, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += value;
+}
+extern "C" __global__ void times(int* y, int value, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] *= value;
+}
+extern "C" __global__ void nothing() {}
+"""
+
+
+def must_have_gpu() -> bool:
+    """Whether a missing GPU is a failure."""
+    return os.environ.get("CUDAGO_REQUIRE_GPU", "") not in ("", "0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say nothing of the driver that "auto" takes: the summary does."""
+    logging.getLogger("cudago").addHandler(logging.NullHandler())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take what this process's driver can run, and account for the rest."""
+    chosen, left_out = [], []
+    for item in items:
+        driver = item.callspec.params.get("driver") if hasattr(item, "callspec") else None
+        needs_gpu = item.get_closest_marker("gpu") is not None
+        if driver is None or driver == cu.driver_name():
+            (left_out if driver == "sim" and needs_gpu else chosen).append(item)
+        elif driver == "sim":
+            left_out.append(item)  # another run, with CUDAGO_DRIVER=sim, tests it
+        else:
+            chosen.append(item)
+            if not must_have_gpu():
+                item.add_marker(pytest.mark.skip(reason=NO_GPU))
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests a GPU has run."""
+    counts = {
+        outcome: sum(
+            "gpu" in getattr(r, "keywords", ()) for r in terminalreporter.stats.get(outcome, ())
+        )
+        for outcome in ("passed", "failed", "error", "skipped")
+    }
+    if not any(counts.values()):
+        return
+    ran = counts["passed"] + counts["failed"]
+    text = f"gpu tests: {ran} ran, {counts['skipped']} skipped"
+    if not ran:
+        text += " (CUDAGO_REQUIRE_GPU=1 makes a missing GPU a failure)"
+    terminalreporter.write_line(text)
+
+
+@pytest.fixture(scope="session", params=DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    """Name of the driver that the process uses."""
+    if request.param != cu.driver_name():
+        pytest.fail(f"CUDAGO_REQUIRE_GPU is set, but {NO_GPU}", pytrace=False)
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def device(driver: str) -> cu.Device:
+    """Device 0, with the things that it makes once."""
+    device = cu.Device()
+    with device.create_stream() as stream:
+        device.allocate(1, stream=stream).close()
+    _ = device.default_stream
+    return device
+
+
+@pytest.fixture
+def stream(device: cu.Device):
+    """A stream that has nothing to do."""
+    with device.create_stream() as stream:
+        yield stream
+        if not stream.is_closed:
+            stream.sync()
+
+
+@pytest.fixture(scope="session")
+def kernels(device: cu.Device) -> cu.ObjectCode:
+    """Kernels saxpy, copy, add, times and nothing."""
+    code = cu.Program(KERNELS, "c++").compile()
+    for name in code.kernels:
+        code.get_kernel(name)
+    return code
+
+
+@pytest.fixture
+def pinned(device: cu.Device):
+    """64 bytes of pinned memory: copies to it do not make the host wait."""
+    with cu.PinnedMemoryResource() as resource, resource.allocate(64) as buffer:
+        memoryview(buffer)[:] = bytes(64)
+        yield buffer
+
+
+@pytest.fixture(autouse=True)
+def balance(request: pytest.FixtureRequest):
+    """Check that a test leaves as many objects of cudago behind as it found."""
+    settle()
+    before = cu.live_objects() if cu._core._is_open() else None
+    failed = request.session.testsfailed
+    yield
+    settle()
+    # A failed test's traceback keeps what its frames name, until another one takes its place.
+    if before is not None and not failed and not request.session.testsfailed:
+        assert cu.live_objects() == before
+
+
+class Script:
+    """Runs Python code in a process of its own, with the driver of this one."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        root = Path(cu.__file__).parents[1]
+        path = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
+        self.environment = {**os.environ, "PYTHONPATH": path}
+        if cu._core._is_open():
+            self.environment["CUDAGO_DRIVER"] = cu.driver_name()
+
+    def command(self, source: str) -> list[str]:
+        """Write a script, and return the command that runs it."""
+        file = self.directory / "script.py"
+        file.write_text(textwrap.dedent(source))
+        return [sys.executable, "-X", "faulthandler", "-W", "error", str(file)]
+
+    def __call__(self, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a script to its end, and return its exit code and what it wrote."""
+        return self.run(self.command(source), **environment)
+
+    def run(self, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, within the time limit."""
+        return subprocess.run(
+            command,
+            env=self.environment | environment,
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    """Runs Python code in a process of its own: ``script(source, **environment)``."""
+    return Script(tmp_path)

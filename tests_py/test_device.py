@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Devices."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import cudago as cu
+
+
+def test_there_is_one_object_per_device(device):
+    assert cu.Device() is device
+    assert cu.Device(0) is device
+    assert cu.Device.all()[0] is device
+    assert len(cu.Device.all()) >= 1
+
+
+def test_facts(device):
+    assert device.ordinal == 0
+    assert device.name
+    major, minor = device.compute_capability
+    assert (major, minor) >= (5, 0)
+    assert device.properties.compute_capability_major == major
+    assert device.total_memory > 1 << 28
+    assert 0 < device.free_memory <= device.total_memory
+    assert device.properties.multiprocessor_count >= 1
+    assert device.properties.max_threads_per_block == 1024
+    assert device.properties.warp_size == 32
+    assert len(device.uuid) > 16
+    assert device.pci_bus_id.count(":") == 2
+
+
+def test_properties_are_listed_and_unknown_ones_refused(device):
+    names = dir(device.properties)
+    assert "multiprocessor_count" in names
+    assert "pageable_memory_access" in names
+    assert all(isinstance(getattr(device.properties, n), int) for n in names[:20])
+    with pytest.raises(AttributeError, match="no property 'flops'"):
+        _ = device.properties.flops
+
+
+def test_identity_survives_copies(device):
+    assert copy.copy(device) is device
+    assert pickle.loads(pickle.dumps(device)) is device
+    assert device == cu.Device(0)
+    assert hash(device) == hash(cu.Device(0))
+    assert device != 0
+    assert repr(device) == f"<cudago.Device 0: {device.name}>"
+
+
+def test_a_device_that_is_not_there(device):
+    count = len(cu.Device.all())
+    with pytest.raises(ValueError, match=str(count)):
+        cu.Device(count)
+    with pytest.raises(ValueError, match="-1"):
+        cu.Device(-1)
+    for bad in ("0", 1.0, True):
+        with pytest.raises(TypeError, match=f"must be an int, not {type(bad).__name__}"):
+            cu.Device(bad)
+
+
+def test_default_stream_is_one(device):
+    assert device.default_stream is device.default_stream
+    assert device.default_stream.device is device
+    device.default_stream.sync()
+
+
+def test_sync_waits_for_every_stream(device):
+    with device.create_stream() as a, device.create_stream() as b:
+        out = [bytearray(8), bytearray(8)]
+        for s, host in zip((a, b), out, strict=True):
+            with device.allocate(8, stream=s) as buffer:
+                buffer.fill(7, stream=s)
+                buffer.copy_to(host, stream=s)
+        device.sync()
+        assert out == [bytearray([7] * 8)] * 2
+
+
+def test_allocate_takes_the_device_of_its_stream(device, stream):
+    with device.allocate(64, stream=stream) as buffer:
+        assert buffer.device is device
+        assert buffer.size == 64
+
+
+def test_the_simulated_device_has_the_profile_it_is_told(script):
+    run = script(
+        """
+        import cudago as cu
+        assert len(cu.Device.all()) == 2
+        d = cu.Device(1)
+        assert d.compute_capability == (8, 6), d.compute_capability
+        assert d.total_memory == 3 << 30, d.total_memory
+        """,
+        CUDAGO_DRIVER="sim",
+        CUDAGO_SIM="devices=2,cc=8.6,memory=3GiB",
+    )
+    assert (run.returncode, run.stderr) == (0, "")

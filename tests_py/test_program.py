@@ -1,0 +1,273 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""From source to kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+
+np = pytest.importorskip("numpy")
+
+PTX = """
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry store(.param .u64 to, .param .u32 value)
+{
+    .reg .b64 %rd<3>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [to];
+    cvta.to.global.u64 %rd2, %rd1;
+    ld.param.u32 %r1, [value];
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+"""
+ONE = cu.LaunchConfig(grid=1, block=1)
+
+
+def stored(kernel, device, stream, *args) -> int:
+    """Return what a kernel writes to its first argument."""
+    out = bytearray(4)
+    with device.allocate(4, stream=stream) as buffer:
+        cu.launch(stream, ONE, kernel, buffer, *args)
+        buffer.copy_to(out, stream=stream)
+        stream.sync()
+    return int.from_bytes(out, "little")
+
+
+def test_compile_gives_what_the_driver_runs(driver):
+    program = cu.Program('extern "C" __global__ void k() {}', "c++")
+    assert repr(program) == "<cudago.Program 'program': c++, 33 characters>"
+    code = program.compile()
+    assert code.kind == ("ptx" if driver == "sim" else "cubin")
+    assert ".entry k" in code.ptx
+    assert code["k"].name == "k"
+    assert code["k"] is code.get_kernel("k")
+    assert code["k"].object_code is not None
+    assert repr(code) == f"<cudago.ObjectCode: {code.kind}>"
+
+
+def test_compile_to_a_form(driver):
+    program = cu.Program('extern "C" __global__ void k() {}')
+    assert b".visible .entry k" in program.compile("ptx").code
+    assert program.compile("cubin").code.startswith(b"\x7fELF")
+    assert program.compile("ltoir").kind == "ltoir"
+    with pytest.raises(ValueError, match="'ptx', 'cubin' or 'ltoir', got 'exe'"):
+        program.compile("exe")
+
+
+def test_program_checks_its_arguments():
+    with pytest.raises(ValueError, match=r"kind must be 'c\+\+' or 'ptx', got 'cuda'"):
+        cu.Program("", "cuda")
+    with pytest.raises(TypeError, match="source must be a str, not bytes"):
+        cu.Program(b"")
+
+
+def test_compile_error(driver):
+    options = cu.ProgramOptions(name="broken.cu", define_macro="N=1")
+    program = cu.Program('extern "C" __global__ void k() {\n  int x = ;\n}', options=options)
+    with pytest.raises(
+        cu.CompileError, match=r"broken\.cu\(2\): error: expected an expression"
+    ) as e:
+        program.compile()
+    assert "int x = ;" in e.value.log
+    assert "1 error detected" in e.value.log
+    assert any("N=1" in option for option in e.value.options)
+    assert isinstance(e.value, cu.CUDAError)
+
+
+def test_warnings_are_kept_in_the_log(driver):
+    program = cu.Program('extern "C" __global__ void k() { int unused; }')
+    assert "never referenced" in program.compile().log
+
+
+OPTIONS = {
+    "macro": (cu.ProgramOptions(define_macro="VALUE=42"), "VALUE"),
+    "macros": (cu.ProgramOptions(define_macro=["A=40", "B=2"]), "A + B"),
+    "mapping": (cu.ProgramOptions(define_macro={"A": 40, "B": 2, "C": None}), "A + B * C"),
+    "undefined": (
+        cu.ProgramOptions(define_macro="A=1", options=["-UA"]),
+        "\n#ifdef A\n0\n#else\n42\n#endif\n",
+    ),
+    "standard": (cu.ProgramOptions(std="c++20"), "__cplusplus >= 202002L ? 42 : 0"),
+    "raw": (cu.ProgramOptions(options=["--define-macro=VALUE=42"]), "VALUE"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name, device, stream):
+    options, value = OPTIONS[name]
+    source = f'extern "C" __global__ void k(int* p) {{ *p = {value}; }}'
+    kernel = cu.Program(source, options=options).compile()["k"]
+    assert stored(kernel, device, stream) == 42
+
+
+def test_include_path(device, stream, tmp_path):
+    (tmp_path / "answer.h").write_text("#define ANSWER 42\n")
+    source = '#include "answer.h"\nextern "C" __global__ void k(int* p) { *p = ANSWER; }'
+    for path in (tmp_path, str(tmp_path), [tmp_path]):
+        code = cu.Program(source, options=cu.ProgramOptions(include_path=path)).compile()
+        assert stored(code["k"], device, stream) == 42
+    with pytest.raises(cu.CompileError, match=r"answer\.h"):
+        cu.Program(source).compile()
+
+
+def test_templates_by_name_expression(device, stream):
+    source = "template <typename T> __global__ void k(int* p) { *p = sizeof(T); }"
+    options = cu.ProgramOptions(name_expressions=["k<double>", "k<char>"])
+    code = cu.Program(source, options=options).compile()
+    assert stored(code["k<double>"], device, stream) == 8
+    assert stored(code["k<char>"], device, stream) == 1
+
+
+def test_ptx_as_program_text_and_file(device, stream, tmp_path):
+    file = tmp_path / "store.ptx"
+    file.write_text(PTX)
+    for code in (
+        cu.Program(PTX, "ptx").compile(),
+        cu.ObjectCode.from_ptx(PTX),
+        cu.ObjectCode.from_ptx(PTX.encode()),
+        cu.ObjectCode.from_ptx(file),
+        cu.ObjectCode.from_ptx(str(file)),
+    ):
+        assert code.kernels == ("store",)
+        assert str(code["store"].signature) == "(u64, u32)"
+        assert stored(code["store"], device, stream, 1234) == 1234
+
+
+def test_signature(driver):
+    source = """
+    struct alignas(16) Big { float4 a; int b; };
+    struct Small { char c[3]; };
+    extern "C" __global__ void k(float f, double d, char c, short s, int i, long long l, void* p,
+                                 Big big, Small small, bool b) {}
+    """
+    signature = cu.Program(source).compile()["k"].signature
+    assert [str(p) for p in signature] == (
+        ["f32", "f64", "u8", "u16", "u32", "u64", "u64", "b8[32]", "b8[3]", "u8"]
+    )
+    assert [p.size for p in signature] == [4, 8, 1, 2, 4, 8, 8, 32, 3, 1]
+    assert [p.offset for p in signature] == [0, 8, 16, 18, 20, 24, 32, 48, 80, 83]
+    assert all(p == str(p) for p in signature)
+
+
+def test_unknown_kernel_lists_those_there_are(kernels):
+    with pytest.raises(cu.CUDAError, match=r'no kernel "gamma"; there are .*saxpy') as e:
+        kernels["gamma"]
+    assert isinstance(e.value, KeyError)
+    assert (e.value.code, e.value.name) == (500, "CUDA_ERROR_NOT_FOUND")
+    assert "saxpy" in str(e.value)
+    with pytest.raises(TypeError, match="name must be a str, not int"):
+        kernels[3]
+
+
+def test_attributes(kernels, device):
+    attributes = kernels["saxpy"].attributes
+    assert attributes.max_threads_per_block == 1024
+    assert attributes.register_count > 0
+    assert attributes.shared_size == 0
+    assert repr(attributes).startswith("KernelAttributes(max_threads_per_block=1024, ")
+    assert set(dir(attributes)) >= {"local_size", "max_dynamic_shared_size"}
+    assert kernels["saxpy"].attributes_on(device).const_size == attributes.const_size
+    with pytest.raises(AttributeError, match="no attribute 'speed'; it has max_threads_per_block"):
+        _ = attributes.speed
+    with pytest.raises(AttributeError, match="'local_size' cannot be set"):
+        attributes.local_size = 3
+
+
+def test_dynamic_shared_memory_can_be_raised(device, stream):
+    source = """extern "C" __global__ void k(int* p, int n) {
+        extern __shared__ int s[];
+        s[n - 1] = 42;
+        *p = s[n - 1];
+    }"""
+    kernel = cu.Program(source).compile()["k"]
+    config = cu.LaunchConfig(grid=1, block=1, shared_memory=50000)
+    with device.allocate(4, stream=stream) as buffer:
+        with pytest.raises(ValueError, match="shared_memory must be at most 49152 bytes"):
+            cu.launch(stream, config, kernel, buffer, 12500)
+        kernel.attributes.max_dynamic_shared_size = 50000
+        assert kernel.attributes.max_dynamic_shared_size == 50000
+        cu.launch(stream, config, kernel, buffer, 12500)
+        out = bytearray(4)
+        buffer.copy_to(out, stream=stream)
+        stream.sync()
+    assert out == b"\x2a\0\0\0"
+
+
+def test_occupancy(kernels, device):
+    kernel = kernels["nothing"]
+    few, many = kernel.max_active_blocks(1024), kernel.max_active_blocks(32)
+    assert 1 <= few <= many
+    assert kernel.max_active_blocks(32, shared_memory=40000, device=device) < many
+
+
+def test_a_kernel_keeps_its_code(device, stream):
+    kernel = cu.ObjectCode.from_ptx(PTX).get_kernel("store")
+    assert stored(kernel, device, stream, 5) == 5
+    assert repr(kernel) == "<cudago.Kernel store(u64, u32)>"
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "line", "column", "message"),
+    [
+        (("st.global.u32 [%rd2], %r1;", "st.glubal.u32 [%rd2], %r1;"), 12, None, "st.*glubal"),
+        (("st.global.u32", "bar.zync"), 12, 5, "unknown instruction bar.zync"),
+        (("%r1;\n    ret", "%r9;\n    ret"), 12, 5, "%r9 is not declared"),
+        ((".version 7.0", "version 7.0"), 2, 1, "version"),
+        (("    ret;\n}", "    ret;\n"), 6, 1, "brace is not closed"),
+    ],
+    ids=["modifier", "instruction", "register", "directive", "end"],
+)
+def test_ptx_errors_show_the_place(change, line, column, message, driver):
+    text = PTX.replace(*change)
+    assert text != PTX
+    with pytest.raises(cu.PTXError, match=message) as e:
+        cu.ObjectCode.from_ptx(text).get_kernel("store")
+    assert e.value.line == line
+    assert column is None or e.value.column == column
+    assert isinstance(e.value, ValueError)
+    assert e.value.name == "CUDA_ERROR_INVALID_PTX"
+    if column:
+        assert text.splitlines()[line - 1].strip() in str(e.value)
+
+
+def test_ptx_that_is_none(device):
+    with pytest.raises(cu.PTXError, match="CUDA_ERROR_INVALID_PTX"):
+        cu.ObjectCode.from_ptx("not at all\n").get_kernel("k")
+
+
+def test_files_that_are_not_there(tmp_path):
+    for make in (cu.ObjectCode.from_ptx, cu.ObjectCode.from_cubin, cu.ObjectCode.from_fatbin):
+        with pytest.raises(FileNotFoundError, match=r"absent\.bin"):
+            make(tmp_path / "absent.bin")
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_machine_code_does_not_run_on_the_simulated_driver(driver):
+    code = cu.Program('extern "C" __global__ void k() {}').compile("cubin")
+    with pytest.raises(cu.CUDAError, match=r"CUDA_ERROR_NO_BINARY_FOR_GPU.*compile to PTX"):
+        cu.ObjectCode.from_cubin(code.code).get_kernel("k")
+
+
+def test_without_nvrtc(script, driver):
+    run = script(
+        """
+        import importlib.machinery
+        import cudago as cu, cudago._driver
+        cudago._driver._nvrtc_directories = lambda: []
+        try:
+            cu.Program('extern "C" __global__ void k() {}').compile()
+        except cu.CUDAError as e:
+            print(e)
+        """,
+        CUDAGO_NVRTC_PATH="/nowhere/libnvrtc.so",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "NVRTC" in run.stdout
+    assert "/nowhere/libnvrtc.so" in run.stdout
+    assert "cudago[sim]" in run.stdout
