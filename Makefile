@@ -109,8 +109,8 @@ test-gpu: $(MODULE) go-test-binaries ## everything that needs a GPU, with the in
 bench: $(MODULE) ## measure our calls beside the C floor and the peers, on NVIDIA's driver
 	$(PY) benchmarks/bench.py --driver nvidia
 
-bench-sim: $(MODULE) ## the same on the simulated driver
-	$(PY) benchmarks/bench.py --driver sim
+bench-sim: $(TOOLS) ## million PTX instructions of threads a second on the simulated driver, kernel by kernel
+	. $(TOOLS) && "$$GO" run ./internal/ptxvm/benchsim
 
 # --- work on the code ------------------------------------------------------------
 
