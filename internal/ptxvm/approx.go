@@ -21,42 +21,33 @@ var exp2Table = func() (t [32]float64) {
 	return t
 }()
 
-// exp2 is 2^x to about 1e-12, for finite x: 2^(k/32) from a table and a
-// polynomial for the rest, which is at most 1/64.
+// exp2 is 2^x to about 1e-12: 2^(k/32) from a table, and a polynomial for the
+// rest, which is at most 1/64.
 func exp2(x float64) float64 {
-	if x > 1030 || x < -1080 {
+	if !(x > -1000 && x < 1000) {
 		return math.Exp2(x)
 	}
-	k := math.Floor(x*32 + 0.5)
-	r := (x - k/32) * math.Ln2
+	const round = 0x1.8p52 // adding it rounds to an integer, in the low bits
+	t := x*32 + round
+	k := int64(int32(math.Float64bits(t)))
+	r := (x*32 - (t - round)) * (math.Ln2 / 32)
 	p := 1 + r*(1+r*(1.0/2+r*(1.0/6+r*(1.0/24))))
-	n := int(k)
-	if e := n >> 5; e > -1000 && e < 1000 {
-		return exp2Table[n&31] * p * math.Float64frombits(uint64(e+1023)<<52)
-	}
-	return math.Exp2(x)
+	return p * math.Float64frombits(math.Float64bits(exp2Table[k&31])+uint64(k>>5)<<52)
 }
 
-func ex232(ir *ptxir.Instr, x float32) float32 {
-	x = in32(ir, x)
-	if x != x {
-		return nan32
-	}
-	return out32(ir, float32(exp2(float64(x))))
-}
+// The …Fast functions are the approximate operations without modifiers.
+func rcpFast(x float32) float32   { return 1 / x }
+func sqrtFast(x float32) float32  { return float32(math.Sqrt(float64(x))) }
+func rsqrtFast(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) }
+func sinFast(x float32) float32   { return float32(math.Sin(float64(x))) }
+func cosFast(x float32) float32   { return float32(math.Cos(float64(x))) }
+func lg2Fast(x float32) float32   { return float32(math.Log2(float64(x))) }
+func ex2Fast(x float32) float32   { return float32(exp2(float64(x))) }
+func tanhFast(x float32) float32  { return float32(math.Tanh(float64(x))) }
 
-func lg232(ir *ptxir.Instr, x float32) float32 {
-	return out32(ir, float32(math.Log2(float64(in32(ir, x)))))
-}
-
-func sin32(ir *ptxir.Instr, x float32) float32 {
-	return out32(ir, float32(math.Sin(float64(in32(ir, x)))))
-}
-
-func cos32(ir *ptxir.Instr, x float32) float32 {
-	return out32(ir, float32(math.Cos(float64(in32(ir, x)))))
-}
-
-func tanh32(ir *ptxir.Instr, x float32) float32 {
-	return out32(ir, float32(math.Tanh(float64(in32(ir, x)))))
-}
+func sin32(ir *ptxir.Instr, x float32) float32   { return out32(ir, sinFast(in32(ir, x))) }
+func cos32(ir *ptxir.Instr, x float32) float32   { return out32(ir, cosFast(in32(ir, x))) }
+func lg232(ir *ptxir.Instr, x float32) float32   { return out32(ir, lg2Fast(in32(ir, x))) }
+func ex232(ir *ptxir.Instr, x float32) float32   { return out32(ir, ex2Fast(in32(ir, x))) }
+func tanh32(ir *ptxir.Instr, x float32) float32  { return out32(ir, tanhFast(in32(ir, x))) }
+func rsqrt32(ir *ptxir.Instr, x float32) float32 { return out32(ir, rsqrtFast(in32(ir, x))) }

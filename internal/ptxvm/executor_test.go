@@ -19,7 +19,14 @@ func executorBench(e *entry) (*warp, *inst) {
 	w.regs = w.frameAt(0)
 	for i := range w.u32(0) {
 		for row := range uint32(5) {
-			w.u64(row * row64)[i] = uint64(i+1) * 8
+			switch {
+			case e.key.typ == ptxir.F32 || e.key.from == ptxir.F32:
+				w.f32(row * row64)[i] = 1 + float32(i)/float32(7+row)
+			case e.key.typ == ptxir.F64 || e.key.from == ptxir.F64:
+				w.f64(row * row64)[i] = 1 + float64(i)/float64(7+row)
+			default:
+				w.u64(row * row64)[i] = uint64(i+1) * 8
+			}
 		}
 	}
 	in := &inst{d: 0, a: row64, b: 2 * row64, c: 3 * row64, members: 4 * row64, ir: &ptxir.Instr{
@@ -36,8 +43,8 @@ func executorBench(e *entry) (*warp, *inst) {
 func BenchmarkExecutors(b *testing.B) {
 	for i := range generated {
 		e := &generated[i]
-		if e.key.space == ptxir.SpaceGlobal || e.key.space == ptxir.SpaceLocal || e.key.space == ptxir.SpaceGeneric {
-			continue // want a device behind them
+		if (e.key.op == ptxir.OpLd || e.key.op == ptxir.OpSt) && e.key.space != ptxir.SpaceShared {
+			continue // wants a device behind it
 		}
 		name := runtime.FuncForPC(reflect.ValueOf(e.fn).Pointer()).Name()
 		name = name[strings.LastIndex(name, ".")+1:]

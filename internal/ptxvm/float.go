@@ -36,17 +36,21 @@ func sat32(x float32) float32 {
 	return 0
 }
 
-// fma32 is a*b + c rounded once. The product is exact in f64 and the sum is
-// rounded to 53 bits; rounding that again to 24 is wrong only where the sum
-// lies half-way between two f32, or below the normal range, where f32 has
-// fewer bits. Those go the slow way.
+// The sum of an exact f64 product and an f32, rounded to f64 and then to f32, is
+// the fused result but where the f64 sum lies half-way between two f32, or below
+// the normal range of f32, which has fewer bits. fmaRounds is false for those,
+// and for what is not finite; it is small enough to be inlined.
+func fmaRounds(sum float64) bool {
+	u := math.Float64bits(sum)
+	return u&0x1fffffff != 0x10000000 && u<<1>>53-897 < 2047-897
+}
+
+// fma32 is a*b + c rounded once, for the sums that fmaRounds refuses.
 func fma32(a, b, c float32) float32 {
-	s := float64(float64(a)*float64(b)) + float64(c)
-	bits := math.Float64bits(s)
-	if bits&0x1fffffff == 0x10000000 || bits&(0x7ff<<52) < 897<<52 {
-		return float32(sumToOdd(float64(a)*float64(b), float64(c)))
+	if r := float32(sumToOdd(float64(a)*float64(b), float64(c))); r == r {
+		return r
 	}
-	return float32(s)
+	return nan32
 }
 
 // sumToOdd returns a+b rounded to odd: where the sum is inexact, the last bit of
@@ -160,17 +164,18 @@ func fmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
 
 func div32(ir *ptxir.Instr, x, y float32) float32 {
 	x, y = in32(ir, x), in32(ir, y)
-	if ir.Mod&ptxir.ModApprox != 0 {
-		// div.approx is x * (1/y), and 1/y is flushed beyond 2^126.
-		if m := abs32(y); m > 0x1p126 && !math.IsInf(float64(y), 0) {
-			return out32(ir, x*float32(math.Copysign(0, float64(y))))
-		}
-		return out32(ir, x/y)
-	}
 	if ir.Round <= ptxir.RoundRN {
 		return out32(ir, x/y)
 	}
 	return out32(ir, round32(quotientToOdd(float64(x), float64(y)), ir.Round))
+}
+
+// divFast is div.approx: x * (1/y), where 1/y is flushed beyond 2^126.
+func divFast(x, y float32) float32 {
+	if m := abs32(y); m > 0x1p126 && m <= math.MaxFloat32 {
+		return x * float32(math.Copysign(0, float64(y)))
+	}
+	return x / y
 }
 
 // quotientToOdd is x/y rounded to odd, for x and y that are f32.
@@ -202,10 +207,6 @@ func sqrt32(ir *ptxir.Instr, x float32) float32 {
 		}
 	}
 	return out32(ir, round32(s, ir.Round))
-}
-
-func rsqrt32(ir *ptxir.Instr, x float32) float32 {
-	return out32(ir, float32(1/math.Sqrt(float64(in32(ir, x)))))
 }
 
 // min32 and max32: a NaN loses against a number, and -0 is less than +0.

@@ -11,7 +11,7 @@ import (
 
 func setpEqB16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -56,7 +56,7 @@ func setpEqB16(w *warp, in *inst, m uint32) {
 
 func setpNeB16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -101,7 +101,7 @@ func setpNeB16(w *warp, in *inst, m uint32) {
 
 func setpLtU16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -146,7 +146,7 @@ func setpLtU16(w *warp, in *inst, m uint32) {
 
 func setpLtS16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -191,7 +191,7 @@ func setpLtS16(w *warp, in *inst, m uint32) {
 
 func setpLeU16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -236,7 +236,7 @@ func setpLeU16(w *warp, in *inst, m uint32) {
 
 func setpLeS16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -281,7 +281,7 @@ func setpLeS16(w *warp, in *inst, m uint32) {
 
 func setpGtU16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -326,7 +326,7 @@ func setpGtU16(w *warp, in *inst, m uint32) {
 
 func setpGtS16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -371,7 +371,7 @@ func setpGtS16(w *warp, in *inst, m uint32) {
 
 func setpGeU16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -416,7 +416,7 @@ func setpGeU16(w *warp, in *inst, m uint32) {
 
 func setpGeS16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -461,7 +461,7 @@ func setpGeS16(w *warp, in *inst, m uint32) {
 
 func setpEqB32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -506,7 +506,7 @@ func setpEqB32(w *warp, in *inst, m uint32) {
 
 func setpNeB32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -551,7 +551,7 @@ func setpNeB32(w *warp, in *inst, m uint32) {
 
 func setpLtU32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -596,7 +596,7 @@ func setpLtU32(w *warp, in *inst, m uint32) {
 
 func setpLtS32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s32x8(in.a), w.s32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -641,7 +641,7 @@ func setpLtS32(w *warp, in *inst, m uint32) {
 
 func setpLeU32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -686,7 +686,7 @@ func setpLeU32(w *warp, in *inst, m uint32) {
 
 func setpLeS32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s32x8(in.a), w.s32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -731,7 +731,7 @@ func setpLeS32(w *warp, in *inst, m uint32) {
 
 func setpGtU32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -776,7 +776,7 @@ func setpGtU32(w *warp, in *inst, m uint32) {
 
 func setpGtS32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s32x8(in.a), w.s32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -821,7 +821,7 @@ func setpGtS32(w *warp, in *inst, m uint32) {
 
 func setpGeU32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32x8(in.a), w.u32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -866,7 +866,7 @@ func setpGeU32(w *warp, in *inst, m uint32) {
 
 func setpGeS32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s32x8(in.a), w.s32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -911,7 +911,7 @@ func setpGeS32(w *warp, in *inst, m uint32) {
 
 func setpEqB64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -956,7 +956,7 @@ func setpEqB64(w *warp, in *inst, m uint32) {
 
 func setpNeB64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1001,7 +1001,7 @@ func setpNeB64(w *warp, in *inst, m uint32) {
 
 func setpLtU64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1046,7 +1046,7 @@ func setpLtU64(w *warp, in *inst, m uint32) {
 
 func setpLtS64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s64x8(in.a), w.s64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1091,7 +1091,7 @@ func setpLtS64(w *warp, in *inst, m uint32) {
 
 func setpLeU64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1136,7 +1136,7 @@ func setpLeU64(w *warp, in *inst, m uint32) {
 
 func setpLeS64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s64x8(in.a), w.s64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1181,7 +1181,7 @@ func setpLeS64(w *warp, in *inst, m uint32) {
 
 func setpGtU64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1226,7 +1226,7 @@ func setpGtU64(w *warp, in *inst, m uint32) {
 
 func setpGtS64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s64x8(in.a), w.s64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1271,7 +1271,7 @@ func setpGtS64(w *warp, in *inst, m uint32) {
 
 func setpGeU64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u64x8(in.a), w.u64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1316,7 +1316,7 @@ func setpGeU64(w *warp, in *inst, m uint32) {
 
 func setpGeS64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.s64x8(in.a), w.s64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1361,7 +1361,7 @@ func setpGeS64(w *warp, in *inst, m uint32) {
 
 func setpEqF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1406,7 +1406,7 @@ func setpEqF32(w *warp, in *inst, m uint32) {
 
 func setpNeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1451,7 +1451,7 @@ func setpNeF32(w *warp, in *inst, m uint32) {
 
 func setpEquF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1496,7 +1496,7 @@ func setpEquF32(w *warp, in *inst, m uint32) {
 
 func setpNeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1541,7 +1541,7 @@ func setpNeuF32(w *warp, in *inst, m uint32) {
 
 func setpLtF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1586,7 +1586,7 @@ func setpLtF32(w *warp, in *inst, m uint32) {
 
 func setpLtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1631,7 +1631,7 @@ func setpLtuF32(w *warp, in *inst, m uint32) {
 
 func setpLeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1676,7 +1676,7 @@ func setpLeF32(w *warp, in *inst, m uint32) {
 
 func setpLeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1721,7 +1721,7 @@ func setpLeuF32(w *warp, in *inst, m uint32) {
 
 func setpGtF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1766,7 +1766,7 @@ func setpGtF32(w *warp, in *inst, m uint32) {
 
 func setpGtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1811,7 +1811,7 @@ func setpGtuF32(w *warp, in *inst, m uint32) {
 
 func setpGeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1856,7 +1856,7 @@ func setpGeF32(w *warp, in *inst, m uint32) {
 
 func setpGeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1901,7 +1901,7 @@ func setpGeuF32(w *warp, in *inst, m uint32) {
 
 func setpNumF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1946,7 +1946,7 @@ func setpNumF32(w *warp, in *inst, m uint32) {
 
 func setpNanF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32x8(in.a), w.f32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -1991,7 +1991,7 @@ func setpNanF32(w *warp, in *inst, m uint32) {
 
 func setpFtzEqF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) == ftz(b[l]) {
@@ -2012,7 +2012,7 @@ func setpFtzEqF32(w *warp, in *inst, m uint32) {
 
 func setpFtzNeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if lessOrGreater(ftz(a[l]), ftz(b[l])) {
@@ -2033,7 +2033,7 @@ func setpFtzNeF32(w *warp, in *inst, m uint32) {
 
 func setpFtzEquF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if !lessOrGreater(ftz(a[l]), ftz(b[l])) {
@@ -2054,7 +2054,7 @@ func setpFtzEquF32(w *warp, in *inst, m uint32) {
 
 func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) != ftz(b[l]) {
@@ -2075,7 +2075,7 @@ func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 
 func setpFtzLtF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) < ftz(b[l]) {
@@ -2096,7 +2096,7 @@ func setpFtzLtF32(w *warp, in *inst, m uint32) {
 
 func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if !(ftz(a[l]) >= ftz(b[l])) {
@@ -2117,7 +2117,7 @@ func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 
 func setpFtzLeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) <= ftz(b[l]) {
@@ -2138,7 +2138,7 @@ func setpFtzLeF32(w *warp, in *inst, m uint32) {
 
 func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if !(ftz(a[l]) > ftz(b[l])) {
@@ -2159,7 +2159,7 @@ func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 
 func setpFtzGtF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) > ftz(b[l]) {
@@ -2180,7 +2180,7 @@ func setpFtzGtF32(w *warp, in *inst, m uint32) {
 
 func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if !(ftz(a[l]) <= ftz(b[l])) {
@@ -2201,7 +2201,7 @@ func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 
 func setpFtzGeF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) >= ftz(b[l]) {
@@ -2222,7 +2222,7 @@ func setpFtzGeF32(w *warp, in *inst, m uint32) {
 
 func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if !(ftz(a[l]) < ftz(b[l])) {
@@ -2243,7 +2243,7 @@ func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 
 func setpFtzNumF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) == ftz(a[l]) && ftz(b[l]) == ftz(b[l]) {
@@ -2264,7 +2264,7 @@ func setpFtzNumF32(w *warp, in *inst, m uint32) {
 
 func setpFtzNanF32(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
 			if ftz(a[l]) != ftz(a[l]) || ftz(b[l]) != ftz(b[l]) {
@@ -2285,7 +2285,7 @@ func setpFtzNanF32(w *warp, in *inst, m uint32) {
 
 func setpEqF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2330,7 +2330,7 @@ func setpEqF64(w *warp, in *inst, m uint32) {
 
 func setpNeF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2375,7 +2375,7 @@ func setpNeF64(w *warp, in *inst, m uint32) {
 
 func setpEquF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2420,7 +2420,7 @@ func setpEquF64(w *warp, in *inst, m uint32) {
 
 func setpNeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2465,7 +2465,7 @@ func setpNeuF64(w *warp, in *inst, m uint32) {
 
 func setpLtF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2510,7 +2510,7 @@ func setpLtF64(w *warp, in *inst, m uint32) {
 
 func setpLtuF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2555,7 +2555,7 @@ func setpLtuF64(w *warp, in *inst, m uint32) {
 
 func setpLeF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2600,7 +2600,7 @@ func setpLeF64(w *warp, in *inst, m uint32) {
 
 func setpLeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2645,7 +2645,7 @@ func setpLeuF64(w *warp, in *inst, m uint32) {
 
 func setpGtF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2690,7 +2690,7 @@ func setpGtF64(w *warp, in *inst, m uint32) {
 
 func setpGtuF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2735,7 +2735,7 @@ func setpGtuF64(w *warp, in *inst, m uint32) {
 
 func setpGeF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2780,7 +2780,7 @@ func setpGeF64(w *warp, in *inst, m uint32) {
 
 func setpGeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2825,7 +2825,7 @@ func setpGeuF64(w *warp, in *inst, m uint32) {
 
 func setpNumF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2870,7 +2870,7 @@ func setpNumF64(w *warp, in *inst, m uint32) {
 
 func setpNanF64(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.f64x8(in.a), w.f64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
@@ -2915,7 +2915,7 @@ func setpNanF64(w *warp, in *inst, m uint32) {
 
 func setpEqF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) == fromHalf(uint16(b[l])) {
@@ -2936,7 +2936,7 @@ func setpEqF16(w *warp, in *inst, m uint32) {
 
 func setpNeF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
@@ -2957,7 +2957,7 @@ func setpNeF16(w *warp, in *inst, m uint32) {
 
 func setpEquF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
@@ -2978,7 +2978,7 @@ func setpEquF16(w *warp, in *inst, m uint32) {
 
 func setpNeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) != fromHalf(uint16(b[l])) {
@@ -2999,7 +2999,7 @@ func setpNeuF16(w *warp, in *inst, m uint32) {
 
 func setpLtF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) < fromHalf(uint16(b[l])) {
@@ -3020,7 +3020,7 @@ func setpLtF16(w *warp, in *inst, m uint32) {
 
 func setpLtuF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l]))) {
@@ -3041,7 +3041,7 @@ func setpLtuF16(w *warp, in *inst, m uint32) {
 
 func setpLeF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l])) {
@@ -3062,7 +3062,7 @@ func setpLeF16(w *warp, in *inst, m uint32) {
 
 func setpLeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromHalf(uint16(a[l])) > fromHalf(uint16(b[l]))) {
@@ -3083,7 +3083,7 @@ func setpLeuF16(w *warp, in *inst, m uint32) {
 
 func setpGtF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) > fromHalf(uint16(b[l])) {
@@ -3104,7 +3104,7 @@ func setpGtF16(w *warp, in *inst, m uint32) {
 
 func setpGtuF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l]))) {
@@ -3125,7 +3125,7 @@ func setpGtuF16(w *warp, in *inst, m uint32) {
 
 func setpGeF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l])) {
@@ -3146,7 +3146,7 @@ func setpGeF16(w *warp, in *inst, m uint32) {
 
 func setpGeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromHalf(uint16(a[l])) < fromHalf(uint16(b[l]))) {
@@ -3167,7 +3167,7 @@ func setpGeuF16(w *warp, in *inst, m uint32) {
 
 func setpNumF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) == fromHalf(uint16(a[l])) && fromHalf(uint16(b[l])) == fromHalf(uint16(b[l])) {
@@ -3188,7 +3188,7 @@ func setpNumF16(w *warp, in *inst, m uint32) {
 
 func setpNanF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromHalf(uint16(a[l])) != fromHalf(uint16(a[l])) || fromHalf(uint16(b[l])) != fromHalf(uint16(b[l])) {
@@ -3209,7 +3209,7 @@ func setpNanF16(w *warp, in *inst, m uint32) {
 
 func setpEqBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(b[l])) {
@@ -3230,7 +3230,7 @@ func setpEqBF16(w *warp, in *inst, m uint32) {
 
 func setpNeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
@@ -3251,7 +3251,7 @@ func setpNeBF16(w *warp, in *inst, m uint32) {
 
 func setpEquBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
@@ -3272,7 +3272,7 @@ func setpEquBF16(w *warp, in *inst, m uint32) {
 
 func setpNeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(b[l])) {
@@ -3293,7 +3293,7 @@ func setpNeuBF16(w *warp, in *inst, m uint32) {
 
 func setpLtBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l])) {
@@ -3314,7 +3314,7 @@ func setpLtBF16(w *warp, in *inst, m uint32) {
 
 func setpLtuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l]))) {
@@ -3335,7 +3335,7 @@ func setpLtuBF16(w *warp, in *inst, m uint32) {
 
 func setpLeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l])) {
@@ -3356,7 +3356,7 @@ func setpLeBF16(w *warp, in *inst, m uint32) {
 
 func setpLeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l]))) {
@@ -3377,7 +3377,7 @@ func setpLeuBF16(w *warp, in *inst, m uint32) {
 
 func setpGtBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l])) {
@@ -3398,7 +3398,7 @@ func setpGtBF16(w *warp, in *inst, m uint32) {
 
 func setpGtuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l]))) {
@@ -3419,7 +3419,7 @@ func setpGtuBF16(w *warp, in *inst, m uint32) {
 
 func setpGeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l])) {
@@ -3440,7 +3440,7 @@ func setpGeBF16(w *warp, in *inst, m uint32) {
 
 func setpGeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if !(fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l]))) {
@@ -3461,7 +3461,7 @@ func setpGeuBF16(w *warp, in *inst, m uint32) {
 
 func setpNumBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(a[l])) && fromBfloat(uint16(b[l])) == fromBfloat(uint16(b[l])) {
@@ -3482,7 +3482,7 @@ func setpNumBF16(w *warp, in *inst, m uint32) {
 
 func setpNanBF16(w *warp, in *inst, m uint32) {
 	var r uint32
-	if m == full {
+	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
 			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(a[l])) || fromBfloat(uint16(b[l])) != fromBfloat(uint16(b[l])) {

@@ -326,60 +326,68 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func fmaF32(w *warp, in *inst, m uint32) {
+	var redo uint32
 	if m == full {
 		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			if r := fma32(a[0], b[0], c[0]); r == r {
-				d[0] = r
+			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); fmaRounds(s) {
+				d[0] = float32(s)
 			} else {
-				d[0] = nan32
+				redo |= 1 << (8*i + 0)
 			}
-			if r := fma32(a[1], b[1], c[1]); r == r {
-				d[1] = r
+			if s := float64(float64(a[1])*float64(b[1])) + float64(c[1]); fmaRounds(s) {
+				d[1] = float32(s)
 			} else {
-				d[1] = nan32
+				redo |= 1 << (8*i + 1)
 			}
-			if r := fma32(a[2], b[2], c[2]); r == r {
-				d[2] = r
+			if s := float64(float64(a[2])*float64(b[2])) + float64(c[2]); fmaRounds(s) {
+				d[2] = float32(s)
 			} else {
-				d[2] = nan32
+				redo |= 1 << (8*i + 2)
 			}
-			if r := fma32(a[3], b[3], c[3]); r == r {
-				d[3] = r
+			if s := float64(float64(a[3])*float64(b[3])) + float64(c[3]); fmaRounds(s) {
+				d[3] = float32(s)
 			} else {
-				d[3] = nan32
+				redo |= 1 << (8*i + 3)
 			}
-			if r := fma32(a[4], b[4], c[4]); r == r {
-				d[4] = r
+			if s := float64(float64(a[4])*float64(b[4])) + float64(c[4]); fmaRounds(s) {
+				d[4] = float32(s)
 			} else {
-				d[4] = nan32
+				redo |= 1 << (8*i + 4)
 			}
-			if r := fma32(a[5], b[5], c[5]); r == r {
-				d[5] = r
+			if s := float64(float64(a[5])*float64(b[5])) + float64(c[5]); fmaRounds(s) {
+				d[5] = float32(s)
 			} else {
-				d[5] = nan32
+				redo |= 1 << (8*i + 5)
 			}
-			if r := fma32(a[6], b[6], c[6]); r == r {
-				d[6] = r
+			if s := float64(float64(a[6])*float64(b[6])) + float64(c[6]); fmaRounds(s) {
+				d[6] = float32(s)
 			} else {
-				d[6] = nan32
+				redo |= 1 << (8*i + 6)
 			}
-			if r := fma32(a[7], b[7], c[7]); r == r {
-				d[7] = r
+			if s := float64(float64(a[7])*float64(b[7])) + float64(c[7]); fmaRounds(s) {
+				d[7] = float32(s)
 			} else {
-				d[7] = nan32
+				redo |= 1 << (8*i + 7)
 			}
 		}
-		return
+	} else {
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for n := m; n != 0; n &= n - 1 {
+			l := bits.TrailingZeros32(n) & 31
+			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); fmaRounds(s) {
+				d[l] = float32(s)
+			} else {
+				redo |= 1 << l
+			}
+		}
 	}
-	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
-	for ; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m) & 31
-		if r := fma32(a[l], b[l], c[l]); r == r {
-			d[l] = r
-		} else {
-			d[l] = nan32
+	if redo != 0 {
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for ; redo != 0; redo &= redo - 1 {
+			l := bits.TrailingZeros32(redo) & 31
+			d[l] = fma32(a[l], b[l], c[l])
 		}
 	}
 }
@@ -489,6 +497,52 @@ func divF32(w *warp, in *inst, m uint32) {
 	}
 }
 
+func divFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+		for l := range d {
+			if r := divFast(a[l], b[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := divFast(a[l], b[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func divFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+		for l := range d {
+			if r := ftz(divFast(ftz(a[l]), ftz(b[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(divFast(ftz(a[l]), ftz(b[l]))); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
 func divAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
@@ -535,6 +589,52 @@ func rcp32Lanes(w *warp, in *inst, m uint32) {
 	}
 }
 
+func rcpFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := rcpFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := rcpFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func rcpFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(rcpFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(rcpFast(ftz(a[l]))); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
 func sqrt32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
@@ -551,6 +651,52 @@ func sqrt32Lanes(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := sqrt32(in.ir, a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func sqrtFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := sqrtFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := sqrtFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(sqrtFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(sqrtFast(ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32
@@ -581,6 +727,52 @@ func rsqrt32Lanes(w *warp, in *inst, m uint32) {
 	}
 }
 
+func rsqrtFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := rsqrtFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := rsqrtFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(rsqrtFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(rsqrtFast(ftz(a[l]))); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
 func sin32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
@@ -597,6 +789,52 @@ func sin32Lanes(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := sin32(in.ir, a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func sinFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := sinFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := sinFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func sinFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(sinFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(sinFast(ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32
@@ -627,6 +865,52 @@ func cos32Lanes(w *warp, in *inst, m uint32) {
 	}
 }
 
+func cosFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := cosFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := cosFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func cosFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(cosFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(cosFast(ftz(a[l]))); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
 func lg232Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
@@ -643,6 +927,52 @@ func lg232Lanes(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := lg232(in.ir, a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func lg2FastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := lg2Fast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := lg2Fast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func lg2FastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(lg2Fast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(lg2Fast(ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32
@@ -673,6 +1003,52 @@ func ex232Lanes(w *warp, in *inst, m uint32) {
 	}
 }
 
+func ex2FastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ex2Fast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ex2Fast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func ex2FastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(ex2Fast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(ex2Fast(ftz(a[l]))); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
 func tanh32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
@@ -689,6 +1065,52 @@ func tanh32Lanes(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := tanh32(in.ir, a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func tanhFastF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := tanhFast(a[l]); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := tanhFast(a[l]); r == r {
+			d[l] = r
+		} else {
+			d[l] = nan32
+		}
+	}
+}
+
+func tanhFastFtzF32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.f32(in.d), w.f32(in.a)
+		for l := range d {
+			if r := ftz(tanhFast(ftz(a[l]))); r == r {
+				d[l] = r
+			} else {
+				d[l] = nan32
+			}
+		}
+		return
+	}
+	d, a := w.f32(in.d), w.f32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if r := ftz(tanhFast(ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32

@@ -14,28 +14,38 @@ import (
 func ldGlobalU8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -43,28 +53,38 @@ func ldGlobalU8(w *warp, in *inst, m uint32) {
 func ldGlobalU8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -72,28 +92,38 @@ func ldGlobalU8to64(w *warp, in *inst, m uint32) {
 func ldGlobalU16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -101,28 +131,38 @@ func ldGlobalU16(w *warp, in *inst, m uint32) {
 func ldGlobalU16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -130,28 +170,38 @@ func ldGlobalU16to64(w *warp, in *inst, m uint32) {
 func ldGlobalU32(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -159,28 +209,38 @@ func ldGlobalU32(w *warp, in *inst, m uint32) {
 func ldGlobalU32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -188,28 +248,38 @@ func ldGlobalU32to64(w *warp, in *inst, m uint32) {
 func ldGlobalU64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o))
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -217,28 +287,38 @@ func ldGlobalU64(w *warp, in *inst, m uint32) {
 func ldGlobalS8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -246,28 +326,38 @@ func ldGlobalS8to16(w *warp, in *inst, m uint32) {
 func ldGlobalS8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -275,28 +365,38 @@ func ldGlobalS8(w *warp, in *inst, m uint32) {
 func ldGlobalS8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -304,28 +404,38 @@ func ldGlobalS8to64(w *warp, in *inst, m uint32) {
 func ldGlobalS16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -333,28 +443,38 @@ func ldGlobalS16(w *warp, in *inst, m uint32) {
 func ldGlobalS16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -362,28 +482,38 @@ func ldGlobalS16to64(w *warp, in *inst, m uint32) {
 func ldGlobalS32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -391,28 +521,38 @@ func ldGlobalS32to64(w *warp, in *inst, m uint32) {
 func ldSharedU8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -420,28 +560,38 @@ func ldSharedU8(w *warp, in *inst, m uint32) {
 func ldSharedU8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -449,28 +599,38 @@ func ldSharedU8to64(w *warp, in *inst, m uint32) {
 func ldSharedU16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -478,28 +638,38 @@ func ldSharedU16(w *warp, in *inst, m uint32) {
 func ldSharedU16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -507,28 +677,38 @@ func ldSharedU16to64(w *warp, in *inst, m uint32) {
 func ldSharedU32(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -536,28 +716,38 @@ func ldSharedU32(w *warp, in *inst, m uint32) {
 func ldSharedU32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -565,28 +755,38 @@ func ldSharedU32to64(w *warp, in *inst, m uint32) {
 func ldSharedU64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o))
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -594,28 +794,38 @@ func ldSharedU64(w *warp, in *inst, m uint32) {
 func ldSharedS8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -623,28 +833,38 @@ func ldSharedS8to16(w *warp, in *inst, m uint32) {
 func ldSharedS8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -652,28 +872,38 @@ func ldSharedS8(w *warp, in *inst, m uint32) {
 func ldSharedS8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -681,28 +911,38 @@ func ldSharedS8to64(w *warp, in *inst, m uint32) {
 func ldSharedS16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -710,28 +950,38 @@ func ldSharedS16(w *warp, in *inst, m uint32) {
 func ldSharedS16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -739,28 +989,38 @@ func ldSharedS16to64(w *warp, in *inst, m uint32) {
 func ldSharedS32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -768,28 +1028,38 @@ func ldSharedS32to64(w *warp, in *inst, m uint32) {
 func ldShared32U8(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -797,28 +1067,38 @@ func ldShared32U8(w *warp, in *inst, m uint32) {
 func ldShared32U8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -826,28 +1106,38 @@ func ldShared32U8to64(w *warp, in *inst, m uint32) {
 func ldShared32U16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -855,28 +1145,38 @@ func ldShared32U16(w *warp, in *inst, m uint32) {
 func ldShared32U16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -884,28 +1184,38 @@ func ldShared32U16to64(w *warp, in *inst, m uint32) {
 func ldShared32U32(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -913,28 +1223,38 @@ func ldShared32U32(w *warp, in *inst, m uint32) {
 func ldShared32U32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -942,28 +1262,38 @@ func ldShared32U32to64(w *warp, in *inst, m uint32) {
 func ldShared32U64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
 	}
 }
 
@@ -971,28 +1301,38 @@ func ldShared32U64(w *warp, in *inst, m uint32) {
 func ldShared32S8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1000,28 +1340,38 @@ func ldShared32S8to16(w *warp, in *inst, m uint32) {
 func ldShared32S8(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1029,28 +1379,38 @@ func ldShared32S8(w *warp, in *inst, m uint32) {
 func ldShared32S8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1058,28 +1418,38 @@ func ldShared32S8to64(w *warp, in *inst, m uint32) {
 func ldShared32S16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1087,28 +1457,38 @@ func ldShared32S16(w *warp, in *inst, m uint32) {
 func ldShared32S16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1116,28 +1496,38 @@ func ldShared32S16to64(w *warp, in *inst, m uint32) {
 func ldShared32S32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -1145,31 +1535,41 @@ func ldShared32S32to64(w *warp, in *inst, m uint32) {
 func ldLocalU8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -1177,31 +1577,41 @@ func ldLocalU8(w *warp, in *inst, m uint32) {
 func ldLocalU8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -1209,31 +1619,41 @@ func ldLocalU8to64(w *warp, in *inst, m uint32) {
 func ldLocalU16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -1241,31 +1661,41 @@ func ldLocalU16(w *warp, in *inst, m uint32) {
 func ldLocalU16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -1273,31 +1703,41 @@ func ldLocalU16to64(w *warp, in *inst, m uint32) {
 func ldLocalU32(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -1305,31 +1745,41 @@ func ldLocalU32(w *warp, in *inst, m uint32) {
 func ldLocalU32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -1337,31 +1787,41 @@ func ldLocalU32to64(w *warp, in *inst, m uint32) {
 func ldLocalU64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -1369,31 +1829,41 @@ func ldLocalU64(w *warp, in *inst, m uint32) {
 func ldLocalS8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -1401,31 +1871,41 @@ func ldLocalS8to16(w *warp, in *inst, m uint32) {
 func ldLocalS8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -1433,31 +1913,41 @@ func ldLocalS8(w *warp, in *inst, m uint32) {
 func ldLocalS8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -1465,31 +1955,41 @@ func ldLocalS8to64(w *warp, in *inst, m uint32) {
 func ldLocalS16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -1497,31 +1997,41 @@ func ldLocalS16(w *warp, in *inst, m uint32) {
 func ldLocalS16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -1529,31 +2039,41 @@ func ldLocalS16to64(w *warp, in *inst, m uint32) {
 func ldLocalS32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -1561,31 +2081,41 @@ func ldLocalS32to64(w *warp, in *inst, m uint32) {
 func ldLocal32U8(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1593,31 +2123,41 @@ func ldLocal32U8(w *warp, in *inst, m uint32) {
 func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1625,31 +2165,41 @@ func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 func ldLocal32U16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1657,31 +2207,41 @@ func ldLocal32U16(w *warp, in *inst, m uint32) {
 func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1689,31 +2249,41 @@ func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 func ldLocal32U32(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -1721,31 +2291,41 @@ func ldLocal32U32(w *warp, in *inst, m uint32) {
 func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -1753,31 +2333,41 @@ func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 func ldLocal32U64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
 	}
 }
 
@@ -1785,31 +2375,41 @@ func ldLocal32U64(w *warp, in *inst, m uint32) {
 func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1817,31 +2417,41 @@ func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 func ldLocal32S8(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1849,31 +2459,41 @@ func ldLocal32S8(w *warp, in *inst, m uint32) {
 func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -1881,31 +2501,41 @@ func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 func ldLocal32S16(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1913,31 +2543,41 @@ func ldLocal32S16(w *warp, in *inst, m uint32) {
 func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -1945,31 +2585,41 @@ func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u32(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -1977,31 +2627,41 @@ func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 func ldGenericU8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2009,31 +2669,41 @@ func ldGenericU8(w *warp, in *inst, m uint32) {
 func ldGenericU8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2041,31 +2711,41 @@ func ldGenericU8to64(w *warp, in *inst, m uint32) {
 func ldGenericU16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2073,31 +2753,41 @@ func ldGenericU16(w *warp, in *inst, m uint32) {
 func ldGenericU16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2105,31 +2795,41 @@ func ldGenericU16to64(w *warp, in *inst, m uint32) {
 func ldGenericU32(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2137,31 +2837,41 @@ func ldGenericU32(w *warp, in *inst, m uint32) {
 func ldGenericU32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2169,31 +2879,41 @@ func ldGenericU32to64(w *warp, in *inst, m uint32) {
 func ldGenericU64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&7 != 0 {
+					break
+				}
+				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -2201,31 +2921,41 @@ func ldGenericU64(w *warp, in *inst, m uint32) {
 func ldGenericS8to16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2233,31 +2963,41 @@ func ldGenericS8to16(w *warp, in *inst, m uint32) {
 func ldGenericS8(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2265,31 +3005,41 @@ func ldGenericS8(w *warp, in *inst, m uint32) {
 func ldGenericS8to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2297,31 +3047,41 @@ func ldGenericS8to64(w *warp, in *inst, m uint32) {
 func ldGenericS16(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u32(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2329,31 +3089,41 @@ func ldGenericS16(w *warp, in *inst, m uint32) {
 func ldGenericS16to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2361,31 +3131,41 @@ func ldGenericS16to64(w *warp, in *inst, m uint32) {
 func ldGenericS32to64(w *warp, in *inst, m uint32) {
 	a, d := w.u64(in.a), w.u64(in.d)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2393,28 +3173,38 @@ func ldGenericS32to64(w *warp, in *inst, m uint32) {
 func stGlobalU8(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2422,28 +3212,38 @@ func stGlobalU8(w *warp, in *inst, m uint32) {
 func stGlobalU8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2451,28 +3251,38 @@ func stGlobalU8to64(w *warp, in *inst, m uint32) {
 func stGlobalU16(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2480,28 +3290,38 @@ func stGlobalU16(w *warp, in *inst, m uint32) {
 func stGlobalU16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2509,28 +3329,38 @@ func stGlobalU16to64(w *warp, in *inst, m uint32) {
 func stGlobalU32(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2538,28 +3368,38 @@ func stGlobalU32(w *warp, in *inst, m uint32) {
 func stGlobalU32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2567,28 +3407,38 @@ func stGlobalU32to64(w *warp, in *inst, m uint32) {
 func stGlobalU64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -2596,28 +3446,38 @@ func stGlobalU64(w *warp, in *inst, m uint32) {
 func stSharedU8(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2625,28 +3485,38 @@ func stSharedU8(w *warp, in *inst, m uint32) {
 func stSharedU8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -2654,28 +3524,38 @@ func stSharedU8to64(w *warp, in *inst, m uint32) {
 func stSharedU16(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2683,28 +3563,38 @@ func stSharedU16(w *warp, in *inst, m uint32) {
 func stSharedU16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -2712,28 +3602,38 @@ func stSharedU16to64(w *warp, in *inst, m uint32) {
 func stSharedU32(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2741,28 +3641,38 @@ func stSharedU32(w *warp, in *inst, m uint32) {
 func stSharedU32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -2770,28 +3680,38 @@ func stSharedU32to64(w *warp, in *inst, m uint32) {
 func stSharedU64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = a[l] + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = a[l] + base
-		}
-		*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -2799,28 +3719,38 @@ func stSharedU64(w *warp, in *inst, m uint32) {
 func stShared32U8(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -2828,28 +3758,38 @@ func stShared32U8(w *warp, in *inst, m uint32) {
 func stShared32U8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -2857,28 +3797,38 @@ func stShared32U8to64(w *warp, in *inst, m uint32) {
 func stShared32U16(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -2886,28 +3836,38 @@ func stShared32U16(w *warp, in *inst, m uint32) {
 func stShared32U16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -2915,28 +3875,38 @@ func stShared32U16to64(w *warp, in *inst, m uint32) {
 func stShared32U32(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -2944,28 +3914,38 @@ func stShared32U32(w *warp, in *inst, m uint32) {
 func stShared32U32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -2973,28 +3953,38 @@ func stShared32U32to64(w *warp, in *inst, m uint32) {
 func stShared32U64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			o = uint64(a[l]) + base
-		}
-		*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
 	}
 }
 
@@ -3002,31 +3992,41 @@ func stShared32U64(w *warp, in *inst, m uint32) {
 func stLocalU8(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -3034,31 +4034,41 @@ func stLocalU8(w *warp, in *inst, m uint32) {
 func stLocalU8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -3066,31 +4076,41 @@ func stLocalU8to64(w *warp, in *inst, m uint32) {
 func stLocalU16(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -3098,31 +4118,41 @@ func stLocalU16(w *warp, in *inst, m uint32) {
 func stLocalU16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -3130,31 +4160,41 @@ func stLocalU16to64(w *warp, in *inst, m uint32) {
 func stLocalU32(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -3162,31 +4202,41 @@ func stLocalU32(w *warp, in *inst, m uint32) {
 func stLocalU32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -3194,31 +4244,41 @@ func stLocalU32to64(w *warp, in *inst, m uint32) {
 func stLocalU64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }
 
@@ -3226,31 +4286,41 @@ func stLocalU64(w *warp, in *inst, m uint32) {
 func stLocal32U8(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -3258,31 +4328,41 @@ func stLocal32U8(w *warp, in *inst, m uint32) {
 func stLocal32U8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
 	}
 }
 
@@ -3290,31 +4370,41 @@ func stLocal32U8to64(w *warp, in *inst, m uint32) {
 func stLocal32U16(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -3322,31 +4412,41 @@ func stLocal32U16(w *warp, in *inst, m uint32) {
 func stLocal32U16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&1 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&1 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
 	}
 }
 
@@ -3354,31 +4454,41 @@ func stLocal32U16to64(w *warp, in *inst, m uint32) {
 func stLocal32U32(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -3386,31 +4496,41 @@ func stLocal32U32(w *warp, in *inst, m uint32) {
 func stLocal32U32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&3 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&3 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
 	}
 }
 
@@ -3418,31 +4538,41 @@ func stLocal32U32to64(w *warp, in *inst, m uint32) {
 func stLocal32U64(w *warp, in *inst, m uint32) {
 	a, b := w.u32(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := uint64(a[l]) + base
+				if o >= span || o&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := uint64(a[l]) + base
 			if o >= span || o&7 != 0 {
-				w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = uint64(a[l]) + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := uint64(a[l]) + base
-		if o >= span || o&7 != 0 {
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = uint64(a[l]) + base
-		}
-		*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
 	}
 }
 
@@ -3450,31 +4580,41 @@ func stLocal32U64(w *warp, in *inst, m uint32) {
 func stGenericU8(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -3482,31 +4622,41 @@ func stGenericU8(w *warp, in *inst, m uint32) {
 func stGenericU8to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span {
+					break
+				}
+				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 1)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span {
-				w.miss(in, s, a[l]+in.imm, l, 1)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span {
-			w.miss(in, s, a[l]+in.imm, l, 1)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 1)
 	}
 }
 
@@ -3514,31 +4664,41 @@ func stGenericU8to64(w *warp, in *inst, m uint32) {
 func stGenericU16(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -3546,31 +4706,41 @@ func stGenericU16(w *warp, in *inst, m uint32) {
 func stGenericU16to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&1 != 0 {
+					break
+				}
+				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 2)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&1 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 2)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&1 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 2)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 2)
 	}
 }
 
@@ -3578,31 +4748,41 @@ func stGenericU16to64(w *warp, in *inst, m uint32) {
 func stGenericU32(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u32(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -3610,31 +4790,41 @@ func stGenericU32(w *warp, in *inst, m uint32) {
 func stGenericU32to64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&3 != 0 {
+					break
+				}
+				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 4)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&3 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 4)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&3 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 4)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 4)
 	}
 }
 
@@ -3642,30 +4832,40 @@ func stGenericU32to64(w *warp, in *inst, m uint32) {
 func stGenericU64(w *warp, in *inst, m uint32) {
 	a, b := w.u64(in.a), w.u64(in.b)
 	s := w.site(in.site)
-	base, span, host := in.imm-s.base, s.span, s.host
-	stride, lane0 := s.stride, uint64(w.index)*lanes
+	lane0 := uint64(w.index) * lanes
 	if m == full {
-		for l := range lanes {
+		for l := 0; ; {
+			base, span, host := in.imm-s.base, s.span, s.host
+			stride := s.stride
+			for ; l < lanes; l++ {
+				o := a[l] + base
+				if o >= span || (a[l]+in.imm)&7 != 0 {
+					break
+				}
+				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			}
+			if l == lanes {
+				return
+			}
+			w.miss(in, s, a[l]+in.imm, l, 8)
+		}
+	}
+	for {
+		base, span, host := in.imm-s.base, s.span, s.host
+		stride := s.stride
+		for m != 0 {
+			l := bits.TrailingZeros32(m) & 31
 			o := a[l] + base
 			if o >= span || (a[l]+in.imm)&7 != 0 {
-				w.miss(in, s, a[l]+in.imm, l, 8)
-				base, span, host = in.imm-s.base, s.span, s.host
-				stride = s.stride
-				o = a[l] + base
+				break
 			}
 			*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+			m &= m - 1
 		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
+		if m == 0 {
+			return
+		}
 		l := bits.TrailingZeros32(m) & 31
-		o := a[l] + base
-		if o >= span || (a[l]+in.imm)&7 != 0 {
-			w.miss(in, s, a[l]+in.imm, l, 8)
-			base, span, host = in.imm-s.base, s.span, s.host
-			stride = s.stride
-			o = a[l] + base
-		}
-		*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
+		w.miss(in, s, a[l]+in.imm, l, 8)
 	}
 }

@@ -70,7 +70,9 @@ func compares(table *bytes.Buffer) string {
 			e := replaceWord(c.expr, "A", fmt.Sprintf(k.load, "a"+i))
 			return replaceWord(e, "B", fmt.Sprintf(k.load, "b"+i))
 		}
-		b.WriteString("if m == full {\n")
+		// All lanes are cheaper than many of them: the loop is unrolled, and what
+		// lanes outside of the mask compare does not matter.
+		b.WriteString("if bits.OnesCount32(m) > 6 {\n")
 		if c.unroll {
 			fmt.Fprintf(&b, "a, b := w.%sx8(in.a), w.%sx8(in.b)\nfor i := range a {\na, b := &a[i], &b[i]\nvar s uint32\n", k.row, k.row)
 			for j := range 8 {

@@ -41,16 +41,24 @@ func f32Ops(add func(op)) {
 		add(op{name: lower + "FtzF32", op: o.name, key: typ + ftzKey, dst: "f32", src: fff[:2], expr: "ftz(" + o.ftz + ")", nan: true, long: true})
 		add(op{name: lower + "AnyF32", op: o.name, key: typ + anyKey, dst: "f32", src: fff[:2], expr: lower + "32(in.ir, A, B)", nan: true, long: true})
 	}
-	add(op{name: "fmaF32", op: "Fma", key: typ, dst: "f32", src: fff, expr: "fma32(A, B, C)", nan: true})
+	add(op{name: "fmaF32", op: "Fma", key: typ, dst: "f32", src: fff, expr: "IF s := float64(float64(A)*float64(B)) + float64(C); fmaRounds(s) THEN float32(s)", redo: "fma32(A, B, C)"})
 	add(op{name: "fmaFtzF32", op: "Fma", key: typ + ftzKey, dst: "f32", src: fff, expr: "ftz(fma32(ftz(A), ftz(B), ftz(C)))", nan: true, long: true})
 	add(op{name: "fmaAnyF32", op: "Fma", key: typ + anyKey, dst: "f32", src: fff, expr: "fmaAny32(in.ir, A, B, C)", nan: true, long: true})
 	add(op{name: "divF32", op: "Div", key: typ, dst: "f32", src: fff[:2], expr: "A / B", nan: true})
+	approx, wholly := ", mod: ptxir.ModApprox", ", mod: ptxir.ModFull"
+	add(op{name: "divFastF32", op: "Div", key: typ + approx, dst: "f32", src: fff[:2], expr: "divFast(A, B)", nan: true, long: true})
+	add(op{name: "divFastFtzF32", op: "Div", key: typ + approx + " | ptxir.ModFtz", dst: "f32", src: fff[:2], expr: "ftz(divFast(ftz(A), ftz(B)))", nan: true, long: true})
+	add(op{name: "divF32", op: "Div", key: typ + wholly, dst: "f32", src: fff[:2], expr: "A / B", nan: true})
 	add(op{name: "divAnyF32", op: "Div", key: typ + anyKey, dst: "f32", src: fff[:2], expr: "div32(in.ir, A, B)", nan: true, long: true})
 	for _, o := range []struct{ op, fn string }{
 		{"Rcp", "rcp32"}, {"Sqrt", "sqrt32"}, {"Rsqrt", "rsqrt32"}, {"Sin", "sin32"}, {"Cos", "cos32"},
 		{"Lg2", "lg232"}, {"Ex2", "ex232"}, {"Tanh", "tanh32"},
 	} {
 		add(op{name: o.fn + "Lanes", op: o.op, key: typ + anyKey, dst: "f32", src: fff[:1], expr: o.fn + "(in.ir, A)", nan: true, long: true})
+		fast := o.fn[:len(o.fn)-2] + "Fast"
+		approx := ", mod: ptxir.ModApprox"
+		add(op{name: fast + "F32", op: o.op, key: typ + approx, dst: "f32", src: fff[:1], expr: fast + "(A)", nan: true, long: true})
+		add(op{name: fast + "FtzF32", op: o.op, key: typ + approx + " | ptxir.ModFtz", dst: "f32", src: fff[:1], expr: "ftz(" + fast + "(ftz(A)))", nan: true, long: true})
 	}
 	add(op{name: "minF32", op: "Min", key: typ, dst: "f32", src: fff[:2], expr: "min32(A, B)", long: true})
 	add(op{name: "maxF32", op: "Max", key: typ, dst: "f32", src: fff[:2], expr: "max32(A, B)", long: true})

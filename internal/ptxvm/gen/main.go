@@ -93,6 +93,7 @@ type op struct {
 	dst  string   // kind
 	src  []string // kinds, for A, B, C, D
 	expr string   // value of a lane; R is the runtime inst
+	redo string   // value of a lane for which expr, "IF x THEN y", gives none
 	nan  bool     // an f32 NaN result becomes the canonical one
 	long bool     // too big to unroll
 }
@@ -133,6 +134,9 @@ func (o op) function() string {
 	if o.dst == "pred" {
 		b.WriteString("r := *w.pred(in.d) &^ m\n")
 	}
+	if o.redoes() {
+		b.WriteString("var redo uint32\n")
+	}
 	b.WriteString("if m == full {\n")
 	if o.long {
 		b.WriteString(o.rows("") + "for l := range " + o.ranged() + " {\n" + o.lane("[l]", "l") + "}\n")
@@ -141,6 +145,11 @@ func (o op) function() string {
 	}
 	if o.dst == "pred" {
 		b.WriteString("*w.pred(in.d) = r\n")
+	}
+	if o.redoes() {
+		return b.String() + "} else {\n" + o.rows("") + "for n := m; n != 0; n &= n - 1 {\nl := bits.TrailingZeros32(n) & 31\n" + o.lane("[l]", "l") + "}\n}\n" +
+			"if redo != 0 {\n" + o.rows("") + "for ; redo != 0; redo &= redo - 1 {\nl := bits.TrailingZeros32(redo) & 31\n" +
+			"d[l] = " + o.filled(o.redo, "[l]", "l") + "\n}\n}\n}\n\n"
 	}
 	b.WriteString("return\n}\n" + o.rows("") + "for ; m != 0; m &= m - 1 {\nl := bits.TrailingZeros32(m) & 31\n")
 	b.WriteString(o.lane("[l]", "l") + "}\n")
@@ -200,9 +209,13 @@ func (o op) unrolled() string {
 	return b.String()
 }
 
-// lane writes one lane's computation.
-func (o op) lane(index, number string) string {
-	e := o.expr
+// redoes reports whether some lanes are computed again by o.redo, after the
+// loops: those for which expr's condition does not hold. That keeps calls out
+// of the loops; around one, Go would keep everything on the stack.
+func (o op) redoes() bool { return o.redo != "" }
+
+// filled is an expression with the operands of a lane in it.
+func (o op) filled(e, index, number string) string {
 	for i, s := range o.src {
 		place := strings.ToUpper(string(rune('A' + i)))
 		var v string
@@ -213,7 +226,16 @@ func (o op) lane(index, number string) string {
 		}
 		e = replaceWord(e, place, v)
 	}
+	return e
+}
+
+// lane writes one lane's computation.
+func (o op) lane(index, number string) string {
+	e := o.filled(o.expr, index, number)
 	switch {
+	case o.redoes():
+		cond, value, _ := strings.Cut(strings.TrimPrefix(e, "IF "), " THEN ")
+		return fmt.Sprintf("if %s {\nd%s = %s\n} else {\nredo |= 1 << %s\n}\n", cond, index, value, number)
 	case o.dst == "pred":
 		return fmt.Sprintf("if %s {\nr |= 1 << %s\n}\n", e, number)
 	case o.nan:

@@ -122,10 +122,10 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 	}
 	fmt.Fprintf(&b, "//go:norace\nfunc %s(w *warp, in *inst, m uint32) {\n", name)
 	fmt.Fprintf(&b, "a, %s := w.%s(in.a), w.%s(in.%s)\n", register, addrRow, t.row, dir)
-	fmt.Fprintf(&b, "s := w.site(in.site)\nbase, span, host := in.imm-s.base, s.span, s.host\n")
+	b.WriteString("s := w.site(in.site)\n")
 	host := "unsafe.Add(host, o)"
 	if space == "Local" || space == "Generic" {
-		b.WriteString("stride, lane0 := s.stride, uint64(w.index)*lanes\n")
+		b.WriteString("lane0 := uint64(w.index) * lanes\n")
 		host = "unsafe.Add(host, o+(lane0+uint64(l))*stride)"
 	}
 	move := fmt.Sprintf("d[l] = "+t.extend, "*(*"+t.mem+")("+host+")")
@@ -137,10 +137,6 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 		// A misaligned address is outside every range as far as the loop cares.
 		check = fmt.Sprintf("o >= span || o&%d != 0", t.size-1)
 	}
-	again := "base, span, host = in.imm-s.base, s.span, s.host\n"
-	if space == "Local" || space == "Generic" {
-		again += "stride = s.stride\n"
-	}
 	addr := "uint64(a[l])"
 	if wide {
 		addr = "a[l]"
@@ -150,8 +146,16 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 	if t.size > 1 && (space == "Global" || space == "Generic") {
 		check = fmt.Sprintf("o >= span || (%s+in.imm)&%d != 0", addr, t.size-1)
 	}
-	body := fmt.Sprintf("o := %s + base\nif %s {\nw.miss(in, s, %s+in.imm, l, %d)\n%so = %s + base\n}\n%s\n", addr, check, addr, t.size, again, addr, move)
-	fmt.Fprintf(&b, "if m == full {\nfor l := range lanes {\n%s}\nreturn\n}\n", body)
-	fmt.Fprintf(&b, "for ; m != 0; m &= m - 1 {\nl := bits.TrailingZeros32(m) & 31\n%s}\n}\n\n", body)
+	// The loops contain no call: around one, Go would keep everything on the
+	// stack. A miss leaves the loop and enters it again at the same lane.
+	fetch := "base, span, host := in.imm-s.base, s.span, s.host\n"
+	if stride := "stride := s.stride\n"; space == "Local" || space == "Generic" {
+		fetch += stride
+	}
+	miss := fmt.Sprintf("w.miss(in, s, %s+in.imm, l, %d)\n", addr, t.size)
+	step := fmt.Sprintf("o := %s + base\nif %s {\nbreak\n}\n%s\n", addr, check, move)
+	b.WriteString("if m == full {\nfor l := 0; ; {\n" + fetch + "for ; l < lanes; l++ {\n" + step + "}\nif l == lanes {\nreturn\n}\n" + miss + "}\n}\n")
+	b.WriteString("for {\n" + fetch + "for m != 0 {\nl := bits.TrailingZeros32(m) & 31\n" + step + "m &= m - 1\n}\nif m == 0 {\nreturn\n}\n" +
+		"l := bits.TrailingZeros32(m) & 31\n" + miss + "}\n}\n\n")
 	return b.String()
 }
