@@ -4,7 +4,7 @@
 package graph
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/cudago/cudago/cuda"
@@ -164,7 +164,7 @@ func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 		return name, nil
 	}
 	for i := g.counts[kind]; ; i++ {
-		name := fmt.Sprintf("%s_%d", strings.ReplaceAll(kind.String(), " ", "_"), i)
+		name := strings.ReplaceAll(kind.String(), " ", "_") + "_" + strconv.Itoa(i)
 		if g.byName[name] == nil {
 			return name, nil
 		}

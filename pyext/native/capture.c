@@ -63,6 +63,7 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     GraphObject *self = cudago_alloc(CLS_GRAPH);
     if (!self) return NULL;
     self->device = s->device;
+    self->ctx = s->ctx;
     cudago_status st = {0};
     cudagoCaptureBegin(s->id, (int)mode, &st);
     if (st.kind) {

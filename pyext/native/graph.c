@@ -23,6 +23,7 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
     GraphObject *self = cudago_alloc(CLS_GRAPH);
     if (!self) return NULL;
     self->device = ((DeviceObject *)device)->ordinal;
+    self->ctx = ((DeviceObject *)device)->ctx;
     cudago_status st = {0};
     self->id = cudagoGraphNew(self->device, &self->held, &st);
     if (st.kind) {
@@ -149,8 +150,12 @@ typedef struct {
 static uint64_t add_kernel(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c,
                            cudago_status *st) {
     kernel_place *kp = at;
-    return cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id, c->grid,
-                             c->block, c->shared_memory, params, refs, n, st);
+    int pushed; /* here it is a comparison, in Go three crossings */
+    cudago_ctx_enter(kp->graph->ctx, &pushed);
+    uint64_t node = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
+                                      c->grid, c->block, c->shared_memory, params, refs, n, st);
+    cudago_ctx_leave(pushed);
+    return node;
 }
 
 /* _add_kernel(deps, config, kernel, args, name) */
@@ -231,6 +236,7 @@ static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
     GraphObject *clone = cudago_alloc(CLS_GRAPH);
     if (!clone) return NULL;
     clone->device = self->device;
+    clone->ctx = self->ctx;
     cudago_status st = {0};
     clone->id = cudagoGraphClone(self->id, &clone->held, &st);
     if (st.kind) {

@@ -28,6 +28,7 @@ typedef struct {
     PyObject *weak;
     uint64_t id;       /* Go's handle; 0 while capturing and once closed */
     cudago_held *held; /* NULL once closed */
+    uintptr_t ctx;
     int32_t device;
     int32_t capturing;
 } GraphObject;

@@ -170,9 +170,16 @@ var (
 	reasons = [...]string{"memcpy", "memset", "kernel", "host"}
 )
 
+var argumentNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {
+	for i := range names {
+		names[i] = "argument " + strconv.Itoa(i)
+	}
+	return names
+}()
+
 func roleName(role int) string {
 	if role < len(roles) {
 		return roles[role]
 	}
-	return "argument " + strconv.Itoa(role-len(roles))
+	return argumentNames[role-len(roles)]
 }

@@ -92,10 +92,15 @@ static int keep(packing *pk, OperandObject *o) {
     return PyList_Append(pk->keep, (PyObject *)o);
 }
 
+/* Formatted once: an operand needs its name in an error only, and formatting costs as much as the operand. */
+static const char *parameter_name(int index) {
+    static char names[CUDAGO_MAX_PARAMS][16];
+    if (!names[index][0]) snprintf(names[index], sizeof names[index], "parameter %d", index);
+    return names[index];
+}
+
 static int keep_object(packing *pk, PyObject *arg) {
-    char what[32];
-    snprintf(what, sizeof what, "parameter %d", pk->index);
-    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, what);
+    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (o) o->index = pk->index;
     int r = o ? keep(pk, o) : -1;
     Py_XDECREF(o);
@@ -119,9 +124,7 @@ static int pack_buffer(packing *pk, BufferObject *b, uint64_t offset, PyObject *
 
 /* Everything else that has memory. */
 static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
-    char what[32];
-    snprintf(what, sizeof what, "parameter %d", pk->index);
-    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, what);
+    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (!o) return -1;
     int r = 0;
     if (o->device >= 0 && o->device != pk->k->device) r = wrong_device(pk, o->device);
