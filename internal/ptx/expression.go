@@ -139,6 +139,11 @@ func (p *parser) unary() Literal {
 		}
 	case tokenNumber:
 		return p.numberToken()
+	case tokenDot:
+		if class[p.tok.text[0]]&classDigit != 0 {
+			p.lex.fraction(&p.tok)
+			return p.numberToken()
+		}
 	}
 	p.fail("expected a constant, found %s", p.found())
 	return Literal{}

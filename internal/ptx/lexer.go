@@ -131,6 +131,13 @@ func (l *lexer) number(t *token) {
 	t.kind, t.text = tokenNumber, l.src[start:end]
 }
 
+// fraction rereads ".5", which is like a modifier, as a number.
+func (l *lexer) fraction(t *token) {
+	l.pos = t.at + 1
+	l.number(t)
+	t.text = l.src[t.at:l.pos]
+}
+
 func (l *lexer) quoted(t *token) {
 	start := l.pos + 1
 	for i := start; i < len(l.src); i++ {

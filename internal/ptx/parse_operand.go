@@ -119,8 +119,12 @@ func (p *parser) name() Operand {
 		x.Value.Bits = uint64(p.offset())
 	case '[':
 		p.advance()
-		x.Kind, x.Value = OperandElement, p.constant()
-		if !x.Value.Integer() {
+		x.Kind = OperandElement
+		if p.tok.kind == tokenIdent && p.tok.text != "WARP_SZ" {
+			mark := len(p.scratch)
+			p.scratch = append(p.scratch, p.operand())
+			x.Elems = p.take(mark)
+		} else if x.Value = p.constant(); !x.Value.Integer() {
 			p.fail("an index must be an integer, got %s", x.Value)
 		}
 		p.expect(']')

@@ -32,8 +32,12 @@ func (p *parser) declarationHead(linkage Linkage) *Variable {
 	if p.tok.kind != tokenDot {
 		p.fail("expected a state space, found %s", p.found())
 	}
+	if p.acceptDot("align") {
+		// Some write it in front of the space.
+		v.Align = p.alignment()
+	}
 	space, ok := spaceByName(p.tok.text)
-	if !ok {
+	if !ok || p.tok.kind != tokenDot {
 		p.fail("unknown directive .%s", p.tok.text)
 	}
 	v.Space = space

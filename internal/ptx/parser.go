@@ -3,6 +3,8 @@
 
 package ptx
 
+import "strings"
+
 // MaxDepth is how deep blocks, braces and expressions may nest.
 const MaxDepth = 256
 
@@ -50,6 +52,10 @@ type parser struct {
 
 func newParser(text string) *parser {
 	p := &parser{lex: lexer{src: text, line: 1}, mnemonics: map[string]*Mnemonic{}}
+	if strings.HasPrefix(text, "\ufeff") {
+		// Editors on Windows begin a file with this mark.
+		p.lex.pos = len("\ufeff")
+	}
 	p.lex.lineMarker()
 	p.advance()
 	return p

@@ -308,7 +308,12 @@ func (w *printer) operand(x *Operand) {
 	case OperandImmediate:
 		w.put(x.Value.String())
 	case OperandElement:
-		w.put(x.Name, "[", x.Value.String(), "]")
+		w.put(x.Name)
+		if len(x.Elems) > 0 {
+			w.operands("[", x.Elems, "", "]")
+			return
+		}
+		w.put("[", x.Value.String(), "]")
 	case OperandSink:
 		w.put("_")
 	case OperandVector:

@@ -227,7 +227,7 @@ const (
 	OperandImmediate
 	// OperandAddress is [name+value].
 	OperandAddress
-	// OperandElement is name[value], value in elements.
+	// OperandElement is name[value], value in elements, or name[elem].
 	OperandElement
 	// OperandVector is {a, b, ...}.
 	OperandVector

@@ -86,6 +86,9 @@ func (w *initWriter) element(x *ptx.Init, at uint64) {
 		w.address(x, at)
 		return
 	}
+	if !isBits(w.t) && x.Value.Integer() == w.t.Float() || w.t.Float() && w.t != F32 && w.t != F64 {
+		w.l.fail(w.v.Pos.Line, "%s: %s is no initial value of type .%s", w.v.Name, x.Value, w.t)
+	}
 	bits := immediate(x.Value, w.t)
 	if bits == 0 {
 		return
@@ -153,26 +156,18 @@ func (w *initWriter) masked(r Reloc, x *ptx.Init) {
 
 // immediate converts a literal to the bits of a value of type t.
 //
-// PTX ISA, "Constants": converted to the appropriate size at each use. A float
-// in a place for bits keeps its bits; an integer in a place for a float keeps
-// its value, but for the 16-bit and packed formats, which have no literals.
+// PTX ISA, "Constants": converted to the appropriate size at each use. Like
+// ptxas, a double becomes a single where one is wanted, but the bits of a
+// single written as 0f are not made a double's: they are its low half.
 func immediate(x ptx.Literal, t Type) uint64 {
 	switch t {
 	case F64:
-		if x.Kind == ptx.LiteralF64 {
-			return x.Bits
+		if x.Integer() {
+			return math.Float64bits(x.Float64())
 		}
-		return math.Float64bits(x.Float64())
+		return x.Bits
 	case F32, TF32:
 		return uint64(x.Float32Bits())
-	case F16:
-		if !x.Integer() {
-			return uint64(halfBits(x.Float64()))
-		}
-	case BF16:
-		if !x.Integer() {
-			return uint64(bfloatBits(x.Float64()))
-		}
 	case Pred:
 		if x.Bits != 0 {
 			return 1
@@ -180,39 +175,8 @@ func immediate(x ptx.Literal, t Type) uint64 {
 		return 0
 	}
 	bits := x.Bits
-	if x.Kind == ptx.LiteralF64 && t.Size() == 4 {
-		bits = uint64(x.Float32Bits())
-	}
 	if n := t.Size(); n < 8 {
 		bits &= 1<<(8*n) - 1
 	}
 	return bits
-}
-
-// halfBits rounds a double to the nearest half, ties to even.
-func halfBits(x float64) uint16 {
-	bits := math.Float64bits(x)
-	sign := uint16(bits >> 48 & 0x8000)
-	a := math.Abs(x)
-	switch {
-	case a != a:
-		return 0x7fff
-	case a >= 65520:
-		return sign | 0x7c00
-	case a < 1.0/(1<<14):
-		// A multiple of 2^-24; the largest rounds up to the smallest normal.
-		return sign | uint16(math.RoundToEven(a*(1<<24)))
-	}
-	frac, exp := math.Frexp(a)
-	m := uint16(math.RoundToEven(frac * (1 << 11)))
-	return sign | (uint16(exp+13)<<10 + m)
-}
-
-// bfloatBits rounds a double to the nearest bfloat16, ties to even.
-func bfloatBits(x float64) uint16 {
-	if x != x {
-		return 0x7fff
-	}
-	f := math.Float32bits(float32(x))
-	return uint16((f + 0x7fff + f>>16&1) >> 16)
 }

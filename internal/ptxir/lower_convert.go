@@ -25,6 +25,9 @@ func cvt(b *body) {
 	}
 	b.count(2)
 	b.checkConversion(in)
+	if in.Round == RoundNone && (in.Type == BF16 || in.From == BF16) && in.Type.Size() <= in.From.Size() {
+		in.Round = RoundRN
+	}
 	in.Src = b.regs(b.narrowed(&b.ins.Operands[1], in.From))
 	d := &b.ins.Operands[0]
 	if d.Kind == ptx.OperandSink {
@@ -33,6 +36,9 @@ func cvt(b *body) {
 	r, rt, ok := b.declared(d)
 	if !ok {
 		b.invalid("%s is not a declared register", d.Name)
+	}
+	if !agree(rt, in.Type) {
+		b.fits(d, rt, in.Type)
 	}
 	// An 8-bit value in a register of 16 bits is extended as well.
 	if rt.Size() == in.Type.Size() || rt.Class() == in.Type.Class() && in.Type.Size() > 1 || packed(in.Type) {
@@ -48,17 +54,20 @@ func cvt(b *body) {
 // destination: by its sign if the type has one, else by zeros.
 func (b *body) extended(in Instr, d *ptx.Operand, r Reg, rt Type) {
 	wide := unsigned(rt)
-	if rt == Pred || wide.Size() < in.Type.Size() || in.Type.Float() {
+	if rt == Pred || rt.Size() < in.Type.Size() || rt == B128 {
 		b.fits(d, rt, in.Type)
-		b.invalid("%s is too narrow for the .%s of %s", d.Name, in.Type, b.ins.Mnemonic)
 	}
-	if in.Type.Signed() {
+	from := in.Type
+	if from.Signed() {
 		wide = map[Type]Type{U16: S16, U32: S32, U64: S64}[wide]
+	} else {
+		// A float's bits are extended by zeros.
+		from = map[int]Type{1: U8, 2: U16, 4: U32, 8: U64}[from.Size()]
 	}
 	tmp := b.newReg(in.Type)
 	in.Dst = b.regs(tmp)
 	b.emitPlain(in)
-	b.emit(Instr{Op: OpCvt, Type: wide, From: in.Type, Dst: b.regs(r), Src: b.regs(tmp)})
+	b.emit(Instr{Op: OpCvt, Type: wide, From: from, Dst: b.regs(r), Src: b.regs(tmp)})
 }
 
 // narrowed returns a register of just type t; the operand may be wider.
@@ -70,11 +79,14 @@ func (b *body) narrowed(x *ptx.Operand, t Type) Reg {
 	if !ok {
 		return b.source(x, t)
 	}
+	if !agree(rt, t) {
+		b.fits(x, rt, t)
+	}
 	r = b.plus(x, r, rt)
 	if rt.Class() == t.Class() {
 		return r
 	}
-	if rt == Pred || rt.Size() < t.Size() || t.Float() {
+	if rt == Pred || rt.Size() < t.Size() || rt == B128 {
 		b.fits(x, rt, t)
 	}
 	cut := b.newReg(t)
@@ -101,19 +113,39 @@ func (b *body) cvtPacked(in Instr) {
 	b.emit(in)
 }
 
-// checkConversion requires the rounding modifiers that the ISA demands.
+// checkConversion requires the modifiers that the ISA demands, and no others.
 func (b *body) checkConversion(in Instr) {
 	if in.Type == Pred || in.From == Pred || isBits(in.Type) || isBits(in.From) {
 		b.invalid("cvt does not exist for these types")
 	}
 	integral := in.Round >= RoundRNI && in.Round <= RoundRPI
+	real := in.Round >= RoundRN && in.Round <= RoundRP
+	ok, want := true, ""
 	switch {
-	case in.Type.Float() && !in.From.Float() && (in.Round == RoundNone || integral):
-		b.invalid("cvt from integer to floating point needs a rounding modifier")
-	case !in.Type.Float() && in.From.Float() && in.Round == RoundNone:
-		b.invalid("cvt from floating point to integer needs a rounding modifier")
-	case in.Type.Float() && in.From.Float() && in.Type.Size() < in.From.Size() && in.Round == RoundNone:
-		b.invalid("cvt to a smaller floating point type needs a rounding modifier")
+	case in.Round == RoundRNA:
+		ok, want = in.Type == TF32, "no .rna"
+	case !in.From.Float() && !in.Type.Float():
+		ok, want = in.Round == RoundNone, "no rounding modifier"
+	case !in.From.Float():
+		ok, want = real, "one of .rn, .rz, .rm, .rp"
+	case !in.Type.Float():
+		ok, want = integral, "one of .rni, .rzi, .rmi, .rpi"
+	case packed(in.From) || in.Type == BF16 && in.From != F32 || in.From == BF16 && in.Type != BF16:
+		// Some of these may be written with and without one.
+		ok, want = !integral, "one of .rn, .rz, .rm, .rp"
+	case in.Type.Size() < in.From.Size() || in.Type != in.From && in.Type.Size() == in.From.Size():
+		ok, want = real, "one of .rn, .rz, .rm, .rp"
+	default:
+		ok, want = !real, "no rounding modifier but .rni, .rzi, .rmi, .rpi"
+	}
+	if !ok {
+		b.invalid("%s needs %s", b.ins.Mnemonic, want)
+	}
+	if in.Mod&ModFtz != 0 && in.Type != F32 && in.From != F32 {
+		b.invalid("%s: .ftz applies to .f32 only", b.ins.Mnemonic)
+	}
+	if in.Mod&(ModRelu|ModSatFinite) != 0 && in.From != F32 && in.From != F16x2 && !packed(in.From) {
+		b.invalid("%s: .relu and .satfinite convert from .f32 only", b.ins.Mnemonic)
 	}
 }
 

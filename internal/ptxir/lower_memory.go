@@ -47,7 +47,8 @@ func (b *body) memory(in *Instr, x *ptx.Operand) {
 // addressOf returns the address register of a memory operand; it fills in
 // offset and space.
 func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
-	if x.Kind != ptx.OperandAddress && x.Kind != ptx.OperandElement || len(x.Elems) > 0 {
+	element := x.Kind == ptx.OperandElement
+	if !element && (x.Kind != ptx.OperandAddress || len(x.Elems) > 0) {
 		b.invalid("%s: expected an address in brackets", b.ins.Mnemonic)
 	}
 	in.Space = b.v.space
@@ -56,7 +57,7 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		return b.constReg(U64, x.Value.Bits)
 	}
 	if n, index := b.find(x.Name); n != nil && n.typ != TypeNone {
-		if n.vector > 1 || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
+		if n.vector > 1 || n.typ.Float() || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
 			b.invalid("%s cannot be an address", x.Name)
 		}
 		in.Imm = int64(x.Value.Bits)
@@ -72,10 +73,29 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 	}
 	b.checkSpace(in, v)
 	in.Imm = int64(x.Value.Bits)
-	if x.Kind == ptx.OperandElement {
+	if element {
 		in.Imm *= int64(v.Type.Size())
 	}
-	return b.address(v, 0)
+	return b.indexed(x, v, b.address(v, 0))
+}
+
+// indexed adds the register index of name[register] to an address. As ptxas
+// does, the index is scaled in 32 bits and extended by zeros.
+func (b *body) indexed(x *ptx.Operand, v *Var, base Reg) Reg {
+	if len(x.Elems) == 0 {
+		return base
+	}
+	offset := b.newReg(U32)
+	size := b.constReg(U32, uint64(v.Type.Size()))
+	b.emitPlain(Instr{Op: OpMul, Type: U32, Mode: ModeLo, Dst: b.regs(offset), Src: b.regs(b.narrowed(&x.Elems[0], U32), size)})
+	t := U32
+	if b.f.Regs[base] == Class64 {
+		t = U64
+		wide := b.newReg(U64)
+		b.emitPlain(Instr{Op: OpCvt, Type: U64, From: U32, Dst: b.regs(wide), Src: b.regs(offset)})
+		offset = wide
+	}
+	return b.wideOp(OpAdd, t, base, offset)
 }
 
 // checkSpace takes the space from the variable, which the instruction must
@@ -137,6 +157,9 @@ func (b *body) stored(x *ptx.Operand, t Type) Reg {
 //
 // PTX ISA, "Operand Size Exceeding Instruction-Type Size".
 func (b *body) fitsMemory(x *ptx.Operand, got, want Type) {
+	if got != Pred && !agree(got, want) {
+		b.fits(x, got, want)
+	}
 	if got == Pred || got.Size() < want.Size() || (want == B128) != (got == B128) {
 		b.invalid("%s is declared .%s, which is too narrow for the .%s of %s", x.Name, got, want, b.ins.Mnemonic)
 	}

@@ -155,7 +155,7 @@ func (b *body) genericAddress(x *ptx.Operand, t Type) Reg {
 	if x.Kind == ptx.OperandElement {
 		addend *= uint64(v.Type.Size())
 	}
-	return b.addressReg(addressKey{v: v, addend: addend, class: t.Class(), generic: true})
+	return b.indexed(x, v, b.addressReg(addressKey{v: v, addend: addend, class: t.Class(), generic: true}))
 }
 
 func isspacep(b *body) {

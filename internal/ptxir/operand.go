@@ -203,15 +203,30 @@ func (b *body) dest(x *ptx.Operand, t Type) Reg {
 //
 // PTX ISA, "Operand Type Information".
 func (b *body) fits(x *ptx.Operand, got, want Type) {
-	if got.Class() != want.Class() || (got == B128) != (want == B128) {
+	same := got.Size() == want.Size() && (got == Pred) == (want == Pred)
+	if !same || !agree(got, want) {
 		b.invalid("%s is declared .%s, which does not fit the .%s of %s", x.Name, got, want, b.ins.Mnemonic)
 	}
+}
+
+// agree reports whether a register declared got may hold a value of type want,
+// sizes apart: bits go with everything, integers with integers of either
+// signedness, and floats with the same format.
+func agree(got, want Type) bool {
+	switch {
+	case isBits(got) || isBits(want):
+		return true
+	case got == F16x2 && !want.Float():
+		return true
+	}
+	return got == want || !got.Float() && !want.Float()
 }
 
 // source returns a register with the operand's value as type t.
 func (b *body) source(x *ptx.Operand, t Type) Reg {
 	switch x.Kind {
 	case ptx.OperandImmediate:
+		b.checkLiteral(x.Value, t)
 		return b.constReg(t, immediate(x.Value, t))
 	case ptx.OperandName, ptx.OperandElement:
 		if t == Pred {
@@ -224,6 +239,25 @@ func (b *body) source(x *ptx.Operand, t Type) Reg {
 	}
 	b.invalid("%s: expected a register or constant as source", b.ins.Mnemonic)
 	return NoReg
+}
+
+// checkLiteral refuses a literal that the type does not take.
+func (b *body) checkLiteral(x ptx.Literal, t Type) {
+	ok := true
+	switch {
+	case t == F32 || t == F64:
+		ok = !x.Integer()
+	case isBits(t) && t.Size() == 8:
+		ok = x.Kind != ptx.LiteralF32
+	case isBits(t) && t.Size() == 4:
+		ok = x.Kind != ptx.LiteralF64
+	default:
+		// The 16-bit and packed formats have no literals.
+		ok = x.Integer() && !t.Float()
+	}
+	if !ok {
+		b.invalid("%s is no constant of type .%s", x, t)
+	}
 }
 
 // named returns a register with the value of a name: a register, a special
@@ -354,14 +388,14 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	}
 	class := t.Class()
 	if v, ok := b.variable(x.Name); ok {
-		if class != Class32 && class != Class64 {
+		if class != Class32 && class != Class64 || t.Float() {
 			b.invalid("the address of %s does not fit a .%s", x.Name, t)
 		}
 		addend := x.Value.Bits
 		if x.Kind == ptx.OperandElement {
 			addend *= uint64(v.Type.Size())
 		}
-		return b.addressReg(addressKey{v: v, addend: addend, class: class})
+		return b.indexed(x, v, b.addressReg(addressKey{v: v, addend: addend, class: class}))
 	}
 	if s := b.l.symbols[x.Name]; s != nil && s.fn != nil {
 		if class != Class64 {

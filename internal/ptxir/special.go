@@ -98,10 +98,10 @@ func (b *body) special(id SpecialID, typ, want Type) Reg {
 			b.f.Specials = append(b.f.Specials, Special{Reg: r, ID: id})
 		}
 	}
-	if typ.Class() == want.Class() {
+	if typ.Class() == want.Class() && !want.Float() {
 		return r
 	}
-	if typ == Pred || want == Pred {
+	if (typ == Pred) != (want == Pred) || want.Float() {
 		b.invalid("a special register of type .%s does not fit a .%s", typ, want)
 	}
 	// Old PTX declares %tid as 16 bits and %gridid as 32 bits wide.

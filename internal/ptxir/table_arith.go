@@ -28,7 +28,7 @@ var arithForms = []form{
 	{name: "add", types: "f32x2", words: rounding + "ftz", op: OpAdd, args: "daa"},
 	{name: "add", types: "f32.f16 f32.bf16", words: rounding + "sat", op: OpAdd, args: "dfa", lower: mixed},
 
-	{name: "sub", types: "u16 u32 u64 s16 s64 u16x2 s16x2", op: OpSub, args: "daa"},
+	{name: "sub", types: "u16 u32 u64 s16 s64", op: OpSub, args: "daa"},
 	{name: "sub", types: "s32", words: "sat", op: OpSub, args: "daa"},
 	{name: "sub", types: "f32", words: rounding + "ftz sat", op: OpSub, args: "daa"},
 	{name: "sub", types: "f64", words: rounding, op: OpSub, args: "daa"},
@@ -49,7 +49,7 @@ var arithForms = []form{
 	{name: "mad", types: "u16 u32 u64 s16 s64", words: "lo|hi!", op: OpMad, args: "daaa"},
 	{name: "mad", types: "s32", words: "lo|hi! sat", op: OpMad, args: "daaa"},
 	{name: "mad", types: "f32", words: rounding + "ftz sat", op: OpFma, args: "daaa"},
-	{name: "mad", types: "f64", words: rounding, op: OpFma, args: "daaa"},
+	{name: "mad", types: "f64", words: mustRound, op: OpFma, args: "daaa"},
 
 	{name: "fma", types: "f32", words: mustRound + "ftz sat", op: OpFma, args: "daaa"},
 	{name: "fma", types: "f64", words: mustRound, op: OpFma, args: "daaa"},
@@ -94,15 +94,19 @@ var arithForms = []form{
 	{name: "max", types: "f16 f16x2", words: "ftz NaN xorsign abs", op: OpMax, args: "daa"},
 	{name: "max", types: "bf16 bf16x2", words: "NaN xorsign abs", op: OpMax, args: "daa"},
 
-	{name: "rcp", types: "f32", words: "approx|rn|rz|rm|rp! ftz", op: OpRcp, args: "da"},
-	{name: "rcp", types: "f64", words: "approx|rn|rz|rm|rp! ftz", op: OpRcp, args: "da"},
+	{name: "rcp.approx", types: "f32", words: "ftz", op: OpRcp, args: "da", lower: approximate},
+	{name: "rcp", types: "f32", words: mustRound + "ftz", op: OpRcp, args: "da"},
+	{name: "rcp", types: "f64", words: mustRound, op: OpRcp, args: "da"},
+	{name: "rcp.approx", types: "f64", words: "ftz!", op: OpRcp, args: "da", lower: approximate},
 	{name: "sqrt", types: "f32", words: "approx|rn|rz|rm|rp! ftz", op: OpSqrt, args: "da"},
 	{name: "sqrt", types: "f64", words: mustRound, op: OpSqrt, args: "da"},
 	{name: "rsqrt", types: "f32 f64", words: "approx! ftz", op: OpRsqrt, args: "da"},
 	{name: "sin", types: "f32", words: "approx! ftz", op: OpSin, args: "da"},
 	{name: "cos", types: "f32", words: "approx! ftz", op: OpCos, args: "da"},
 	{name: "lg2", types: "f32", words: "approx! ftz", op: OpLg2, args: "da"},
-	{name: "ex2", types: "f32 f16 f16x2 bf16 bf16x2", words: "approx! ftz", op: OpEx2, args: "da"},
+	{name: "ex2", types: "f32", words: "approx! ftz", op: OpEx2, args: "da"},
+	{name: "ex2", types: "f16 f16x2", words: "approx!", op: OpEx2, args: "da"},
+	{name: "ex2", types: "bf16 bf16x2", words: "approx! ftz!", op: OpEx2, args: "da"},
 	{name: "tanh", types: "f32 f16 f16x2 bf16 bf16x2", words: "approx!", op: OpTanh, args: "da"},
 	{name: "copysign", types: "f32 f64", op: OpCopysign, args: "daa"},
 	{name: "testp", types: "f32 f64", words: "finite|infinite|number|notanumber|normal|subnormal!", op: OpTestp, args: "Pa"},
@@ -115,6 +119,14 @@ var arithForms = []form{
 func wide(b *body) {
 	in := b.instr()
 	in.Mode = ModeWide
+	b.operands(&in)
+	b.emit(in)
+}
+
+// approximate sets the flag that the name already says.
+func approximate(b *body) {
+	in := b.instr()
+	in.Mod |= ModApprox
 	b.operands(&in)
 	b.emit(in)
 }

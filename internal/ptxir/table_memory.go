@@ -11,7 +11,7 @@ const (
 	spaces     = "global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func "
 	cacheHints = "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate " +
 		"L2::evict_normal|L2::evict_first|L2::evict_last L2::cache_hint L2::64B|L2::128B|L2::256B unified "
-	memoryTypes = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64"
+	memoryTypes = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 	atomScopes  = "relaxed|acquire|release|acq_rel cta|cluster|gpu|sys global|shared|shared::cta|shared::cluster L2::cache_hint "
 )
 

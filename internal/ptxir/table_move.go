@@ -6,7 +6,7 @@ package ptxir
 // Data Movement and Conversion, Comparison and Selection Instructions, but for
 // those that touch memory.
 var moveForms = []form{
-	{name: "mov", types: "pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64", words: "v2|v4|v8", op: OpMov, lower: mov},
+	{name: "mov", types: "pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64", words: "v2|v4|v8", op: OpMov, lower: mov},
 
 	{name: "cvt.pack", types: "*", words: "sat!", op: OpCvtPack, lower: cvtPack},
 	{name: "cvt", types: "*", words: "rn|rz|rm|rp|rni|rzi|rmi|rpi|rna ftz sat|satfinite relu", op: OpCvt, lower: cvt},
@@ -20,7 +20,6 @@ var moveForms = []form{
 	{name: "setp", types: "b16 b32 b64", words: "eq|ne! and|or|xor", op: OpSetp, lower: setp},
 	{name: "setp", types: int163264, words: "eq|ne|lt|le|gt|ge|lo|ls|hi|hs! and|or|xor", op: OpSetp, lower: setp},
 	{name: "setp", types: "f32 f64 f16 f16x2 bf16 bf16x2", words: comparisons + " and|or|xor ftz", op: OpSetp, lower: setp},
-	{name: "nop", types: "", op: OpNop, args: ""},
 }
 
 const comparisons = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|equ|neu|ltu|leu|gtu|geu|num|nan!"
