@@ -39,7 +39,7 @@ func (s *suite) end(st driver.CUstream) driver.CUgraphExec {
 	s.Helper()
 	g, r := s.CuStreamEndCapture(st)
 	s.ok(r)
-	s.Cleanup(func() { s.CuGraphDestroy(g) })
+	s.cleanup(func() { s.CuGraphDestroy(g) })
 	return s.instantiate(g)
 }
 
@@ -60,7 +60,7 @@ func captureRecords(s *suite) {
 	s.ok(s.CuMemsetD32Async(p+0, 3, 1, st))
 	g, r := s.CuStreamEndCapture(st)
 	s.ok(r)
-	s.Cleanup(func() { s.CuGraphDestroy(g) })
+	s.cleanup(func() { s.CuGraphDestroy(g) })
 	s.same(1, p)
 	list, r := s.CuGraphGetNodes(g)
 	s.ok(r)

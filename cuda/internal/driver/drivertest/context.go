@@ -39,7 +39,7 @@ func contextStack(s *suite) {
 	current, r := s.CuCtxGetCurrent()
 	s.ok(r)
 	require.Equal(s.T, s.ctx, current)
-	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, s.CuCtxPushCurrent(0))
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.CuCtxPushCurrent(0))
 }
 
 func contextThreads(s *suite) {

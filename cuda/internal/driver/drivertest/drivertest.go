@@ -52,6 +52,8 @@ type suite struct {
 	options Options
 	dev     driver.CUdevice
 	ctx     driver.CUcontext
+	kernels map[string]driver.CUfunction
+	gates   []*gate
 }
 
 func newSuite(t *testing.T, api driver.API, o Options) *suite {
@@ -71,7 +73,19 @@ func newSuite(t *testing.T, api driver.API, o Options) *suite {
 		require.Equal(t, s.ctx, popped, "the behaviour left another context current")
 		require.Equal(t, driver.CUDA_SUCCESS, api.CuDevicePrimaryCtxRelease(s.dev))
 	})
+	s.loadKernels()
 	return s
+}
+
+// cleanup runs f when the test ends. Gates are opened before: f may wait for
+// the device, also when the test failed before it came to open them.
+func (s *suite) cleanup(f func()) {
+	s.Cleanup(func() {
+		for _, g := range s.gates {
+			g.open()
+		}
+		f()
+	})
 }
 
 // ok requires success.
@@ -96,7 +110,7 @@ func (s *suite) streamWith(flags uint32) driver.CUstream {
 	s.Helper()
 	h, r := s.CuStreamCreateWithPriority(flags, 0)
 	s.ok(r)
-	s.Cleanup(func() { s.CuStreamDestroy(h) })
+	s.cleanup(func() { s.CuStreamDestroy(h) })
 	return h
 }
 
@@ -104,7 +118,7 @@ func (s *suite) event(flags uint32) driver.CUevent {
 	s.Helper()
 	e, r := s.CuEventCreate(flags)
 	s.ok(r)
-	s.Cleanup(func() { s.CuEventDestroy(e) })
+	s.cleanup(func() { s.CuEventDestroy(e) })
 	return e
 }
 
@@ -113,7 +127,7 @@ func (s *suite) alloc(size uint64) driver.CUdeviceptr {
 	s.Helper()
 	p, r := s.CuMemAlloc(size)
 	s.ok(r)
-	s.Cleanup(func() { s.CuMemFree(p) })
+	s.cleanup(func() { s.CuMemFree(p) })
 	return p
 }
 
@@ -149,7 +163,7 @@ func (s *suite) graph() driver.CUgraph {
 	s.Helper()
 	g, r := s.CuGraphCreate(0)
 	s.ok(r)
-	s.Cleanup(func() { s.CuGraphDestroy(g) })
+	s.cleanup(func() { s.CuGraphDestroy(g) })
 	return g
 }
 
@@ -159,7 +173,7 @@ func (s *suite) instantiate(g driver.CUgraph) driver.CUgraphExec {
 	x, r := s.CuGraphInstantiateWithParams(g, &p)
 	s.ok(r)
 	require.Equal(s.T, driver.CUDA_GRAPH_INSTANTIATE_SUCCESS, p.Result_out)
-	s.Cleanup(func() { s.CuGraphExecDestroy(x) })
+	s.cleanup(func() { s.CuGraphExecDestroy(x) })
 	return x
 }
 

@@ -71,12 +71,12 @@ func (s *suite) hold(st driver.CUstream) *gate {
 	host, r := s.CuMemHostAlloc(4, driver.CU_MEMHOSTALLOC_DEVICEMAP)
 	s.ok(r)
 	g := &gate{words(host, 1)}
-	f := s.kernel("hold")
-	s.Cleanup(func() {
-		g.open()
+	s.gates = append(s.gates, g)
+	s.cleanup(func() {
+		s.gates = nil
 		s.CuMemFreeHost(host)
 	})
-	s.ok(s.launch(st, f, driver.CUdeviceptr(host)))
+	s.ok(s.launch(st, s.kernel("hold"), driver.CUdeviceptr(host)))
 	return g
 }
 

@@ -63,7 +63,7 @@ func hostCaptured(s *suite) {
 	s.ok(s.CuLaunchHostFunc(st, fn, data))
 	g, r := s.CuStreamEndCapture(st)
 	s.ok(r)
-	s.Cleanup(func() { s.CuGraphDestroy(g) })
+	s.cleanup(func() { s.CuGraphDestroy(g) })
 	require.Zero(s.T, count(), "a capture runs nothing")
 	s.launchAndWait(s.instantiate(g), st)
 	require.Equal(s.T, int64(1), count())

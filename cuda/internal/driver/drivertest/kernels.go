@@ -106,24 +106,33 @@ again:
 }
 `
 
+// kernelNames are the kernels in kernels.
+var kernelNames = []string{"saxpy", "step", "hold", "shared_size", "look_up", "nothing", "small_blocks"}
+
 // module loads kernels for the length of the test.
 func (s *suite) module() driver.CUmodule {
 	s.Helper()
 	m, log, r := s.CuModuleLoadDataEx([]byte(kernels))
-	s.code(driver.CUDA_SUCCESS, r)
 	if r != driver.CUDA_SUCCESS {
-		s.Fatal(log)
+		s.Fatalf("%s: %s", r, log)
 	}
-	s.Cleanup(func() { s.CuModuleUnload(m) })
+	s.cleanup(func() { s.CuModuleUnload(m) })
 	return m
 }
 
-func (s *suite) kernel(name string) driver.CUfunction {
-	s.Helper()
-	f, r := s.CuModuleGetFunction(s.module(), name)
-	s.ok(r)
-	return f
+// loadKernels loads all kernels before any of them runs: loading one may wait
+// for the device, which must not happen behind a closed gate.
+func (s *suite) loadKernels() {
+	m := s.module()
+	s.kernels = map[string]driver.CUfunction{}
+	for _, name := range kernelNames {
+		f, r := s.CuModuleGetFunction(m, name)
+		s.ok(r)
+		s.kernels[name] = f
+	}
 }
+
+func (s *suite) kernel(name string) driver.CUfunction { return s.kernels[name] }
 
 // launch runs one thread.
 func (s *suite) launch(st driver.CUstream, f driver.CUfunction, args ...any) driver.CUresult {

@@ -24,7 +24,7 @@ func (s *suite) pool(max uint64) driver.CUmemoryPool {
 	s.Helper()
 	p, r := s.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: int32(s.dev), MaxSize: max})
 	s.ok(r)
-	s.Cleanup(func() { s.CuMemPoolDestroy(p) })
+	s.cleanup(func() { s.CuMemPoolDestroy(p) })
 	return p
 }
 

@@ -89,7 +89,7 @@ func (c *context) destroy() {
 		m.unload()
 	}
 	for _, a := range d.space.ofContext(c) {
-		d.release(a)
+		d.release(a, "cuDevicePrimaryCtxRelease")
 	}
 }
 

@@ -22,7 +22,7 @@ func TestFaultReportNamesTheCause(t *testing.T) {
 	report := o.FaultReport(o.ctx)
 	for _, want := range []string{
 		"kernel touch", "block (0,0,0)", "thread (0,0,0)", "ld.global.u32", "freed device memory of 128 bytes",
-		"allocated at cuMemAllocAsync", "parameter 0 (p) points to it",
+		"allocated at cuMemAllocAsync", "freed at cuMemFreeAsync", "parameter 0 (p) points to it",
 	} {
 		require.Contains(t, report, want)
 	}

@@ -42,7 +42,7 @@ func (a *graphAlloc) unref() {
 // Preconditions: a.mu must be locked.
 func (a *graphAlloc) sweep() {
 	if a.refs == 0 && !a.live && !a.memory.gone.Load() {
-		a.sim.release(a.memory)
+		a.sim.release(a.memory, "the end of its graph")
 	}
 }
 

@@ -41,12 +41,17 @@ func TestHammer(t *testing.T) {
 				check(o.CuStreamWaitEvent(s, shared, 0))
 				check(o.CuMemcpyAsync(p+64, p, 64, s))
 				check(o.CuMemFreeAsync(p, s))
-				check(o.CuStreamBeginCapture(s, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
-				config := o.config
-				config.HStream = s
-				check(o.CuLaunchKernelEx(&config, o.kernel, args))
-				g, r := o.CuStreamEndCapture(s)
+				// A capture in a blocking stream would forbid the others' use of the
+				// legacy stream.
+				c, r := o.CuStreamCreateWithPriority(driver.CU_STREAM_NON_BLOCKING, 0)
 				check(r)
+				check(o.CuStreamBeginCapture(c, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+				config := o.config
+				config.HStream = c
+				check(o.CuLaunchKernelEx(&config, o.kernel, args))
+				g, r := o.CuStreamEndCapture(c)
+				check(r)
+				check(o.CuStreamDestroy(c))
 				x, r := o.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
 				check(r)
 				// The kernel adds without atomics: all runs of it are in order.

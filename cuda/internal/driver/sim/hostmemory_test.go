@@ -87,3 +87,28 @@ func TestMemoryInfoCountsPools(t *testing.T) {
 	ok(t, r)
 	require.Equal(t, before, after)
 }
+
+func TestCopyBeyondAnAllocation(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	p, r := o.CuMemAlloc(256)
+	ok(t, r)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuMemcpyAsync(p, o.memory, 129, o.stream))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuMemcpyAsync(o.memory+1, p, 128, o.stream))
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuMemsetD8Async(o.memory, 0, 129, o.stream))
+	ok(t, o.CuMemcpyAsync(p, o.memory, 128, o.stream))
+}
+
+func TestStagedCopyDoesNotWait(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	const fn driver.CUhostFn = 0xC3
+	gate := make(chan struct{})
+	hostFunctions[fn] = func(uintptr) { <-gate }
+	defer delete(hostFunctions, fn)
+	in := make([]uint32, 32)
+	in[5] = 55
+	ok(t, o.CuLaunchHostFunc(o.stream, fn, 0))
+	ok(t, o.CuMemcpyAsync(o.memory, address(in), 128, o.stream))
+	clear(in)
+	close(gate)
+	require.Equal(t, uint32(55), o.read(t, o.memory)[5])
+}

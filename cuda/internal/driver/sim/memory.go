@@ -38,15 +38,16 @@ func (d *simulator) poison(a *allocation) {
 	}
 }
 
-// release gives memory of any kind back at once.
-func (d *simulator) release(a *allocation) {
+// release gives memory of any kind back at once. The call that frees it is for
+// messages about later accesses.
+func (d *simulator) release(a *allocation, call string) {
 	a.freed.Store(true)
 	a.gone.Store(true)
 	d.space.remove(a)
 	if a.onDevice() {
 		// It can only fail for an allocation that is not live, and the space
 		// had it: the device was closed meanwhile.
-		_ = a.ctx.dev.memory.Free(a.base, nil)
+		_ = a.ctx.dev.memory.Free(a.base, call)
 		if a.pool != nil {
 			a.pool.returned(a.size)
 		}
@@ -115,7 +116,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 	if a.kind != memPool {
 		a.ctx.synchronize()
 	}
-	d.release(a)
+	d.release(a, "cuMemFree")
 	return a.ctx.result()
 }
 
@@ -180,7 +181,7 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	a.ctx.synchronize()
-	d.release(a)
+	d.release(a, "cuMemFreeHost")
 	return a.ctx.result()
 }
 

@@ -22,6 +22,7 @@ type module struct {
 	ctx      *context
 	ir       *ptxir.Module
 	vm       *ptxvm.Module
+	target   int // .target sm_75 is 75
 	unloaded atomic.Bool
 
 	mu        sync.Mutex
@@ -58,7 +59,9 @@ func newModule(c *context, image []byte) (m *module, log string, r driver.CUresu
 	if err != nil {
 		return nil, err.Error(), driver.CUDA_ERROR_INVALID_PTX
 	}
-	return &module{ctx: c, ir: ir, vm: vm, functions: map[string]*function{}}, unsupported(ir), driver.CUDA_SUCCESS
+	m = &module{ctx: c, ir: ir, vm: vm, functions: map[string]*function{}}
+	m.target, _ = parseTarget(ir.Target)
+	return m, unsupported(ir), driver.CUDA_SUCCESS
 }
 
 // accepts refuses what no kernel of the module could run.
@@ -82,10 +85,8 @@ func (c *context) accepts(ir *ptxir.Module) (log string, r driver.CUresult) {
 // "PTX Module Directives: .target": later devices run it, but for targets with
 // the suffix a (that device only) and f (that family).
 func runsOn(target string, major, minor int) bool {
-	digits := strings.TrimPrefix(target, "sm_")
-	suffix := strings.TrimLeft(digits, "0123456789")
-	cc, err := strconv.Atoi(strings.TrimSuffix(digits, suffix))
-	if err != nil {
+	cc, suffix := parseTarget(target)
+	if cc == 0 {
 		return false
 	}
 	device := 10*major + minor
@@ -98,6 +99,18 @@ func runsOn(target string, major, minor int) bool {
 		return cc <= device && cc/10 == major
 	}
 	return false
+}
+
+// parseTarget splits sm_90a into 90 and a. The number is 0 for what is no
+// target.
+func parseTarget(target string) (cc int, suffix string) {
+	digits := strings.TrimPrefix(target, "sm_")
+	suffix = strings.TrimLeft(digits, "0123456789")
+	cc, err := strconv.Atoi(strings.TrimSuffix(digits, suffix))
+	if err != nil {
+		return 0, ""
+	}
+	return cc, suffix
 }
 
 func unsupported(ir *ptxir.Module) string {

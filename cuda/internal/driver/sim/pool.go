@@ -113,7 +113,7 @@ func (dev *device) trimPools() {
 type freeWork struct{ a *allocation }
 
 func (w *freeWork) run(x *execution) *failure {
-	x.sim.release(w.a)
+	x.sim.release(w.a, "cuMemFreeAsync")
 	return nil
 }
 
