@@ -95,12 +95,12 @@ test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the oth
 	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop tests_py/test_contract.py tests_py/test_tensor.py
 
 # Tests of what talks to libcuda, for machines with a GPU and without Go.
-GPU_PACKAGES := ./cuda ./cuda/internal/driver/nvidia ./graph ./dlpack
+GPU_PACKAGES := ./cuda ./cuda/internal/driver/nvidia ./graph
 .PHONY: go-test-binaries
 go-test-binaries: $(TOOLS) ## build the Go tests that make test-gpu runs, to be carried to a machine with a GPU
 	@mkdir -p build/gotest
 	. $(TOOLS) && for p in $(GPU_PACKAGES:./%=%); do \
-		"$$GO" test -c -trimpath -o build/gotest/$$(echo $$p | tr / +).test ./$$p || exit 1; done
+		"$$GO" test -c -trimpath -ldflags="-s -w" -o build/gotest/$$(echo $$p | tr / +).test ./$$p || exit 1; done
 
 test-gpu: $(MODULE) go-test-binaries ## everything that needs a GPU, with the installed package
 	PYTHON=$(PY) tests_py/gpu.sh

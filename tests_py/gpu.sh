@@ -54,7 +54,7 @@ fi
 part 'examples/digits.py' digits "$PYTHON" examples/digits.py
 if command -v compute-sanitizer > /dev/null; then
     part 'graph tests under memcheck' memcheck compute-sanitizer --tool memcheck --target-processes all \
-        --error-exitcode 99 "$PYTHON" -m pytest -q -m gpu tests_py/test_graph.py
+        --error-exitcode 99 "$PYTHON" -m pytest -q -m gpu -k graph tests_py
 else
     skip 'graph tests under memcheck' 'compute-sanitizer is not on PATH'
 fi
