@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -215,4 +216,24 @@ func sources(t *testing.T, tree fs.FS) []source {
 func violations(t *testing.T, tree fs.FS) []string {
 	t.Helper()
 	return checkTree(sources(t, tree))
+}
+
+// named matches what a paper calls a file or a folder: a path in backquotes or
+// in a link. What has a blank, a star or an ellipsis is no path.
+var named = regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)+)`|\\]\\(([\\w./-]+)(?:#[\\w-]+)?\\)")
+
+// A paper that names files which are gone misleads more than it helps.
+func TestPapersNameWhatIsThere(t *testing.T) {
+	for _, paper := range []string{"README.md", "ARCHITECTURE.md", "RATIONALE.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(paper)
+		require.NoError(t, err)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			name := m[1] + m[2]
+			if strings.HasSuffix(name, ".so") || strings.HasPrefix(name, "build/") {
+				continue // built
+			}
+			_, err := os.Stat(name)
+			require.NoError(t, err, paper)
+		}
+	}
 }
