@@ -4,6 +4,8 @@
 
 #include "memory.h"
 
+#include <math.h>
+
 #include "tensor.h"
 
 /* One path to a kernel: each argument is checked against the kernel's real parameter and written to its place. Nothing
@@ -67,9 +69,14 @@ static int pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t
         PyErr_Clear();
         return wrong_type(pk, p, arg);
     }
+    if (p->size == 8) return memcpy(to, &d, 8), 0;
     float f = (float)d;
-    if (p->size == 8) memcpy(to, &d, 8);
-    else memcpy(to, &f, 4);
+    if (isinf(f) && !isinf(d)) {
+        PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is a float of 32 bits, %S does not fit", pk->index,
+                     pk->kernel->name, arg);
+        return -1;
+    }
+    memcpy(to, &f, 4);
     return 0;
 }
 

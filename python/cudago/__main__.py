@@ -25,12 +25,16 @@ def main(arguments: list[str] | None = None) -> int:
     int
         Exit status.
     """
-    parser = argparse.ArgumentParser(prog="python -m cudago", description="CUDA for Python, with a core in Go.")
+    parser = argparse.ArgumentParser(
+        prog="python -m cudago", description="CUDA for Python, with a core in Go."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="show drivers, devices, versions and libraries")
     run = commands.add_parser("run", help="run a script on a chosen driver")
     run.add_argument("--driver", choices=("auto", "nvidia", "sim"))
-    run.add_argument("--check", action="store_true", help="switch on every check of the simulated driver")
+    run.add_argument(
+        "--check", action="store_true", help="switch on every check of the simulated driver"
+    )
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
@@ -43,7 +47,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.driver:
         os.environ["CUDAGO_DRIVER"] = options.driver
     if options.check:
-        os.environ["CUDAGO_SIM"] = ",".join(filter(None, (os.environ.get("CUDAGO_SIM"), "check=full")))
+        os.environ["CUDAGO_SIM"] = ",".join(
+            filter(None, (os.environ.get("CUDAGO_SIM"), "check=full"))
+        )
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, str(Path(options.script).resolve().parent))
     runpy.run_path(options.script, run_name="__main__")
@@ -66,7 +72,10 @@ def _info() -> int:
             print(f"          {notice}")
         for d in cu.Device.all():
             cc = ".".join(map(str, d.compute_capability))
-            print(f"device {d.ordinal}  {d.name}, compute capability {cc}, {d.total_memory >> 20} MiB, ", end="")
+            print(
+                f"device {d.ordinal}  {d.name}, compute capability {cc}, {d.total_memory >> 20} MiB, ",
+                end="",
+            )
             print(f"{d.properties.multiprocessor_count} multiprocessors, PCI {d.pci_bus_id}")
     except cu.CUDAError as e:
         print(f"driver    none: {e}")
@@ -74,7 +83,9 @@ def _info() -> int:
     print("nvrtc     ", end="")
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")
-        version = next(line for line in (code.ptx or "").splitlines() if line.startswith(".version"))
+        version = next(
+            line for line in (code.ptx or "").splitlines() if line.startswith(".version")
+        )
         print(f"compiles CUDA C++ to PTX {version.split()[1]}")
     except cu.CUDAError as e:
         print(e)

@@ -29,7 +29,9 @@ class DeviceProperties:
 
     def __getattr__(self, name: str) -> int:
         if name.startswith("_") or name not in _attribute_names():
-            raise AttributeError(f"a device has no property {name!r}; dir() lists those that it has")
+            raise AttributeError(
+                f"a device has no property {name!r}; dir() lists those that it has"
+            )
         value = _read(api.device_attribute, self._ordinal, name)
         setattr(self, name, value)
         return int(value)
@@ -94,7 +96,9 @@ class Device(_core.Device):
         if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"ordinal must be an int, not {type(number).__name__}")
         found = _devices.get(number)
-        return found if found is not None else _devices.setdefault(number, _core._device_new(number))
+        return (
+            found if found is not None else _devices.setdefault(number, _core._device_new(number))
+        )
 
     @classmethod
     def all(cls) -> tuple[Device, ...]:

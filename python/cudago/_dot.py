@@ -17,7 +17,12 @@ def render_svg(dot: str) -> str | None:
         return None
     try:
         done = subprocess.run(
-            [program, "-Tsvg"], input=dot, capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=True
+            [program, "-Tsvg"],
+            input=dot,
+            capture_output=True,
+            text=True,
+            timeout=_TIME_LIMIT_S,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -108,7 +108,12 @@ def _nvrtc_directories() -> list[str]:
     """Where the wheels of NVRTC put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
     spec = find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
-    return [str(d) for r in roots for d in sorted(r.glob("*/lib"), reverse=True) if any(d.glob("libnvrtc.so*"))]
+    return [
+        str(d)
+        for r in roots
+        for d in sorted(r.glob("*/lib"), reverse=True)
+        if any(d.glob("libnvrtc.so*"))
+    ]
 
 
 def _options() -> str:

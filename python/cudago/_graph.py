@@ -130,7 +130,9 @@ class _Builder:
         graph, deps = self._at()
         return Node(graph, graph._add_memset(deps, dst, value, name))
 
-    def launch(self, config: LaunchConfig, kernel: Kernel, *args: Any, name: str | None = None) -> Node:
+    def launch(
+        self, config: LaunchConfig, kernel: Kernel, *args: Any, name: str | None = None
+    ) -> Node:
         """Add a kernel launch.
 
         Parameters
@@ -332,7 +334,9 @@ class Graph(_Builder, _core.Graph):
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
         """Pairs of nodes, of which the second waits for the first."""
-        return tuple((Node(self, int(a)), Node(self, int(b))) for a, b in _rows(self._text("edges")))
+        return tuple(
+            (Node(self, int(a)), Node(self, int(b))) for a, b in _rows(self._text("edges"))
+        )
 
     @property
     def retained(self) -> tuple[Retained, ...]:
@@ -344,7 +348,9 @@ class Graph(_Builder, _core.Graph):
         for id, own, _ in rows:
             if own == name:
                 return Node(self, int(id))
-        raise KeyError(f"no node is called {name!r}; there are {', '.join(r[1] for r in rows) or 'none'}")
+        raise KeyError(
+            f"no node is called {name!r}; there are {', '.join(r[1] for r in rows) or 'none'}"
+        )
 
     def clone(self) -> Graph:
         """Return a copy, which keeps the operands for itself.
@@ -537,7 +543,9 @@ class GraphExec(_core.GraphExec):
         for node in nodes:
             if node.name == name:
                 return node
-        raise KeyError(f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}")
+        raise KeyError(
+            f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}"
+        )
 
     def __call__(self, stream: Stream) -> None:
         self.launch(stream)

@@ -66,7 +66,14 @@ class LaunchConfig(_core.LaunchConfig):
         return made
 
     def _key(self) -> tuple[object, ...]:
-        return (self.grid, self.block, self.cluster, self.shared_memory, self.cooperative, self.priority)
+        return (
+            self.grid,
+            self.block,
+            self.cluster,
+            self.shared_memory,
+            self.cooperative,
+            self.priority,
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LaunchConfig) and self._key() == other._key()

@@ -135,7 +135,10 @@ class Program:
         self._options = options or ProgramOptions()
 
     def compile(
-        self, target: Literal["ptx", "cubin", "ltoir"] | None = None, *, device: Device | None = None
+        self,
+        target: Literal["ptx", "cubin", "ltoir"] | None = None,
+        *,
+        device: Device | None = None,
     ) -> ObjectCode:
         """Compile the program.
 
@@ -179,7 +182,12 @@ class Program:
         return ObjectCode(handle, kind, log)
 
     def __repr__(self) -> str:
-        return f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} characters>"
+        return (
+            f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} characters>"
+        )
+
+
+_MAX_PATH = 4096  # PATH_MAX of Linux
 
 
 class ObjectCode:
@@ -201,10 +209,14 @@ class ObjectCode:
         if isinstance(code, Path):
             code = code.read_bytes()
         if isinstance(code, str):
-            if kind != "ptx" or (len(code) < 4096 and "\n" not in code and Path(code).is_file()):
-                code = Path(code).read_bytes()
-            else:
-                code = code.encode()
+            is_text = kind == "ptx" and (
+                "\n" in code or code.lstrip().startswith((".", "//", "/*"))
+            )
+            code = (
+                code.encode()
+                if is_text and not Path(code[:_MAX_PATH]).is_file()
+                else Path(code).read_bytes()
+            )
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod
@@ -342,7 +354,9 @@ class KernelAttributes:
 
     def __getattr__(self, name: str) -> int:
         if name not in _ATTRIBUTES:
-            raise AttributeError(f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}")
+            raise AttributeError(
+                f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
+            )
         return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
 
     def __setattr__(self, name: str, value: int) -> None:

@@ -36,7 +36,9 @@ class Stream(_core.Stream):
     __slots__ = ("_name",)
 
     @classmethod
-    def from_handle(cls, handle: int, *, device: Device | None = None, owner: object = None) -> Stream:
+    def from_handle(
+        cls, handle: int, *, device: Device | None = None, owner: object = None
+    ) -> Stream:
         """Wrap a ``CUstream`` of another library.
 
         Parameters
@@ -132,7 +134,9 @@ class Stream(_core.Stream):
             self._wait_event(event)
 
     @contextmanager
-    def capture(self, mode: Literal["global", "thread_local", "relaxed"] = "global") -> Iterator[Graph]:
+    def capture(
+        self, mode: Literal["global", "thread_local", "relaxed"] = "global"
+    ) -> Iterator[Graph]:
         """Record what is queued in the ``with`` block as a graph, instead of running it.
 
         Parameters
@@ -192,7 +196,9 @@ def _foreign(obj: object) -> Stream:
     if protocol is None:
         handle = getattr(obj, "cuda_stream", None)  # torch.cuda.Stream before it had the protocol
         if not isinstance(handle, int):
-            raise TypeError(f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}")
+            raise TypeError(
+                f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}"
+            )
     else:
         version, handle = protocol()
         if version != 0:

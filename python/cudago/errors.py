@@ -122,8 +122,8 @@ class CUDAWarning(RuntimeWarning):
 
 
 # enum cudago_kind in pyext/native/native.h has the same numbers.
-_CUDA, _NO_DRIVER, _COMPILE, _PTX, _CLOSED, _TYPE, _VALUE, _OVERFLOW, _KEY, _BUFFER, _INTERNAL = range(
-    1, 12
+_CUDA, _NO_DRIVER, _COMPILE, _PTX, _CLOSED, _TYPE, _VALUE, _OVERFLOW, _KEY, _BUFFER, _INTERNAL = (
+    range(1, 12)
 )
 _CLASSES: dict[int, type[BaseException]] = {
     _NO_DRIVER: DriverNotFoundError,
