@@ -38,7 +38,8 @@ func New(api driver.API) *Driver { return &Driver{API: api, calls: map[string]in
 
 // Fail makes the n-th call from now on, counted from 1, of the method with the
 // given name, such as "CuStreamCreateWithPriority", return result, once. An
-// empty name is any call.
+// empty name is any call. Of two faults that fall on one call, the later asked
+// for hits the next call.
 func (d *Driver) Fail(call string, n int, result driver.CUresult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,11 +79,11 @@ func (d *Driver) next(call string) driver.CUresult {
 		if r.call != "" && r.call != call {
 			continue
 		}
-		if r.skip == 0 && hit < 0 {
+		if r.skip > 0 {
+			r.skip--
+		} else if hit < 0 {
 			hit = i
-			continue
 		}
-		r.skip--
 	}
 	if hit < 0 {
 		return driver.CUDA_SUCCESS

@@ -45,6 +45,15 @@ func TestFailAnyCall(t *testing.T) {
 	require.Zero(t, p)
 }
 
+func TestFailTwice(t *testing.T) {
+	d := New(&counting{})
+	d.Fail("CuInit", 1, driver.CUDA_ERROR_UNKNOWN)
+	d.Fail("", 1, driver.CUDA_ERROR_OUT_OF_MEMORY)
+	require.Equal(t, driver.CUDA_ERROR_UNKNOWN, d.CuInit(0))
+	require.Equal(t, driver.CUDA_ERROR_OUT_OF_MEMORY, d.CuInit(0))
+	require.Equal(t, driver.CUDA_SUCCESS, d.CuInit(0))
+}
+
 func TestClear(t *testing.T) {
 	d := New(&counting{})
 	require.False(t, d.Clear())
