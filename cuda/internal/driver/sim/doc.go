@@ -12,6 +12,10 @@
 // timeline), and "after that work" is a stream and a number (type point), so
 // that events, waits and the default stream's rules cost one comparison.
 //
+// Whoever waits for a stream works on its queue itself if no goroutine has come
+// to it yet: a kernel and a wait then need no change of threads. So a host
+// function may run on the thread of a caller that waits.
+//
 // An executable graph is a flat, sorted list of immutable nodes. A launch is
 // one item of its stream's queue and runs the list of the moment of the launch,
 // so that updates never reach a running launch. With a seed, independent nodes
