@@ -73,10 +73,10 @@ def _info() -> int:
         for d in cu.Device.all():
             cc = ".".join(map(str, d.compute_capability))
             print(
-                f"device {d.ordinal}  {d.name}, compute capability {cc}, {d.total_memory >> 20} MiB, ",
-                end="",
+                f"device {d.ordinal}  {d.name}, compute capability {cc},",
+                f"{d.total_memory >> 20} MiB,",
+                f"{d.properties.multiprocessor_count} multiprocessors, PCI {d.pci_bus_id}",
             )
-            print(f"{d.properties.multiprocessor_count} multiprocessors, PCI {d.pci_bus_id}")
     except cu.CUDAError as e:
         print(f"driver    none: {e}")
         return 1

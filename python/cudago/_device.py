@@ -66,8 +66,8 @@ def _read(call: Any, *args: Any) -> Any:
 class Device(_core.Device):
     """A CUDA device.
 
-    Nobody has to set a current device: a call makes its device's primary context current where needed
-    and leaves the caller's as it was.
+    Nobody has to set a current device: a call makes its device's primary context current where
+    needed and leaves the caller's as it was.
 
     Parameters
     ----------

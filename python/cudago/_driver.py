@@ -29,8 +29,8 @@ def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
     Parameters
     ----------
     driver : {"auto", "nvidia", "sim"}
-        ``"auto"`` takes NVIDIA's driver where it opens and has a device, else the simulated one, with
-        a notice on the logger ``"cudago"``.
+        ``"auto"`` takes NVIDIA's driver where it opens and has a device, else the simulated one,
+        with a notice on the logger ``"cudago"``.
 
     Raises
     ------
@@ -51,7 +51,8 @@ def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
     if _core._is_open():
         if driver not in ("auto", driver_name()):
             raise RuntimeError(
-                f"the process already uses the driver {driver_name()!r}; choose {driver!r} before first use"
+                f"the process already uses the driver {driver_name()!r}; "
+                f"choose {driver!r} before first use"
             )
         return
     before, _chosen = _chosen, driver
@@ -94,7 +95,8 @@ def live_objects() -> dict[str, int]:
     -------
     dict of str to int
         ``{'Stream': 1, 'Buffer': 3, ...}``. Kinds with none are absent. A ``Buffer`` is an
-        allocation or foreign tensor that something holds: a buffer, a view, a graph, another library.
+        allocation or foreign tensor that something holds: a buffer, a view, a graph, another
+        library.
 
     Notes
     -----

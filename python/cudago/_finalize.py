@@ -23,7 +23,11 @@ class Finalizer(_core.Finalizer):
         found = self.peek()
         if found is None:
             return f"<cudago.Finalizer at {id(self):#x}: dead>"
-        return f"<cudago.Finalizer at {id(self):#x}; for {type(found[0]).__name__!r} at {id(found[0]):#x}>"
+        watched = found[0]
+        return (
+            f"<cudago.Finalizer at {id(self):#x}; "
+            f"for {type(watched).__name__!r} at {id(watched):#x}>"
+        )
 
 
 def finalize(obj: object, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Finalizer:

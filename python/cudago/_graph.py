@@ -80,8 +80,8 @@ class _Builder:
         Parameters
         ----------
         dst, src : Buffer, Pointer, Tensor, or any object with memory
-            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Same size; contiguous.
-            The graph keeps both, and a ``bytearray`` cannot be resized meanwhile.
+            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Same size;
+            contiguous. The graph keeps both, and a ``bytearray`` cannot be resized meanwhile.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
@@ -169,8 +169,8 @@ class _Builder:
         Parameters
         ----------
         func : callable
-            Called without arguments, on a thread of cudago's. It must not call CUDA. An exception goes
-            to `sys.unraisablehook`, and the graph goes on.
+            Called without arguments, on a thread of cudago's. It must not call CUDA. An exception
+            goes to `sys.unraisablehook`, and the graph goes on.
         name : str, optional
             Unique in the graph.
 
@@ -232,7 +232,7 @@ class Node(_Builder):
 
     @property
     def kind(self) -> str:
-        """Kind of operation: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ``"empty"``, ..."""
+        """Kind of operation: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ..."""
         return self._row()[2]
 
     @property
@@ -377,7 +377,7 @@ class Graph(_Builder, _core.Graph):
         auto_free : bool
             Whether memory that a launch allocated and did not free is freed before the next one.
         upload : Stream, optional
-            Uploads the executable on that stream, so that its first launch is as quick as the others.
+            Uploads the executable on that stream, so that its first launch is as quick as others.
         priorities : bool
             Whether nodes run with the priorities of their launches.
 

@@ -11,7 +11,7 @@ _ITEM_DIGITS = slice(2, None)
 
 
 def _read_cuda_array_interface(interface: dict[str, Any], what: str) -> tuple[int, int]:
-    """Return the address and the size in bytes that ``__cuda_array_interface__`` (version 3) describes."""
+    """Return the address and the bytes that ``__cuda_array_interface__`` (version 3) describes."""
     if interface.get("version", 0) < 2:
         raise TypeError(
             f"{what}: version {interface.get('version')} of __cuda_array_interface__ is too old"

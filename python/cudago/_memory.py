@@ -87,7 +87,8 @@ class PoolOptions:
     Parameters
     ----------
     release_threshold : int, optional
-        Bytes that the pool keeps when a stream, event or the context is synchronised; by default all.
+        Bytes that the pool keeps when a stream, event or the context is synchronised; by default
+        all.
     max_size : int, optional
         Bytes that the pool may take; by default no limit.
     """
@@ -137,7 +138,8 @@ class DeviceMemoryResource(MemoryResource):
 
     Examples
     --------
-    >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions(release_threshold=1 << 20))
+    >>> options = cudago.PoolOptions(release_threshold=1 << 20)
+    >>> pool = cudago.DeviceMemoryResource(device, pool=options)
     >>> pool.allocate(1024, stream=stream).size
     1024
     """

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -187,7 +188,7 @@ class Program:
         )
 
 
-_MAX_PATH = 4096  # PATH_MAX of Linux
+_PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a path
 
 
 class ObjectCode:
@@ -209,14 +210,8 @@ class ObjectCode:
         if isinstance(code, Path):
             code = code.read_bytes()
         if isinstance(code, str):
-            is_text = kind == "ptx" and (
-                "\n" in code or code.lstrip().startswith((".", "//", "/*"))
-            )
-            code = (
-                code.encode()
-                if is_text and not Path(code[:_MAX_PATH]).is_file()
-                else Path(code).read_bytes()
-            )
+            is_text = kind == "ptx" and ("\n" in code or _PTX_BEGINS.match(code))
+            code = code.encode() if is_text else Path(code).read_bytes()
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod
@@ -372,7 +367,10 @@ class KernelAttributes:
 
 
 class Kernel(_core.Kernel):
-    """A function that runs on a device. Made by `ObjectCode.get_kernel`; launched by `launch`."""
+    """A function that runs on a device.
+
+    Made by `ObjectCode.get_kernel`; launched by `launch`.
+    """
 
     __slots__ = ()
 

@@ -148,7 +148,8 @@ class Stream(_core.Stream):
         Yields
         ------
         Graph
-            Usable after the block. It keeps every operand of copies, fills and launches in the block.
+            Usable after the block. It keeps every operand of copies, fills and launches in the
+            block.
 
         Raises
         ------

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every exception and warning of cudago.
 
-Driver errors are `CUDAError` or one of its kin and carry the driver's code, its name and the operation
-that failed. Wrong arguments are Python's own `TypeError`, `ValueError` and `OverflowError`, raised
-before anything has happened.
+Driver errors are `CUDAError` or one of its kin and carry the driver's code, its name and the
+operation that failed. Wrong arguments are Python's own `TypeError`, `ValueError` and
+`OverflowError`, raised before anything has happened.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class OutOfMemoryError(CUDAError, MemoryError):
 class DeviceFaultError(CUDAError):
     """Work on the device failed in a way that breaks its context for good.
 
-    The fault may belong to work that was queued long before the call that reports it. Later calls on
-    the same device fail too: save what matters and end the process.
+    The fault may belong to work that was queued long before the call that reports it. Later calls
+    on the same device fail too: save what matters and end the process.
     """
 
 
@@ -71,7 +71,10 @@ class UnsupportedError(CUDAError, NotImplementedError):
 
 
 class DriverNotFoundError(CUDAError):
-    """No usable CUDA driver; the text says what was looked for, and how to choose the simulated one."""
+    """There is no usable CUDA driver.
+
+    The text says what was looked for, and how to choose the simulated one.
+    """
 
 
 class CompileError(CUDAError):
