@@ -7,7 +7,6 @@ package dlpacktest
 
 /*
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
-#cgo LDFLAGS: -Wl,--unresolved-symbols=ignore-all
 #include <stdlib.h>
 #include <string.h>
 #include "probe.h"
