@@ -15,8 +15,8 @@ import (
 // form is one row of the opcode tables: a spelling of an instruction, with the
 // types and modifiers that it takes.
 type form struct {
-	// name is the opcode, with leading modifiers where they make it another
-	// instruction, such as "bar.warp.sync". ".cc" comes last wherever it stands.
+	// name is the opcode, with modifiers where they make it another instruction,
+	// such as "bar.warp.sync".
 	name string
 	// types are the alternatives for the type modifiers; several types of one
 	// alternative are joined by dots. "" is no type, "*" leaves it to lower.
@@ -81,17 +81,32 @@ var typeByName = func() map[string]Type {
 	return m
 }()
 
-// forms returns the tables by name, made ready at first use.
-var forms = sync.OnceValue(func() map[string][]*form {
-	m := map[string][]*form{}
+// family is the forms of one name.
+type family struct {
+	// words are the parts of the name beyond the opcode.
+	words []string
+	forms []*form
+}
+
+// families returns the tables by opcode, made ready at first use.
+var families = sync.OnceValue(func() map[string][]*family {
+	byName := map[string]*family{}
+	byOpcode := map[string][]*family{}
 	for _, table := range [][]form{arithForms, bitForms, moveForms, memoryForms, warpForms, controlForms, videoForms, refusedForms} {
 		for i := range table {
 			f := &table[i]
 			f.prepare()
-			m[f.name] = append(m[f.name], f)
+			fam := byName[f.name]
+			if fam == nil {
+				parts := strings.Split(f.name, ".")
+				fam = &family{words: parts[1:]}
+				byName[f.name] = fam
+				byOpcode[parts[0]] = append(byOpcode[parts[0]], fam)
+			}
+			fam.forms = append(fam.forms, f)
 		}
 	}
-	return m
+	return byOpcode
 })
 
 func (f *form) prepare() {
@@ -162,24 +177,40 @@ func decode(m *ptx.Mnemonic) *variant {
 	return v
 }
 
-// find looks up the longest name that the mnemonic begins with.
+// find looks up the name with the most words that the mnemonic has, and among
+// those the one whose words come first. Like ptxas it takes them in any order.
+// rest is the modifiers that are not part of the name.
 func find(m *ptx.Mnemonic) (candidates []*form, rest []string) {
-	name, rest := m.Op, m.Modifiers
-	if i := slices.Index(rest, "cc"); i >= 0 {
-		name += ".cc"
-		rest = slices.Delete(slices.Clone(rest), i, i+1)
-	}
-	all := forms()
-	for n := len(rest); n >= 0; n-- {
-		key := name
-		if n > 0 {
-			key += "." + strings.Join(rest[:n], ".")
-		}
-		if c := all[key]; c != nil {
-			return c, rest[n:]
+	var best *family
+	bestPlace := 0
+	for _, f := range families()[m.Op] {
+		place, ok := f.within(m.Modifiers)
+		if ok && (best == nil || len(f.words) > len(best.words) || len(f.words) == len(best.words) && place < bestPlace) {
+			best, bestPlace = f, place
 		}
 	}
-	return nil, nil
+	if best == nil {
+		return nil, nil
+	}
+	rest = slices.Clone(m.Modifiers)
+	for _, w := range best.words {
+		i := slices.Index(rest, w)
+		rest = slices.Delete(rest, i, i+1)
+	}
+	return best.forms, rest
+}
+
+// within reports whether all words of the name are among the modifiers, and
+// the sum of their places.
+func (f *family) within(modifiers []string) (place int, ok bool) {
+	for _, w := range f.words {
+		i := slices.Index(modifiers, w)
+		if i < 0 {
+			return 0, false
+		}
+		place += i
+	}
+	return place, true
 }
 
 func (f *form) takes(types []Type) bool {

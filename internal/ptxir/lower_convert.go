@@ -130,7 +130,7 @@ func (b *body) checkConversion(in Instr) {
 		ok, want = real, "one of .rn, .rz, .rm, .rp"
 	case !in.Type.Float():
 		ok, want = integral, "one of .rni, .rzi, .rmi, .rpi"
-	case packed(in.From) || in.Type == BF16 && in.From != F32 || in.From == BF16 && in.Type != BF16:
+	case packed(in.From) || in.Type != in.From && in.From != F32 && (in.Type == BF16 || in.From == BF16):
 		// Some of these may be written with and without one.
 		ok, want = !integral, "one of .rn, .rz, .rm, .rp"
 	case in.Type.Size() < in.From.Size() || in.Type != in.From && in.Type.Size() == in.From.Size():

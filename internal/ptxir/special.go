@@ -57,6 +57,8 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 		if n, err := strconv.Atoi(x.Name[len("%envreg"):]); err == nil && n >= 0 && n < 32 {
 			return SpecialEnvreg, U32
 		}
+	case x.Name == "%current_graph_exec":
+		b.refuse("%s: kernels cannot launch graphs here", x.Name)
 	case strings.HasPrefix(x.Name, "%pm"):
 		b.refuse("%s: performance counters are not simulated", x.Name)
 	case strings.HasPrefix(x.Name, "%reserved_smem_offset"):

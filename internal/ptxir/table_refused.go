@@ -47,7 +47,7 @@ var refusedForms = func() (list []form) {
 	add(refuse(reasonSurface, sectionSurface, hintTexture, "suld", "sust", "sured", "suq"))
 	add(refuse(reasonVideo, sectionVideo, hintNoVideo, "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2",
 		"vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"))
-	add(refuse(reasonCluster, sectionCluster, hintOlder, "barrier.cluster", "mapa", "getctarank", "st.async", "red.async",
+	add(refuse(reasonCluster, sectionCluster, hintOlder, "barrier.cluster.arrive", "barrier.cluster.wait", "mapa", "getctarank", "st.async", "red.async",
 		"fence.proxy.tensormap::generic", "clusterlaunchcontrol"))
 	add(refuse(reasonBulk, sectionBulk, hintOlder, "cp.async.bulk", "cp.reduce.async.bulk", "prefetch.tensormap", "tensormap",
 		"fence.proxy.tensormap", "mbarrier.complete_tx", "st.bulk"))
