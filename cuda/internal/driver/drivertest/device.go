@@ -67,6 +67,8 @@ func deviceLimits(s *suite) {
 func deviceBad(s *suite) {
 	_, r := s.CuDeviceGetName(-1)
 	s.code(driver.CUDA_ERROR_INVALID_DEVICE, r)
+	_, r = s.CuDeviceCanAccessPeer(s.dev, -1)
+	s.code(driver.CUDA_ERROR_INVALID_DEVICE, r)
 	_, r = s.CuDevicePrimaryCtxRetain(999)
 	s.code(driver.CUDA_ERROR_INVALID_DEVICE, r)
 	_, r = s.CuDeviceGetAttribute(-1, s.dev)

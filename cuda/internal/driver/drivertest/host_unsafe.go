@@ -41,6 +41,23 @@ func (s *suite) params(args ...any) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(list))
 }
 
+// packed makes the "extra" list of a launch of step: its arguments as one block.
+func (s *suite) packed(p driver.CUdeviceptr, factor, addend uint32) unsafe.Pointer {
+	const end, pointer, size = 0, 1, 2 // CU_LAUNCH_PARAM_…, from cuda.h, CUDA 12.4
+	block := &struct {
+		p              driver.CUdeviceptr
+		factor, addend uint32
+	}{p, factor, addend}
+	length := uint64(unsafe.Sizeof(*block))
+	list := []uintptr{pointer, uintptr(unsafe.Pointer(block)), size, uintptr(unsafe.Pointer(&length)), end}
+	pinner := &runtime.Pinner{}
+	pinner.Pin(block)
+	pinner.Pin(&length)
+	pinner.Pin(unsafe.SliceData(list))
+	s.Cleanup(pinner.Unpin)
+	return unsafe.Pointer(unsafe.SliceData(list))
+}
+
 func pinned[T any](p *runtime.Pinner, v T) unsafe.Pointer {
 	box := &v
 	p.Pin(box)

@@ -43,6 +43,8 @@ func hostNode(s *suite) {
 	other, otherCount := s.counter()
 	n, r := s.CuGraphAddHostNode(g, nil, &driver.CUDA_HOST_NODE_PARAMS{Fn: fn, UserData: data})
 	s.ok(r)
+	s.ok(s.CuGraphHostNodeSetParams(n, &driver.CUDA_HOST_NODE_PARAMS{Fn: fn, UserData: other}))
+	s.ok(s.CuGraphHostNodeSetParams(n, &driver.CUDA_HOST_NODE_PARAMS{Fn: fn, UserData: data}))
 	got, r := s.CuGraphHostNodeGetParams(n)
 	s.ok(r)
 	require.Equal(s.T, driver.CUDA_HOST_NODE_PARAMS{Fn: fn, UserData: data}, got)

@@ -35,6 +35,11 @@ func moduleGlobal(s *suite) {
 	s.ok(r)
 	require.Equal(s.T, uint64(16), size)
 	require.Equal(s.T, []uint32{10, 20, 30, 40}, s.read(p, 4))
+	base, extent, r := s.CuMemGetAddressRange(p)
+	s.ok(r)
+	require.LessOrEqual(s.T, base, p)
+	require.GreaterOrEqual(s.T, extent, size)
+	require.Equal(s.T, uint64(driver.CU_MEMORYTYPE_DEVICE), s.attribute(driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p))
 	f, r := s.CuModuleGetFunction(m, "look_up")
 	s.ok(r)
 	out, st := s.word(0), s.stream()
@@ -78,6 +83,28 @@ func kernelAttributes(s *suite) {
 	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_PTX_VERSION, f)
 	s.ok(r)
 	require.Equal(s.T, int32(75), v, "the virtual architecture, whatever its name says")
+	for _, a := range []driver.CUfunction_attribute{
+		driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, driver.CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+		driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+	} {
+		v, r = s.CuFuncGetAttribute(a, f)
+		s.ok(r)
+		require.Zero(s.T, v)
+	}
+	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_NUM_REGS, f)
+	s.ok(r)
+	require.Positive(s.T, v)
+	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_BINARY_VERSION, f)
+	s.ok(r)
+	require.GreaterOrEqual(s.T, v, int32(75))
+	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f)
+	s.ok(r)
+	require.Equal(s.T, int32(48<<10), v)
+	s.ok(s.CuFuncSetAttribute(f, driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50))
+	v, r = s.CuFuncGetAttribute(driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, f)
+	s.ok(r)
+	require.Equal(s.T, int32(50), v)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuFuncSetAttribute(f, driver.CU_FUNC_ATTRIBUTE_NUM_REGS, 5))
 	_, r = s.CuFuncGetAttribute(999, f)
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
 }

@@ -14,6 +14,7 @@ import (
 var nodes = map[string]func(*suite){
 	"kernel node keeps argument values":           nodeKernel,
 	"kernel node tells its parameters":            nodeKernelParams,
+	"kernel node takes a packed argument list":    nodeKernelPacked,
 	"kernel node refuses two argument lists":      nodeKernelExtra,
 	"memcpy node reads host memory at each run":   nodeMemcpyHost,
 	"memcpy node writes host memory at each run":  nodeMemcpyToHost,
@@ -21,6 +22,7 @@ var nodes = map[string]func(*suite){
 	"memset node fills rows":                      nodeMemset,
 	"event record node marks each run":            nodeEventRecord,
 	"event wait node waits":                       nodeEventWait,
+	"node parameters can be set":                  nodeSetParams,
 	"node parameters of another kind are refused": nodeWrongKind,
 }
 
@@ -67,6 +69,17 @@ func nodeKernelParams(s *suite) {
 	_, r = s.CuGraphAddKernelNode(other, nil, &got)
 	s.ok(r)
 	s.launchAndWait(s.instantiate(other), s.stream())
+	s.same(10, p)
+}
+
+func nodeKernelPacked(s *suite) {
+	p, g := s.word(1), s.graph()
+	params := s.kernelNode(s.kernel("step"), p, uint32(1), uint32(9))
+	params.KernelParams = nil
+	params.Extra = s.packed(p, 4, 6)
+	_, r := s.CuGraphAddKernelNode(g, nil, params)
+	s.ok(r)
+	s.launchAndWait(s.instantiate(g), s.stream())
 	s.same(10, p)
 }
 
@@ -173,6 +186,20 @@ func nodeEventWait(s *suite) {
 	s.ok(s.CuGraphLaunch(x, b))
 	gate.open()
 	s.same(7, p)
+}
+
+func nodeSetParams(s *suite) {
+	a, b, p, q, g := s.word(1), s.word(2), s.word(0), s.word(0), s.graph()
+	up, r := s.CuGraphAddMemcpyNode(g, nil, linear(p, a, 4), s.ctx)
+	s.ok(r)
+	fill, r := s.CuGraphAddMemsetNode(g, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: q, Value: 1, ElementSize: 4, Width: 1, Height: 1}, s.ctx)
+	s.ok(r)
+	s.ok(s.CuGraphMemcpyNodeSetParams(up, linear(p, b, 4)))
+	s.ok(s.CuGraphMemsetNodeSetParams(fill, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: q, Value: 9, ElementSize: 4, Width: 1, Height: 1}))
+	s.launchAndWait(s.instantiate(g), s.stream())
+	s.same(2, p)
+	s.same(9, q)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.CuGraphMemcpyNodeSetParams(up, linear(p, b, 0)))
 }
 
 func nodeWrongKind(s *suite) {

@@ -17,6 +17,7 @@ var spoilings = map[string]func(*suite){
 	"capture is spoiled by querying its event":         spoilEvent,
 	"capture is spoiled by a graph launch into it":     spoilGraphLaunch,
 	"capture is spoiled by work in the default stream": spoilLegacy,
+	"capture is spoiled by waiting for its context":    spoilContext,
 	"capture in global mode refuses unsafe calls":      spoilGlobal,
 	"capture in relaxed mode allows them":              spoilRelaxed,
 	"capture in thread-local mode is deaf to others":   spoilThreadLocal,
@@ -51,6 +52,13 @@ func spoilGraphLaunch(s *suite) {
 	st, x := s.stream(), s.instantiate(s.graph())
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuGraphLaunch(x, st))
+	s.spoiled(st)
+}
+
+func spoilContext(s *suite) {
+	st := s.stream()
+	s.begin(st)
+	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuCtxSynchronize())
 	s.spoiled(st)
 }
 

@@ -12,6 +12,8 @@ import (
 var updates = map[string]func(*suite){
 	"node update changes later launches only":    updateNode,
 	"node update of a copy":                      updateMemcpy,
+	"node update of a fill":                      updateMemset,
+	"graph update refuses other parameters":      updateParameters,
 	"node update refuses another kind of memory": updateMemoryKind,
 	"node update needs the node":                 updateForeign,
 	"graph update changes all parameters":        updateGraph,
@@ -47,6 +49,35 @@ func updateMemcpy(s *suite) {
 	got, r := s.CuGraphMemcpyNodeGetParams(n)
 	s.ok(r)
 	require.Equal(s.T, uint64(4), got.WidthInBytes)
+}
+
+func updateMemset(s *suite) {
+	p, q, g, st := s.word(0), s.word(0), s.graph(), s.stream()
+	fill := func(dst driver.CUdeviceptr, value uint32) *driver.CUDA_MEMSET_NODE_PARAMS {
+		return &driver.CUDA_MEMSET_NODE_PARAMS{Dst: dst, Value: value, ElementSize: 4, Width: 1, Height: 1}
+	}
+	n, r := s.CuGraphAddMemsetNode(g, nil, fill(p, 3), s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	s.ok(s.CuGraphExecMemsetNodeSetParams(x, n, fill(q, 4), s.ctx))
+	s.launchAndWait(x, st)
+	s.same(0, p)
+	s.same(4, q)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS,
+		s.CuGraphExecMemsetNodeSetParams(x, n, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: q, ElementSize: 4, Height: 1}, s.ctx))
+}
+
+func updateParameters(s *suite) {
+	host := []uint32{7}
+	a, dst, device, other := s.word(1), s.word(0), s.graph(), s.graph()
+	_, r := s.CuGraphAddMemcpyNode(device, nil, linear(dst, a, 4), s.ctx)
+	s.ok(r)
+	wrong, r := s.CuGraphAddMemcpyNode(other, nil, fromHost(dst, host, 4), s.ctx)
+	s.ok(r)
+	info, r := s.CuGraphExecUpdate(s.instantiate(device), other)
+	s.code(driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
+	require.Equal(s.T, driver.CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, info.Result)
+	require.Equal(s.T, wrong, info.ErrorNode)
 }
 
 func updateMemoryKind(s *suite) {

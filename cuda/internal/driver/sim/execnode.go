@@ -57,10 +57,13 @@ func (d *simulator) CuGraphExecKernelNodeSetParams(h driver.CUgraphExec, n drive
 	}
 	return d.change(h, n, func(p planNode) (planNode, driver.CUresult) {
 		old, ok := p.work.(*kernelWork)
-		if !ok || !compatible(old, w) {
+		if !ok {
 			return p, driver.CUDA_ERROR_INVALID_VALUE
 		}
-		w.cooperative = old.cooperative
+		w.cooperative = old.cooperative // an attribute, which parameters leave alone
+		if !compatible(old, w) {
+			return p, driver.CUDA_ERROR_INVALID_VALUE
+		}
 		p.work = w
 		return p, driver.CUDA_SUCCESS
 	})
@@ -117,7 +120,7 @@ func compatible(old, new work) bool {
 		return old == nil
 	case *kernelWork:
 		o, ok := old.(*kernelWork)
-		return ok && o.fn.module.ctx == w.fn.module.ctx
+		return ok && o.fn.module.ctx == w.fn.module.ctx && o.cooperative == w.cooperative
 	case *copyWork:
 		o, ok := old.(*copyWork)
 		return ok && o.ctx == w.ctx && o.linear() && w.linear() &&

@@ -70,9 +70,3 @@ func (t *table[H, T]) removeIf(match func(*T) bool) []*T {
 	}
 	return gone
 }
-
-func (t *table[H, T]) len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.m)
-}

@@ -131,10 +131,12 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 
 // whyNot names the reason that two nodes of one kind are not compatible.
 func whyNot(old, new work) driver.CUgraphExecUpdateResult {
-	if _, ok := new.(*kernelWork); ok {
+	switch new := new.(type) {
+	case *kernelWork:
+		if new.cooperative != old.(*kernelWork).cooperative {
+			return driver.CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED
+		}
 		return driver.CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE
-	}
-	switch new.(type) {
 	case *allocWork, *graphFreeWork:
 		return driver.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED
 	}
