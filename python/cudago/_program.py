@@ -376,10 +376,11 @@ class Kernel(_core.Kernel):
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
-        """Types of the parameters, such as ``(f32, u64, u64, u32)``: what arguments are checked against.
+        """Types of the parameters, such as ``(f32, u64, u64, u32)``.
 
-        From PTX, where there is any; PTX does not tell signed from unsigned, nor pointers from
-        64-bit integers. Otherwise the driver tells sizes only.
+        Arguments are checked against them. They come from PTX, where there is any; PTX does not
+        tell signed from unsigned, nor pointers from 64-bit integers. Otherwise the driver tells
+        sizes only.
         """
         return tuple(Parameter(*p) for p in self._parameters())
 
