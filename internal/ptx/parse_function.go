@@ -8,7 +8,6 @@ func (p *parser) function() *Function {
 	f := &Function{Entry: p.tok.text == "entry"}
 	p.advance()
 	f.Attributes = p.attributes()
-	p.earlyDirectives(f)
 	if !f.Entry && p.tok.kind == '(' {
 		f.Returns = p.parameters()
 	}
@@ -32,13 +31,6 @@ func (p *parser) function() *Function {
 		p.fail("expected a body or \";\", found %s", p.found())
 	}
 	return f
-}
-
-// earlyDirectives reads .noreturn before the name, where old tools put it.
-func (p *parser) earlyDirectives(f *Function) {
-	for p.tok.kind == tokenDot && p.tok.text == "noreturn" {
-		p.directive(f)
-	}
 }
 
 // parameters reads a parenthesised list of parameter or register declarations.
@@ -85,7 +77,7 @@ func (p *parser) directives(f *Function) {
 var functionDirectives = map[string]bool{
 	"maxntid": true, "reqntid": true, "minnctapersm": true, "maxnctapersm": true, "maxnreg": true,
 	"reqnctapercluster": true, "maxclusterrank": true, "abi_preserve": true, "abi_preserve_control": true,
-	"noreturn": true, "explicitcluster": true, "blocksareclusters": true, "unique": true,
+	"noreturn": true, "explicitcluster": true, "blocksareclusters": true,
 	"pragma": true, "attribute": true, "loc": true,
 }
 
@@ -95,7 +87,7 @@ var functionDirectives = map[string]bool{
 func (p *parser) directive(f *Function) {
 	d := Directive{Line: p.tok.line, Name: p.tok.text}
 	switch d.Name {
-	case "noreturn", "explicitcluster", "blocksareclusters", "unique":
+	case "noreturn", "explicitcluster", "blocksareclusters":
 		p.advance()
 	case "pragma":
 		pragma := p.pragma()
