@@ -114,6 +114,44 @@ func TestPoolCalls(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestVirtualMemoryCalls(t *testing.T) {
+	s, d := openStandin(t)
+	location := driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: 7}
+	prop := driver.CUmemAllocationProp{
+		Type: driver.CU_MEM_ALLOCATION_TYPE_PINNED, RequestedHandleTypes: 2, Location: location,
+		CompressionType: 1, GpuDirectRDMACapable: 2, Usage: 3,
+	}
+	granularity, r := d.CuMemGetAllocationGranularity(&prop, driver.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+	require.Zero(t, r)
+	require.EqualValues(t, 2<<20, granularity)
+	p, r := d.CuMemAddressReserve(1<<40, 1<<21, 0x7f0000000000, 5)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUdeviceptr(0x7e0000000000), p)
+	h, r := d.CuMemCreate(1<<33, &prop, 6)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUmemGenericAllocationHandle(1<<63), h)
+	require.Zero(t, d.CuMemMap(p, 1<<33, 1, h, 2))
+	require.Zero(t, d.CuMemSetAccess(p, 1<<33, []driver.CUmemAccessDesc{
+		{Location: location, Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READ},
+		{Location: driver.CUmemLocation{Type: 1, ID: 8}, Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+	}))
+	require.Zero(t, d.CuMemSetAccess(p, 1<<33, nil))
+	require.Zero(t, d.CuMemUnmap(p, 1<<33))
+	require.Zero(t, d.CuMemRelease(h))
+	require.Zero(t, d.CuMemAddressFree(p, 1<<40))
+	require.Equal(t, []string{
+		"cuMemGetAllocationGranularity 1 2 1 7 (nil) 1 2 3 option=1",
+		"cuMemAddressReserve 1099511627776 2097152 0x7f0000000000 5",
+		"cuMemCreate 8589934592 1 2 1 7 (nil) 1 2 3 flags=6",
+		"cuMemMap 0x7e0000000000 8589934592 1 0x8000000000000000 2",
+		"cuMemSetAccess 0x7e0000000000 8589934592 1,7,1 1,8,3",
+		"cuMemSetAccess 0x7e0000000000 8589934592",
+		"cuMemUnmap 0x7e0000000000 8589934592",
+		"cuMemRelease 0x8000000000000000",
+		"cuMemAddressFree 0x7e0000000000 1099511627776",
+	}, s.calls(t))
+}
+
 func TestPointerAttributesAreWidened(t *testing.T) {
 	tests := []struct {
 		name string

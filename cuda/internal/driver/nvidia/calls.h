@@ -26,11 +26,13 @@ typedef int32_t CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction;
 typedef uintptr_t CUmemoryPool, CUgraph, CUgraphNode, CUgraphExec;
+typedef uint64_t CUmemGenericAllocationHandle;
 typedef uintptr_t CUhostFn, address;
 typedef int32_t enumeration;
 
 #define WORDS(n) struct { uint64_t word[n]; }
 typedef WORDS(11) CUmemPoolProps;
+typedef WORDS(4) CUmemAllocationProp;
 typedef WORDS(7) CUlaunchConfig;
 typedef WORDS(9) CUDA_KERNEL_NODE_PARAMS;
 typedef WORDS(25) CUDA_MEMCPY3D;
@@ -40,6 +42,7 @@ typedef WORDS(4) CUDA_GRAPH_INSTANTIATE_PARAMS;
 typedef WORDS(3) CUgraphExecUpdateResultInfo;
 typedef WORDS(1) CUgraphEdgeData;
 #undef WORDS
+typedef struct { int32_t word[3]; } CUmemAccessDesc;
 
 typedef struct { CUresult r; uint64_t value; } out;
 typedef struct { CUresult r; uint64_t first, second; } out_pair;
@@ -68,6 +71,9 @@ typedef struct { CUresult r; float value; } out_float;
 #define IN4(name, A, B, C, D) \
 	static inline CUresult name(address fn, A a, B b, C c, D d) \
 	{ return fn ? CAST((A, B, C, D))(a, b, c, d) : RESULT_NOT_SUPPORTED; }
+#define IN5(name, A, B, C, D, E) \
+	static inline CUresult name(address fn, A a, B b, C c, D d, E e) \
+	{ return fn ? CAST((A, B, C, D, E))(a, b, c, d, e) : RESULT_NOT_SUPPORTED; }
 
 // FIRSTn: an output of type T in front of n inputs.
 #define FIRST0(name, T) \
@@ -82,6 +88,9 @@ typedef struct { CUresult r; float value; } out_float;
 #define FIRST3(name, T, A, B, C) \
 	static inline out name(address fn, A a, B b, C c) \
 	{ GUARD(out) T v = 0; CUresult r = CAST((T *, A, B, C))(&v, a, b, c); out o = {r, (uint64_t)v}; return o; }
+#define FIRST4(name, T, A, B, C, D) \
+	static inline out name(address fn, A a, B b, C c, D d) \
+	{ GUARD(out) T v = 0; CUresult r = CAST((T *, A, B, C, D))(&v, a, b, c, d); out o = {r, (uint64_t)v}; return o; }
 
 // LASTn: an output of type T behind n inputs.
 #define LAST1(name, A, T) \
@@ -250,6 +259,16 @@ static inline out_pair cuMemGetAddressRange(address fn, CUdeviceptr p)
 	out_pair o = {r, base, size};
 	return o;
 }
+
+// Virtual memory.
+FIRST2(cuMemGetAllocationGranularity, size_t, const CUmemAllocationProp *, enumeration)
+FIRST4(cuMemAddressReserve, CUdeviceptr, size_t, size_t, CUdeviceptr, unsigned long long)
+IN2(cuMemAddressFree, CUdeviceptr, size_t)
+FIRST3(cuMemCreate, CUmemGenericAllocationHandle, size_t, const CUmemAllocationProp *, unsigned long long)
+IN1(cuMemRelease, CUmemGenericAllocationHandle)
+IN5(cuMemMap, CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long)
+IN2(cuMemUnmap, CUdeviceptr, size_t)
+IN4(cuMemSetAccess, CUdeviceptr, size_t, const CUmemAccessDesc *, size_t)
 
 // Modules, kernels, launches.
 typedef struct {

@@ -90,6 +90,15 @@ const (
 	cuPointerGetAttribute
 	cuMemGetAddressRange
 
+	cuMemGetAllocationGranularity
+	cuMemAddressReserve
+	cuMemAddressFree
+	cuMemCreate
+	cuMemRelease
+	cuMemMap
+	cuMemUnmap
+	cuMemSetAccess
+
 	cuModuleLoadDataEx
 	cuModuleUnload
 	cuModuleGetFunction
@@ -217,6 +226,15 @@ var entries = [entryCount]entry{
 	cuMemsetD32Async:          {"cuMemsetD32Async", 3020, "", required},
 	cuPointerGetAttribute:     {"cuPointerGetAttribute", 4000, "", required},
 	cuMemGetAddressRange:      {"cuMemGetAddressRange", 3020, "_v2", required},
+
+	cuMemGetAllocationGranularity: {"cuMemGetAllocationGranularity", 10020, "", required},
+	cuMemAddressReserve:           {"cuMemAddressReserve", 10020, "", required},
+	cuMemAddressFree:              {"cuMemAddressFree", 10020, "", required},
+	cuMemCreate:                   {"cuMemCreate", 10020, "", required},
+	cuMemRelease:                  {"cuMemRelease", 10020, "", required},
+	cuMemMap:                      {"cuMemMap", 10020, "", required},
+	cuMemUnmap:                    {"cuMemUnmap", 10020, "", required},
+	cuMemSetAccess:                {"cuMemSetAccess", 10020, "", required},
 
 	cuModuleLoadDataEx:                          {"cuModuleLoadDataEx", 2010, "", required},
 	cuModuleUnload:                              {"cuModuleUnload", 2000, "", required},

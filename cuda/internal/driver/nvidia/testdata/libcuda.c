@@ -176,6 +176,79 @@ EXPORT CUresult cuPointerGetAttribute(void *data, int attr, CUdeviceptr p)
 	return 0;
 }
 
+typedef struct {
+	int type, handle_types;
+	struct { int type, id; } location;
+	void *win32;
+	unsigned char compression, rdma;
+	unsigned short usage;
+	unsigned char reserved[4];
+} allocation_prop;
+
+static void note_prop(const char *call, const allocation_prop *p, const char *last, unsigned long long value)
+{
+	note("%s %d %d %d %d %p %u %u %u %s=%llu", call, p->type, p->handle_types, p->location.type, p->location.id,
+		p->win32, p->compression, p->rdma, p->usage, last, value);
+}
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *bytes, const allocation_prop *p, int option)
+{
+	note_prop("cuMemGetAllocationGranularity", p, "option", (unsigned long long)option);
+	*bytes = (size_t)2 << 20;
+	return 0;
+}
+
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *p, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long flags)
+{
+	note("cuMemAddressReserve %zu %zu %#llx %llu", size, alignment, (unsigned long long)hint, flags);
+	*p = 0x7e0000000000;
+	return 0;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
+{
+	note("cuMemAddressFree %#llx %zu", (unsigned long long)p, size);
+	return 0;
+}
+
+EXPORT CUresult cuMemCreate(unsigned long long *h, size_t size, const allocation_prop *p, unsigned long long flags)
+{
+	char call[64];
+	snprintf(call, sizeof call, "cuMemCreate %zu", size);
+	note_prop(call, p, "flags", flags);
+	*h = 1ull << 63;
+	return 0;
+}
+
+EXPORT CUresult cuMemRelease(unsigned long long h)
+{
+	note("cuMemRelease %#llx", h);
+	return 0;
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, unsigned long long h, unsigned long long flags)
+{
+	note("cuMemMap %#llx %zu %zu %#llx %llu", (unsigned long long)p, size, offset, h, flags);
+	return 0;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr p, size_t size)
+{
+	note("cuMemUnmap %#llx %zu", (unsigned long long)p, size);
+	return 0;
+}
+
+typedef struct { struct { int type, id; } location; int flags; } access_desc;
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr p, size_t size, const access_desc *desc, size_t count)
+{
+	char text[256] = "";
+	for (size_t i = 0, at = 0; i < count; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, " %d,%d,%d", desc[i].location.type, desc[i].location.id, desc[i].flags);
+	note("cuMemSetAccess %#llx %zu%s", (unsigned long long)p, size, text);
+	return 0;
+}
+
 EXPORT CUresult cuModuleLoadDataEx(handle *m, const char *image, unsigned n, int *options, void **values)
 {
 	note("cuModuleLoadDataEx %s %u", image, n);
@@ -395,6 +468,14 @@ static const named calls[] = {
 	NAMED(cuMemPoolSetAttribute),
 	NAMED(cuMemPoolGetAttribute),
 	NAMED(cuPointerGetAttribute),
+	NAMED(cuMemGetAllocationGranularity),
+	NAMED(cuMemAddressReserve),
+	NAMED(cuMemAddressFree),
+	NAMED(cuMemCreate),
+	NAMED(cuMemRelease),
+	NAMED(cuMemMap),
+	NAMED(cuMemUnmap),
+	NAMED(cuMemSetAccess),
 	NAMED(cuModuleLoadDataEx),
 	NAMED(cuModuleGetFunction),
 	NAMED(cuModuleGetFunctionCount),
