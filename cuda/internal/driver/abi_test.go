@@ -19,6 +19,8 @@ func TestLayouts(t *testing.T) {
 		memset CUDA_MEMSET_NODE_PARAMS
 		inst   CUDA_GRAPH_INSTANTIATE_PARAMS
 		update GraphExecUpdateResultInfo
+		prop   CUmemAllocationProp
+		access CUmemAccessDesc
 	)
 	tests := []struct {
 		name      string
@@ -39,6 +41,13 @@ func TestLayouts(t *testing.T) {
 		{"CUDA_MEMSET_NODE_PARAMS", unsafe.Sizeof(memset), 40},
 		{"CUDA_GRAPH_INSTANTIATE_PARAMS", unsafe.Sizeof(inst), 32},
 		{"CUgraphExecUpdateResultInfo", unsafe.Sizeof(update), 24},
+		{"CUmemLocation", unsafe.Sizeof(prop.Location), 8},
+		{"CUmemAllocationProp", unsafe.Sizeof(prop), 32},
+		{"CUmemAllocationProp.location", unsafe.Offsetof(prop.Location), 8},
+		{"CUmemAllocationProp.win32HandleMetaData", unsafe.Offsetof(prop.Win32HandleMetaData), 16},
+		{"CUmemAllocationProp.allocFlags.usage", unsafe.Offsetof(prop.Usage), 26},
+		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
+		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -27,6 +27,7 @@ type API interface {
 	StreamAPI
 	EventAPI
 	MemoryAPI
+	VirtualMemoryAPI
 	ModuleAPI
 	GraphAPI
 	GraphExecAPI
@@ -149,6 +150,25 @@ type MemoryAPI interface {
 	CuPointerGetAttribute(attr CUpointer_attribute, p CUdeviceptr) (value uint64, r CUresult)
 	// CuMemGetAddressRange returns the allocation that holds p.
 	CuMemGetAddressRange(p CUdeviceptr) (base CUdeviceptr, size uint64, r CUresult)
+}
+
+// VirtualMemoryAPI is cuda.h's virtual memory management: addresses are
+// reserved, physical memory is created, and the second is mapped at the first.
+type VirtualMemoryAPI interface {
+	CuMemGetAllocationGranularity(prop *CUmemAllocationProp, option CUmemAllocationGranularity_flags) (bytes uint64, r CUresult)
+	// CuMemAddressReserve: addr is a hint; look at where the range starts.
+	CuMemAddressReserve(size, alignment uint64, addr CUdeviceptr, flags uint64) (CUdeviceptr, CUresult)
+	// CuMemAddressFree takes the address and the size of one reservation.
+	CuMemAddressFree(p CUdeviceptr, size uint64) CUresult
+	CuMemCreate(size uint64, prop *CUmemAllocationProp, flags uint64) (CUmemGenericAllocationHandle, CUresult)
+	// CuMemRelease gives up a handle; the memory goes with its last mapping.
+	CuMemRelease(h CUmemGenericAllocationHandle) CUresult
+	// CuMemMap maps all of h; offset must be zero. The mapping cannot be used
+	// until CuMemSetAccess.
+	CuMemMap(p CUdeviceptr, size, offset uint64, h CUmemGenericAllocationHandle, flags uint64) CUresult
+	// CuMemUnmap takes whole mappings. It waits for no work that uses them.
+	CuMemUnmap(p CUdeviceptr, size uint64) CUresult
+	CuMemSetAccess(p CUdeviceptr, size uint64, desc []CUmemAccessDesc) CUresult
 }
 
 // ModuleAPI is cuda.h's module management, occupancy and kernel launch.

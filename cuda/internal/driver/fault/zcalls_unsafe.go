@@ -496,6 +496,70 @@ func (d *Driver) CuMemGetAddressRange(p driver.CUdeviceptr) (base driver.CUdevic
 	return d.API.CuMemGetAddressRange(p)
 }
 
+// CuMemGetAllocationGranularity calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemGetAllocationGranularity(prop *driver.CUmemAllocationProp, option driver.CUmemAllocationGranularity_flags) (bytes uint64, result driver.CUresult) {
+	if result = d.next("CuMemGetAllocationGranularity"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemGetAllocationGranularity(prop, option)
+}
+
+// CuMemAddressReserve calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemAddressReserve(size uint64, alignment uint64, addr driver.CUdeviceptr, flags uint64) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	if result = d.next("CuMemAddressReserve"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemAddressReserve(size, alignment, addr, flags)
+}
+
+// CuMemAddressFree calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemAddressFree(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	if result = d.next("CuMemAddressFree"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemAddressFree(p, size)
+}
+
+// CuMemCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, flags uint64) (out0 driver.CUmemGenericAllocationHandle, result driver.CUresult) {
+	if result = d.next("CuMemCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemCreate(size, prop, flags)
+}
+
+// CuMemRelease calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemRelease(h driver.CUmemGenericAllocationHandle) (result driver.CUresult) {
+	if result = d.next("CuMemRelease"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemRelease(h)
+}
+
+// CuMemMap calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemMap(p driver.CUdeviceptr, size uint64, offset uint64, h driver.CUmemGenericAllocationHandle, flags uint64) (result driver.CUresult) {
+	if result = d.next("CuMemMap"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemMap(p, size, offset, h, flags)
+}
+
+// CuMemUnmap calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemUnmap(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	if result = d.next("CuMemUnmap"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemUnmap(p, size)
+}
+
+// CuMemSetAccess calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
+	if result = d.next("CuMemSetAccess"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemSetAccess(p, size, desc)
+}
+
 // CuModuleLoadDataEx calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuModuleLoadDataEx(image []byte) (m driver.CUmodule, log string, result driver.CUresult) {
 	if result = d.next("CuModuleLoadDataEx"); result != driver.CUDA_SUCCESS {

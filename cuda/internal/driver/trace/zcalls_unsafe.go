@@ -436,6 +436,62 @@ func (d *tracer) CuMemGetAddressRange(p driver.CUdeviceptr) (base driver.CUdevic
 	return
 }
 
+func (d *tracer) CuMemGetAllocationGranularity(prop *driver.CUmemAllocationProp, option driver.CUmemAllocationGranularity_flags) (bytes uint64, result driver.CUresult) {
+	began := time.Now()
+	bytes, result = d.API.CuMemGetAllocationGranularity(prop, option)
+	d.log(began, "cuMemGetAllocationGranularity", result, []field{{"prop", prop}, {"option", option}}, []field{{"bytes", bytes}})
+	return
+}
+
+func (d *tracer) CuMemAddressReserve(size uint64, alignment uint64, addr driver.CUdeviceptr, flags uint64) (out0 driver.CUdeviceptr, result driver.CUresult) {
+	began := time.Now()
+	out0, result = d.API.CuMemAddressReserve(size, alignment, addr, flags)
+	d.log(began, "cuMemAddressReserve", result, []field{{"size", size}, {"alignment", alignment}, {"addr", addr}, {"flags", flags}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuMemAddressFree(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemAddressFree(p, size)
+	d.log(began, "cuMemAddressFree", result, []field{{"p", p}, {"size", size}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, flags uint64) (out0 driver.CUmemGenericAllocationHandle, result driver.CUresult) {
+	began := time.Now()
+	out0, result = d.API.CuMemCreate(size, prop, flags)
+	d.log(began, "cuMemCreate", result, []field{{"size", size}, {"prop", prop}, {"flags", flags}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuMemRelease(h driver.CUmemGenericAllocationHandle) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemRelease(h)
+	d.log(began, "cuMemRelease", result, []field{{"h", h}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemMap(p driver.CUdeviceptr, size uint64, offset uint64, h driver.CUmemGenericAllocationHandle, flags uint64) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemMap(p, size, offset, h, flags)
+	d.log(began, "cuMemMap", result, []field{{"p", p}, {"size", size}, {"offset", offset}, {"h", h}, {"flags", flags}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemUnmap(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemUnmap(p, size)
+	d.log(began, "cuMemUnmap", result, []field{{"p", p}, {"size", size}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemSetAccess(p, size, desc)
+	d.log(began, "cuMemSetAccess", result, []field{{"p", p}, {"size", size}, {"desc", desc}}, []field{})
+	return
+}
+
 func (d *tracer) CuModuleLoadDataEx(image []byte) (m driver.CUmodule, log string, result driver.CUresult) {
 	began := time.Now()
 	m, log, result = d.API.CuModuleLoadDataEx(image)

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import "structs"
+
+// CUmemGenericAllocationHandle names physical memory. From cuda.h, CUDA 12.4.
+type CUmemGenericAllocationHandle uint64
+
+// CUmemLocationType is the kind of place that a CUmemLocation names. From
+// cuda.h, CUDA 12.4.
+type CUmemLocationType int32
+
+const CU_MEM_LOCATION_TYPE_DEVICE CUmemLocationType = 1
+
+// CUmemLocation is where memory is, or who accesses it. From cuda.h, CUDA 12.4:
+// 8 bytes.
+type CUmemLocation struct {
+	_    structs.HostLayout
+	Type CUmemLocationType
+	ID   int32
+}
+
+// CUmemAllocationType is the kind of physical memory. From cuda.h, CUDA 12.4.
+type CUmemAllocationType int32
+
+const CU_MEM_ALLOCATION_TYPE_PINNED CUmemAllocationType = 1
+
+// CUmemAllocationProp describes physical memory. From cuda.h, CUDA 12.4: 32
+// bytes.
+type CUmemAllocationProp struct {
+	_                    structs.HostLayout
+	Type                 CUmemAllocationType
+	RequestedHandleTypes int32
+	Location             CUmemLocation
+	Win32HandleMetaData  uintptr
+	CompressionType      uint8
+	GpuDirectRDMACapable uint8
+	Usage                uint16
+	_                    [4]byte
+}
+
+// CUmemAccess_flags say what a location may do with a mapping. From cuda.h,
+// CUDA 12.4.
+type CUmemAccess_flags int32
+
+const (
+	CU_MEM_ACCESS_FLAGS_PROT_NONE      CUmemAccess_flags = 0
+	CU_MEM_ACCESS_FLAGS_PROT_READ      CUmemAccess_flags = 1
+	CU_MEM_ACCESS_FLAGS_PROT_READWRITE CUmemAccess_flags = 3
+)
+
+// CUmemAccessDesc gives one location access to a mapping. From cuda.h, CUDA
+// 12.4: 12 bytes.
+type CUmemAccessDesc struct {
+	_        structs.HostLayout
+	Location CUmemLocation
+	Flags    CUmemAccess_flags
+}
+
+// CUmemAllocationGranularity_flags say which granularity is asked for. From
+// cuda.h, CUDA 12.4.
+type CUmemAllocationGranularity_flags int32
+
+const (
+	CU_MEM_ALLOC_GRANULARITY_MINIMUM     CUmemAllocationGranularity_flags = 0
+	CU_MEM_ALLOC_GRANULARITY_RECOMMENDED CUmemAllocationGranularity_flags = 1
+)
