@@ -310,39 +310,6 @@ func toTF32(x float32, mode ptxir.Round) uint32 {
 	return b &^ 0x1fff
 }
 
-// cvtPacked chooses conversions to and from pairs of 16-bit floats.
-func (s *selection) cvtPacked() error {
-	ir, in := s.ir, s.in
-	if len(ir.Src) != 2 || ir.From != ptxir.F32 || (ir.Type != ptxir.F16x2 && ir.Type != ptxir.BF16x2) {
-		return errNoExecutor
-	}
-	in.fn = cvtPair
-	return s.operands(&entry{dst: class32, src: []operandClass{class32, class32}})
-}
-
-// cvtPair converts two f32 to a pair; the first operand is the high half.
-func cvtPair(w *warp, in *inst, m uint32) {
-	format := half
-	if in.ir.Type == ptxir.BF16x2 {
-		format = bfloat
-	}
-	d, a, b := w.u32(in.d), w.f32(in.a), w.f32(in.b)
-	one := func(x float32) uint32 {
-		if in.ir.Mod&ptxir.ModRelu != 0 && x < 0 {
-			x = 0
-		}
-		h := roundSmall(float64(x), format, in.ir.Round)
-		if in.ir.Mod&ptxir.ModSatFinite != 0 && h&^(1<<15) == format.infinity && x == x {
-			h--
-		}
-		return uint32(h)
-	}
-	for ; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m) & 31
-		d[l] = one(b[l]) | one(a[l])<<16
-	}
-}
-
 // The conversions to integers by truncation, which generated loops use.
 func toS32(x float64) int32 {
 	switch {

@@ -46,6 +46,7 @@ type context struct {
 
 	live     uint32 // threads that have not exited
 	barriers [numBarriers]barrier
+	operands *mmaOperands
 }
 
 // runBlock runs the warps until all have exited, or gives way. It reports

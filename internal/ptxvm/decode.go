@@ -31,6 +31,7 @@ type inst struct {
 	guarded    execFn
 	combine32  combine32 // atomics
 	combine64  combine64
+	product    *product // mma
 	ir         *ptxir.Instr
 }
 

@@ -42,14 +42,37 @@ type smallFormat struct {
 	fraction int // bits
 	least    int // exponent of the smallest normal number
 	largest  float64
-	infinity uint16
+	infinity uint16 // the NaN for e4m3, which has no infinity
 	nan      uint16
+	bits     int
 }
 
 var (
-	half   = smallFormat{fraction: 10, least: -14, largest: 65504, infinity: 0x7c00, nan: 0x7fff}
-	bfloat = smallFormat{fraction: 7, least: -126, largest: 0x1.fep127, infinity: 0x7f80, nan: 0x7fff}
+	half   = smallFormat{fraction: 10, least: -14, largest: 65504, infinity: 0x7c00, nan: 0x7fff, bits: 16}
+	bfloat = smallFormat{fraction: 7, least: -126, largest: 0x1.fep127, infinity: 0x7f80, nan: 0x7fff, bits: 16}
+	e4m3   = smallFormat{fraction: 3, least: -6, largest: 448, infinity: 0x7f, nan: 0x7f, bits: 8}
+	e5m2   = smallFormat{fraction: 2, least: -14, largest: 57344, infinity: 0x7c, nan: 0x7f, bits: 8}
 )
+
+// value is what the bits of a number mean.
+func (f smallFormat) value(h uint16) float64 {
+	sign := 1.0
+	if h>>(f.bits-1) != 0 {
+		sign = -1
+	}
+	h &= 1<<(f.bits-1) - 1
+	if h >= f.infinity {
+		if h == f.infinity && f.infinity != f.nan {
+			return math.Inf(int(sign))
+		}
+		return math.NaN()
+	}
+	exp, frac := int(h>>f.fraction), float64(h&(1<<f.fraction-1))
+	if exp == 0 {
+		return sign * math.Ldexp(frac, f.least-f.fraction)
+	}
+	return sign * math.Ldexp(frac+math.Ldexp(1, f.fraction), exp-1+f.least-f.fraction)
+}
 
 // roundSmall rounds a value that is exact, or rounded to odd, to a format.
 func roundSmall(x float64, f smallFormat, mode ptxir.Round) uint16 {
@@ -58,7 +81,7 @@ func roundSmall(x float64, f smallFormat, mode ptxir.Round) uint16 {
 	}
 	var sign uint16
 	if math.Signbit(x) {
-		sign, x = 1<<15, -x
+		sign, x = 1<<(f.bits-1), -x
 	}
 	if math.IsInf(x, 0) {
 		return sign | f.infinity

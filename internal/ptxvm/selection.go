@@ -89,6 +89,13 @@ func init() { // a literal would be an initialisation cycle through decodeInstr
 		ptxir.OpBar:         (*selection).bar, ptxir.OpBarWarp: (*selection).barWarp, ptxir.OpShfl: (*selection).shfl,
 		ptxir.OpVote: (*selection).vote, ptxir.OpMatch: (*selection).match, ptxir.OpRedux: (*selection).redux,
 		ptxir.OpElect: (*selection).elect, ptxir.OpActivemask: (*selection).activemask,
+		ptxir.OpCpAsync: (*selection).cpAsync, ptxir.OpCpAsyncCommit: (*selection).nothing, ptxir.OpCpAsyncWait: (*selection).nothing,
+		ptxir.OpCpAsyncMbarrier: (*selection).mbarrierOperation, ptxir.OpMbarInit: (*selection).mbarrierOperation,
+		ptxir.OpMbarInval: (*selection).mbarrierOperation, ptxir.OpMbarArrive: (*selection).mbarrierOperation,
+		ptxir.OpMbarTest: (*selection).mbarrierOperation, ptxir.OpMbarExpectTx: (*selection).mbarrierOperation,
+		ptxir.OpMbarPending: (*selection).mbarrierPending,
+		ptxir.OpLdmatrix:    (*selection).matrixMove, ptxir.OpStmatrix: (*selection).matrixMove,
+		ptxir.OpMovmatrix: (*selection).movmatrix, ptxir.OpMma: (*selection).mma, ptxir.OpCvtPack: (*selection).cvtPack,
 		ptxir.OpTrap: (*selection).trap, ptxir.OpBrkpt: (*selection).trap, ptxir.OpNanosleep: (*selection).nothing,
 		ptxir.OpPmevent: (*selection).nothing, ptxir.OpGridDepControl: (*selection).nothing,
 	}
