@@ -66,6 +66,11 @@ static int device_set_resource(DeviceObject *self, PyObject *value, void *unused
 static PyObject *device_sync(DeviceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
+    if (atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) { /* it would spoil a capture in any mode */
+        PyErr_SetString(PyExc_ValueError, "a device cannot be waited for while a stream is capturing: wait for the streams "
+                                          "that do not");
+        return NULL;
+    }
     if (cudago_wait(WAIT_DEVICE, (uint64_t)self->ordinal)) return NULL;
     if (cudago_print_flush()) return NULL;
     Py_RETURN_NONE;

@@ -49,7 +49,7 @@ func cudagoEventDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
 		if err != nil {
 			return err
 		}
-		over, err := e.Query()
+		over, err := relaxedQuery(e.Query)()
 		if over {
 			done = 1
 		}

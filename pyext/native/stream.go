@@ -131,7 +131,7 @@ func cudagoStreamDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
 		if err != nil {
 			return err
 		}
-		over, err := s.Done()
+		over, err := relaxedQuery(s.Done)()
 		if over {
 			done = 1
 		}

@@ -58,19 +58,35 @@ func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func(
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.Done, s.Synchronize, nil
+		return relaxedQuery(s.Done), relaxed(s.Synchronize), nil
 	case C.WAIT_EVENT:
 		e, err := events.get(uint64(id))
 		if err != nil {
 			return nil, nil, err
 		}
-		return e.Query, e.Synchronize, nil
+		return relaxedQuery(e.Query), relaxed(e.Synchronize), nil
 	}
 	c, err := contextOf(C.int32_t(id))
 	if err != nil {
 		return nil, nil, err
 	}
 	return nil, c.Synchronize, nil
+}
+
+// relaxed: a wait for something that is not being captured must not spoil the
+// capture of another thread.
+func relaxed(wait func() error) func() error {
+	return func() (err error) {
+		drv.Load().Relaxed(func() { err = wait() })
+		return err
+	}
+}
+
+func relaxedQuery(query func() (bool, error)) func() (bool, error) {
+	return func() (done bool, err error) {
+		drv.Load().Relaxed(func() { done, err = query() })
+		return done, err
+	}
 }
 
 // cudagoWaitSlice waits up to ms milliseconds: 1 if it must be called again.
