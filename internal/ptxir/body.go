@@ -357,4 +357,5 @@ func (b *body) finish() {
 		b.blocks[f.block].Term.Targets[f.target] = f.label.block
 	}
 	b.f.Blocks = order(b.blocks)
+	forward(b.f)
 }

@@ -18,6 +18,7 @@ import (
 //	  operand.go   operands to registers; constants and special registers too
 //	  lower_*.go   the instruction families that need more than their table row
 //	order.go     blocks in weak topological order: reverse post-order, loops whole
+//	forward.go   moves of constants and special registers dropped
 //	unsupported.go  which kernels reach something that cannot run
 
 // Load parses, checks and lowers a module. The name is what messages call it.
