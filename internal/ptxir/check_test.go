@@ -71,6 +71,7 @@ func TestInvalidInstructions(t *testing.T) {
 
 func TestInvalidModules(t *testing.T) {
 	tests := []struct{ name, text, msg string }{
+		{"another version", ".version 0.0", "the module has no .version"},
 		{"variable twice", ".global .u32 x; .global .u32 x;", "x is declared twice"},
 		{"function twice", ".func f() {ret;} .func f() {ret;}", "f is defined twice, first on line 1"},
 		{"kernel and function", ".func f(); .entry f() {ret;}", "f is declared as something else before"},
@@ -86,11 +87,25 @@ func TestInvalidModules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Load("test", tt.text)
+			_, err := Load("test", ".version 8.0 .target sm_80 "+tt.text)
 			var syntax *ptx.SyntaxError
 			require.ErrorAs(t, err, &syntax)
 			require.Equal(t, tt.msg, syntax.Msg)
 		})
+	}
+}
+
+func TestTextThatIsNoModule(t *testing.T) {
+	for text, msg := range map[string]string{
+		"":                    "the module has no .version",
+		"\x00":                "the module has no .version",
+		".version 8.0":        "the module has no .target",
+		"\x7fELF\x02\x01\x01": "unexpected character '\\x7f'",
+	} {
+		_, err := Load("test", text)
+		var syntax *ptx.SyntaxError
+		require.ErrorAs(t, err, &syntax)
+		require.Equal(t, msg, syntax.Msg)
 	}
 }
 

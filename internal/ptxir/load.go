@@ -12,14 +12,21 @@ import (
 // Lowering goes through a module in these passes, one file each:
 //
 //	symbol.go    names of the module: variables, functions, aliases
-//	initial.go   initialisers to bytes and relocations
-//	function.go  each body: scopes, guards, statements to blocks
+//	body.go      each body: scopes (scope.go), guards, statements to blocks
 //	  form.go      mnemonics against the tables table_*.go (once per spelling)
 //	  operand.go   operands to registers; constants and special registers too
 //	  lower_*.go   the instruction families that need more than their table row
 //	order.go     blocks in weak topological order: reverse post-order, loops whole
 //	forward.go   moves of constants and special registers dropped
+//	initial.go   initialisers to bytes and relocations
 //	unsupported.go  which kernels reach something that cannot run
+//
+// What the executor may rely on: every operand is a register of exactly the
+// class of its type, but for the elements of ld and st, whose registers may be
+// wider; a destination or source that PTX declares wider than the type of cvt
+// is extended or cut by a cvt of its own; a negated predicate is computed by a
+// not; addresses with two offsets, as in cp.async, are added up; a store to or
+// load from a .param of a call or .func is one to local memory.
 
 // Load parses, checks and lowers a module. The name is what messages call it.
 //
@@ -51,10 +58,11 @@ func Lower(name string, tree *ptx.Module) (m *Module, err error) {
 	}()
 	l := newLoader(name, tree)
 	l.declare()
-	l.initialize()
 	for _, f := range l.bodies {
 		l.lowerBody(f)
 	}
+	// After the bodies, which may hold variables with initialisers too.
+	l.initialize()
 	l.markUnsupported()
 	return l.module, nil
 }

@@ -34,6 +34,12 @@ var builtins = map[string]Builtin{
 
 // declare enters the names of the module.
 func (l *loader) declare() {
+	if l.tree.Major == 0 {
+		l.fail(1, "the module has no .version")
+	}
+	if len(l.tree.Target) == 0 {
+		l.fail(1, "the module has no .target")
+	}
 	if l.tree.AddressSize == 32 {
 		panic(&UnsupportedError{
 			Module: l.module.Name, Line: 1, Instruction: ".address_size 32", Reason: "addresses have 64 bits",

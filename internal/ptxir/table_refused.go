@@ -26,8 +26,6 @@ const (
 	hintOlder       = "compile for sm_75 or sm_80, where libraries take another path"
 	hintNoVideo     = "write it as ordinary integer instructions"
 	hintFixedStack  = "use arrays of a fixed size"
-	sectionMisc     = "Miscellaneous Instructions"
-	reasonIndirect  = "the form of indirect call is not implemented"
 	sectionControls = "Control Flow Instructions"
 )
 
