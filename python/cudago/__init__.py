@@ -13,7 +13,7 @@ import os
 import sys
 
 from . import _core, _gopy
-from ._version import __version__
+from ._version import __version__ as __version__
 
 if _core.__version__ != __version__:
     raise ImportError(

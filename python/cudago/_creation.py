@@ -8,14 +8,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._tensor import _extended_dtype
+from ._tensor import Tensor, _extended_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._memory import MemoryResource
     from ._stream import Stream
-    from ._tensor import Tensor
 
 __all__ = ["asarray", "empty", "full", "zeros"]
 
@@ -224,7 +223,7 @@ def asarray(
     >>> cudago.asarray([[1, 2], [3, 4]], "float32", stream=stream).shape
     (2, 2)
     """
-    shared = obj if isinstance(obj, _core.Tensor) else None
+    shared = obj if isinstance(obj, Tensor) else None
     if (
         shared is None
         and hasattr(obj, "__dlpack_device__")

@@ -89,6 +89,8 @@ class Device(_core.Device):
     """
 
     __slots__ = ("_default_stream", "_properties")
+    _default_stream: Stream
+    _properties: DeviceProperties
 
     def __new__(cls, ordinal: int | None = None) -> Device:
         """Return the one object of a device."""

@@ -342,6 +342,8 @@ class KernelAttributes:
     """Facts about a kernel on one device; sizes in bytes. The last two can be set."""
 
     __slots__ = ("_device", "_kernel")
+    _device: Device
+    _kernel: Kernel
 
     def __init__(self, kernel: Kernel, device: Device) -> None:
         object.__setattr__(self, "_kernel", kernel)

@@ -34,6 +34,7 @@ class Stream(_core.Stream):
     """
 
     __slots__ = ("_name",)
+    _name: str
 
     @classmethod
     def from_handle(

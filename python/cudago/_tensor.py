@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _core
 from .errors import ClosedError
@@ -39,7 +39,7 @@ def _into_native(cls: type[_T]) -> type[_T]:
     for name, member in vars(cls).items():
         if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
             setattr(native, name, member)
-    return native
+    return cast("type[_T]", native)
 
 
 @_into_native
@@ -215,11 +215,12 @@ def _extended_dtype(name: str) -> np.dtype:
         ) from None
     if not hasattr(ml_dtypes, name):
         raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def _as_source(src: Any, like: Tensor, stream: Stream) -> Tensor:
-    if isinstance(src, _core.Tensor):
+    if isinstance(src, Tensor):
         return src
     if not hasattr(src, "__dlpack__"):
         import numpy as np

@@ -1,0 +1,5 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+_gobind: Any

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Types for annotations: what cudago's functions take, and the protocols of other libraries.
+
+Importing this module costs nothing that ``import cudago`` has not paid. Nothing here is needed to
+call cudago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeAlias
+
+from ._memory import Buffer, Pointer
+from ._stream import Stream
+from ._tensor import Tensor
+
+__all__ = [
+    "BufferLike",
+    "CaptureMode",
+    "CodeKind",
+    "Dims",
+    "DriverChoice",
+    "DriverName",
+    "KernelArgument",
+    "MemoryLike",
+    "SourceKind",
+    "StreamLike",
+    "SupportsCUDAArrayInterface",
+    "SupportsCUDAStream",
+    "SupportsDLPack",
+]
+
+DriverName: TypeAlias = Literal["nvidia", "sim"]
+"""What `cudago.driver_name` returns."""
+
+DriverChoice: TypeAlias = Literal["auto", "nvidia", "sim"]
+"""What `cudago.init` takes."""
+
+CaptureMode: TypeAlias = Literal["global", "thread_local", "relaxed"]
+"""Which threads a capture keeps from calls that it forbids: `Stream.capture`."""
+
+SourceKind: TypeAlias = Literal["c++", "ptx"]
+"""What the source of a `Program` is."""
+
+CodeKind: TypeAlias = Literal["ptx", "cubin", "ltoir"]
+"""What `Program.compile` makes."""
+
+Dims: TypeAlias = int | Sequence[int]
+"""One size, or one for each dimension."""
+
+
+class SupportsCUDAStream(Protocol):
+    """A stream of any library, by the protocol of the same name."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return ``(0, handle)``, the handle being a ``CUstream``."""
+        ...
+
+
+class SupportsDLPack(Protocol):
+    """An array of any library that takes part in DLPack."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> Any:
+        """Return a DLPack capsule."""
+        ...
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        """Return DLPack's device type and number."""
+        ...
+
+
+class SupportsCUDAArrayInterface(Protocol):
+    """An array with Numba's CUDA array interface. It has no owner: keep the object alive."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Address, shape and type of the memory."""
+        ...
+
+
+class BufferLike(Protocol):
+    """An object with Python's buffer protocol: ``bytes``, ``bytearray``, NumPy arrays."""
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Return a view of the memory."""
+        ...
+
+
+StreamLike: TypeAlias = Stream | SupportsCUDAStream
+"""A stream of cudago or of another library."""
+
+MemoryLike: TypeAlias = (
+    Buffer | Pointer | Tensor | BufferLike | SupportsDLPack | SupportsCUDAArrayInterface
+)
+"""What copies and graph nodes take."""
+
+KernelArgument: TypeAlias = MemoryLike | SupportsIndex | SupportsFloat | None
+"""What `cudago.launch` takes for a parameter."""
