@@ -6,8 +6,9 @@ package ptxvm
 import "unsafe"
 
 // Bytes returns the host pointer to [addr, addr+size), which must lie inside
-// one live allocation or known host range; otherwise the error is an
-// *AccessError. The pointer is good until the allocation is freed (see Hold).
+// one live allocation, range mapped without a gap or known host range; otherwise
+// the error is an *AccessError. The pointer is good until the memory is freed or
+// unmapped (see Hold).
 // A size of 0 is checked as 1.
 func (m *Memory) Bytes(addr, size uint64) (unsafe.Pointer, error) {
 	m.mu.RLock()
@@ -62,6 +63,9 @@ func (m *Memory) resolve(addr, size uint64) (span, bool) {
 			return span{}, false
 		}
 		return span{a.base, a.size, a.block.host}, true
+	}
+	if s, ok := m.mapped.resolve(addr, size); ok {
+		return s, true
 	}
 	if r, ok := m.hosts.find(addr, size); ok {
 		return span{r.base, r.size, hostPointer(r.base)}, true

@@ -80,6 +80,7 @@ func (m *Memory) nearest(addr uint64) Nearest {
 	for _, a := range m.allocs {
 		try(Nearest{Base: a.base, Size: a.size, Kind: a.kind, Name: a.name, Freed: a.freed, Site: a.site, FreeSite: a.freeSite})
 	}
+	m.mapped.each(try)
 	for _, r := range m.hosts.list {
 		try(Nearest{Base: r.base, Size: r.size, Kind: r.kind})
 	}

@@ -20,14 +20,15 @@ type HostKind = Kind
 
 // The kinds of ranges.
 const (
-	DeviceMemory Kind = iota // Alloc
-	ModuleMemory             // a module's .global or .const variable
-	HostPinned               // AddHost: page-locked host memory
-	HostManaged              // AddHost: managed memory, one address for both sides
-	HostPageable             // AddHost: ordinary host memory lent to kernels
+	DeviceMemory  Kind = iota // Alloc
+	ModuleMemory              // a module's .global or .const variable
+	HostPinned                // AddHost: page-locked host memory
+	HostManaged               // AddHost: managed memory, one address for both sides
+	HostPageable              // AddHost: ordinary host memory lent to kernels
+	VirtualMemory             // Map
 )
 
-var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "managed memory", "pageable host memory"}
+var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "managed memory", "pageable host memory", "mapped memory"}
 
 // String names the kind for messages.
 func (k Kind) String() string { return kindNames[k] }
@@ -91,6 +92,7 @@ type Memory struct {
 	allocs   []*allocation      // guarded by mu; by address, live and quarantined
 	dead     int                // guarded by mu; how many of allocs are freed
 	hosts    hostRanges         // guarded by mu
+	mapped   mappings           // guarded by mu
 	store    backing            // guarded by mu
 	holds    map[*hold]struct{} // guarded by mu
 	pending  []pendingFree      // guarded by mu; memory to give back when older holds end
@@ -112,8 +114,8 @@ type allocation struct {
 type hold struct{ since uint64 }
 
 type pendingFree struct {
-	at    uint64
-	block hostBlock
+	at   uint64
+	free func()
 }
 
 func newMemory(capacity uint64) *Memory {
@@ -157,7 +159,8 @@ func (m *Memory) Free(addr uint64, site any) error {
 	a.freed, a.freeSite = true, site
 	m.used -= a.size
 	m.epoch.Add(1)
-	m.retire(a.block)
+	block := a.block
+	m.retire(func() { m.store.put(block) })
 	a.block = hostBlock{}
 	m.dead++
 	if m.dead > quarantine+len(m.allocs)/2 {
@@ -166,16 +169,16 @@ func (m *Memory) Free(addr uint64, site any) error {
 	return nil
 }
 
-// retire gives a block back, or keeps it until the holds that may use it end.
+// retire gives memory back, or keeps it until the holds that may use it end.
 //
-// Preconditions: m.mu must be locked.
-func (m *Memory) retire(b hostBlock) {
+// Preconditions: m.mu must be locked, and is when free runs.
+func (m *Memory) retire(free func()) {
 	if len(m.holds) == 0 {
-		m.store.put(b)
+		free()
 		return
 	}
 	m.sequence++
-	m.pending = append(m.pending, pendingFree{m.sequence, b})
+	m.pending = append(m.pending, pendingFree{m.sequence, free})
 }
 
 // forget drops the oldest freed records down to half the quarantine.
@@ -223,7 +226,7 @@ func (m *Memory) unhold(h *hold) {
 	}
 	m.pending = slices.DeleteFunc(m.pending, func(p pendingFree) bool {
 		if p.at < oldest {
-			m.store.put(p.block)
+			p.free()
 			return true
 		}
 		return false
@@ -248,12 +251,15 @@ func (m *Memory) Info() (free, total uint64) {
 	return m.capacity - m.used, m.capacity
 }
 
-// Range returns the live allocation or host range that contains addr.
+// Range returns the live allocation, mapped range or host range that contains addr.
 func (m *Memory) Range(addr uint64) (base, size uint64, kind Kind, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if a := m.at(addr); a != nil && !a.freed {
 		return a.base, a.size, a.kind, true
+	}
+	if base, size, _, mapped := m.mapped.run(addr); mapped {
+		return base, size, VirtualMemory, true
 	}
 	if r, found := m.hosts.find(addr, 1); found {
 		return r.base, r.size, r.kind, true
@@ -282,6 +288,10 @@ func (m *Memory) RemoveHost(host uintptr, size uint64) {
 func (m *Memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, p := range m.pending {
+		p.free()
+	}
+	m.mapped.close()
 	m.allocs, m.pending, m.hosts, m.dead, m.used = nil, nil, hostRanges{}, 0, 0
 	m.epoch.Add(1)
 	m.store.close()
