@@ -161,6 +161,8 @@ class Script:
         if cu._core._is_open():
             self.environment["CUDAGO_DRIVER"] = cu.driver_name()
 
+    dedent = staticmethod(textwrap.dedent)
+
     def command(self, source: str) -> list[str]:
         """Write a script, and return the command that runs it."""
         file = self.directory / "script.py"

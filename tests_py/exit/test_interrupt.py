@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C ends a wait for the device."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+import pytest
+
+WAIT = """
+import threading
+import cudago as cu
+d = cu.Device()
+s = d.create_stream()
+go_on, reached = threading.Event(), threading.Event()
+graph = cu.Graph()
+graph.callback(lambda: (reached.set(), go_on.wait()))
+step = graph.instantiate()
+step.launch(s)
+event = s.record()
+reached.wait()
+buffer = cu.PinnedMemoryResource().allocate(8)
+for attempt in range(2):
+    try:
+        print("waiting", flush=True)
+        WAITING
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+go_on.set()
+s.sync()
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("wait", ["s.sync()", "event.sync()", "d.sync()"])
+def test_interrupted_waits(wait, script, driver):
+    process = subprocess.Popen(
+        script.command(WAIT.replace("WAITING", wait)),
+        env=script.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for _ in range(2):
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted\n"
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, out, err) == (0, "ended\n", "")
+
+
+def test_an_interrupt_that_nobody_catches_ends_the_process(script, driver):
+    process = subprocess.Popen(
+        script.command(WAIT.replace("WAITING", "s.sync()").replace("KeyboardInterrupt", "OSError")),
+        env=script.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_handler_that_raises_ends_the_wait(script, driver):
+    source = WAIT.replace("WAITING", "s.sync()").replace("KeyboardInterrupt", "LookupError")
+    source = """
+import signal
+def handler(number, frame):
+    raise LookupError
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+""" + source.replace("go_on.set()", "signal.setitimer(signal.ITIMER_REAL, 0)\ngo_on.set()")
+    run = script(source)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == ["waiting", "interrupted", "waiting", "interrupted", "ended"]

@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""How graphs keep their operands, seen at the driver: nothing is paid per launch."""
+
+from __future__ import annotations
+
+import re
+
+SCRIPT = """
+import sys
+import numpy as np
+import cudago as cu
+from cudago.testing import settle
+
+def say(what):
+    print(what, file=sys.stderr, flush=True)
+
+d = cu.Device()
+s = d.create_stream()
+buffer = d.allocate(64, stream=s)
+with s.capture() as captured:
+    buffer.copy_from(np.zeros(16, "i4"), stream=s)
+graph = cu.Graph()
+graph.memcpy(buffer, np.zeros(16, "i4"), name="up").callback(lambda: None)
+with graph.clone() as clone, cu.Graph() as parent:
+    parent.embed(clone)
+    steps = [g.instantiate() for g in (captured, graph, clone, parent)]
+steps[1]["up"].update(src=np.ones(16, "i4"))
+steps[0].launch(s)
+s.sync()
+say("LAUNCHES")
+for _ in range(20):
+    steps[0].launch(s)
+say("END OF LAUNCHES")
+s.sync()
+for step in steps:
+    step.launch(s)
+    step.close()
+s.sync()
+graph.close()
+captured.close()
+settle()
+"""
+
+
+def test_no_user_objects_and_nothing_but_launches_when_launching(script, driver):
+    run = script(SCRIPT, CUDAGO_TRACE="1")
+    assert run.returncode == 0
+    calls = re.findall(r"\b(cu[A-Z]\w+)\(", run.stderr)
+    assert calls.count("cuGraphInstantiateWithParams") + calls.count("cuGraphInstantiate") >= 4
+    assert calls.count("cuGraphExecDestroy") == 4
+    assert not [c for c in calls if "UserObject" in c]
+    launches = run.stderr.split("LAUNCHES\n")[1].split("END OF")[0]
+    per_launch = re.findall(r"\b(cu[A-Z]\w+)\(", launches)
+    assert per_launch.count("cuGraphLaunch") == 20
+    assert not [c for c in per_launch if "Event" in c]
