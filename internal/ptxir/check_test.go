@@ -37,6 +37,7 @@ func TestInvalidInstructions(t *testing.T) {
 		{"undeclared destination", "add.u32 %q1, %r2, %r3;", "%q1 is not a declared register"},
 		{"float in an integer register", "add.u32 %r1, %f1, %r2;", "%f1 is declared .f32, which does not fit the .u32 of add.u32"},
 		{"integer constant for a float", "add.f32 %f1, %f1, 1;", "1 is no constant of type .f32"},
+		{"discarded sum", "add.u32 _, %r1, %r2;", "add.u32: the destination must be a register"},
 		{"constant destination", "add.u32 1, %r2, %r3;", "add.u32: the destination must be a register"},
 		{"too few operands", "add.u32 %r1, %r2;", "add.u32 needs more operands than 2"},
 		{"too many operands", "add.u32 %r1, %r2, %r3, %r4;", "add.u32 takes 3 operands, got 4"},

@@ -101,7 +101,7 @@ func mbarrierArrive(b *body) {
 	}
 	in.Mod &^= ModRelease | ModVolatile
 	if ops[0].Kind != ptx.OperandAddress {
-		in.Dst = b.regs(b.dest(&ops[0], B64))
+		in.Dst = b.regs(b.destOrSink(&ops[0], B64))
 		ops = ops[1:]
 	}
 	if len(ops) != 1 && len(ops) != 2 {
@@ -129,7 +129,7 @@ func mbarrierTest(b *body) {
 	}
 	ops := b.ins.Operands
 	b.memory(&in, &ops[1])
-	in.Dst = b.regs(b.predDest(&ops[0]))
+	in.Dst = b.regs(b.dest(&ops[0], Pred))
 	in.Src = b.regs(in.Src[0], b.source(&ops[2], state))
 	b.emit(in)
 }

@@ -174,7 +174,7 @@ func (b *body) received(rets []ptx.Operand, vars []*Var) {
 		t := vars[i].Type
 		in := Instr{Op: OpLd, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(vars[i], 0))}
 		if t == Pred {
-			b.movePredicate(in, OpLd, b.predDest(&rets[i]))
+			b.movePredicate(in, OpLd, b.dest(&rets[i], Pred))
 			continue
 		}
 		if n, _ := b.find(rets[i].Name); n != nil && n.vector > 1 {

@@ -20,15 +20,17 @@ func setp(b *body) {
 	d := &ops[0]
 	if d.Kind == ptx.OperandPair {
 		p, q := b.pair(d)
-		in.Dst = b.regs(b.predDest(p), b.predDest(q))
+		in.Dst = b.regs(b.destOrSink(p, Pred), b.destOrSink(q, Pred))
 	} else {
-		in.Dst = b.regs(b.predDest(d))
+		in.Dst = b.regs(b.destOrSink(d, Pred))
 		if in.Type == F16x2 || in.Type == BF16x2 {
 			// The upper half's result is not wanted.
 			in.Dst = b.regs(in.Dst[0], NoReg)
 		}
 	}
-	b.emit(in)
+	if slices.ContainsFunc(in.Dst, func(r Reg) bool { return r != NoReg }) {
+		b.emit(in)
+	}
 }
 
 // set compares into a number: all ones or 1.0 for true.

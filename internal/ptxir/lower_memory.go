@@ -176,7 +176,7 @@ func atom(b *body) {
 	b.cachePolicy(n)
 	in := b.instr()
 	b.memory(&in, &b.ins.Operands[1])
-	in.Dst = b.regs(b.dest(&b.ins.Operands[0], in.Type))
+	in.Dst = b.regs(b.destOrSink(&b.ins.Operands[0], in.Type))
 	b.atomSources(&in, b.ins.Operands[2:n])
 }
 

@@ -60,7 +60,7 @@ func (b *body) parts(x *ptx.Operand, t Type, source bool) []Reg {
 		if source {
 			list = append(list, b.source(&x.Elems[i], part))
 		} else {
-			list = append(list, b.dest(&x.Elems[i], part))
+			list = append(list, b.destOrSink(&x.Elems[i], part))
 		}
 	}
 	return list
@@ -70,7 +70,7 @@ func (b *body) parts(x *ptx.Operand, t Type, source bool) []Reg {
 // first write: {a, b} = {b, a} is a swap.
 func (b *body) movVector(d, a *ptx.Operand, t Type) {
 	n := b.v.vector
-	to := b.elements(d, n, t, b.dest)
+	to := b.elements(d, n, t, b.destOrSink)
 	from := b.elements(a, n, t, b.source)
 	for i := range from {
 		for _, written := range to[:i] {
@@ -166,7 +166,7 @@ func isspacep(b *body) {
 	if x, _ := b.find(a.Name); x != nil && x.typ.Class() == Class32 {
 		in.Type = U32
 	}
-	in.Dst = b.regs(b.predDest(&b.ins.Operands[0]))
+	in.Dst = b.regs(b.dest(&b.ins.Operands[0], Pred))
 	in.Src = b.regs(b.source(a, in.Type))
 	b.emit(in)
 }

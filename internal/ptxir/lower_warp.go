@@ -73,7 +73,7 @@ func (b *body) withPredicate(x *ptx.Operand, t Type) []Reg {
 		return b.regs(b.dest(x, t))
 	}
 	d, p := b.pair(x)
-	return b.regs(b.dest(d, t), b.predDest(p))
+	return b.regs(b.destOrSink(d, t), b.destOrSink(p, Pred))
 }
 
 // vote lowers vote.sync d, {!}p, mask.

@@ -77,7 +77,7 @@ func (b *body) operand(in *Instr, letter byte, x *ptx.Operand) {
 	case 'u':
 		in.Dst = b.push(in.Dst, b.dest(x, U32))
 	case 'P':
-		in.Dst = b.push(in.Dst, b.predDest(x))
+		in.Dst = b.push(in.Dst, b.dest(x, Pred))
 	case 'a':
 		in.Src = b.push(in.Src, b.source(x, in.Type))
 	case 'A':
@@ -180,11 +180,16 @@ func (b *body) plus(x *ptx.Operand, r Reg, t Type) Reg {
 	return sum
 }
 
-// dest returns the register that an operand of type t writes, NoReg for "_".
-func (b *body) dest(x *ptx.Operand, t Type) Reg {
+// destOrSink is dest for the operands that may be "_", for which it is NoReg.
+func (b *body) destOrSink(x *ptx.Operand, t Type) Reg {
 	if x.Kind == ptx.OperandSink {
 		return NoReg
 	}
+	return b.dest(x, t)
+}
+
+// dest returns the register that an operand of type t writes.
+func (b *body) dest(x *ptx.Operand, t Type) Reg {
 	if x.Kind != ptx.OperandName || x.Negated {
 		b.invalid("%s: the destination must be a register", b.ins.Mnemonic)
 	}
@@ -298,8 +303,6 @@ func (b *body) predSource(x *ptx.Operand) Reg {
 	b.emitPlain(Instr{Op: OpNot, Type: Pred, Dst: b.regs(not), Src: b.regs(r)})
 	return not
 }
-
-func (b *body) predDest(x *ptx.Operand) Reg { return b.dest(x, Pred) }
 
 // pair splits p|q.
 func (b *body) pair(x *ptx.Operand) (first, second *ptx.Operand) {

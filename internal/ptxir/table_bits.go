@@ -37,7 +37,7 @@ func lop3(b *body) {
 	} else {
 		b.count(6)
 		d, p := b.pair(&ops[0])
-		in.Dst = b.regs(b.dest(d, B32), b.predDest(p))
+		in.Dst = b.regs(b.destOrSink(d, B32), b.destOrSink(p, Pred))
 	}
 	in.Src = b.regs(b.source(&ops[1], B32), b.source(&ops[2], B32), b.source(&ops[3], B32))
 	in.Imm = int64(b.constant(&ops[4]) & 0xff)
