@@ -127,12 +127,12 @@ static PyObject *config_priority(ConfigObject *self, void *unused) {
 static void config_dealloc(ConfigObject *self) { cudago_free((PyObject *)self); }
 
 static PyGetSetDef getset[] = {
-    {"grid", (getter)config_grid, NULL, "Blocks in x, y and z.", NULL},
-    {"block", (getter)config_block, NULL, "Threads of a block in x, y and z.", NULL},
-    {"cluster", (getter)config_cluster, NULL, "Blocks of a cluster in x, y and z, or None.", NULL},
-    {"shared_memory", (getter)config_shared, NULL, "Dynamic shared memory of a block, in bytes.", NULL},
-    {"cooperative", (getter)config_cooperative, NULL, "Whether all blocks run at the same time.", NULL},
-    {"priority", (getter)config_priority, NULL, "Priority of the launch, or None.", NULL},
+    {"grid", (getter)config_grid, NULL, DOC_LAUNCHCONFIG_GRID, NULL},
+    {"block", (getter)config_block, NULL, DOC_LAUNCHCONFIG_BLOCK, NULL},
+    {"cluster", (getter)config_cluster, NULL, DOC_LAUNCHCONFIG_CLUSTER, NULL},
+    {"shared_memory", (getter)config_shared, NULL, DOC_LAUNCHCONFIG_SHARED_MEMORY, NULL},
+    {"cooperative", (getter)config_cooperative, NULL, DOC_LAUNCHCONFIG_COOPERATIVE, NULL},
+    {"priority", (getter)config_priority, NULL, DOC_LAUNCHCONFIG_PRIORITY, NULL},
     {0},
 };
 static PyType_Slot slots[] = {{Py_tp_dealloc, config_dealloc}, {Py_tp_getset, getset}, {0, NULL}};

@@ -116,16 +116,40 @@ int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream 
     return st.kind ? cudago_raise(&st) : 0;
 }
 
+/* Makes the stream `then` wait for what is queued on `first`, both numbers of the device. The event is one per device:
+ * a wait is for its latest record, and the GIL keeps the pair together. */
+int cudago_order_streams(int32_t device, uintptr_t ctx, uintptr_t first, uintptr_t then) {
+    static uintptr_t events[CUDAGO_MAX_DEVICES];
+    if (first == then) return 0;
+    if (!events[device]) {
+        cudago_status st = {0};
+        cudagoEventNew(device, 0, 0, &events[device], &st); /* for good */
+        if (st.kind) return cudago_raise(&st);
+    }
+    int pushed;
+    int32_t first_captures = 0, then_captures = 0;
+    int32_t r = cudago_ctx_enter(ctx, &pushed);
+    if (!r) r = cu.cuStreamIsCapturing(first, &first_captures);
+    if (!r) r = cu.cuStreamIsCapturing(then, &then_captures);
+    if (!r && !first_captures && !then_captures) {
+        r = cu.cuEventRecord(events[device], first);
+        if (!r) r = cu.cuStreamWaitEvent(then, events[device], 0);
+    }
+    cudago_ctx_leave(pushed);
+    if (r) return cudago_raise_result("cuStreamWaitEvent", r);
+    if (!first_captures && !then_captures) return 0;
+    PyErr_SetString(PyExc_BufferError, "the other library's stream and ours cannot be ordered while one is capturing: use one "
+                                       "stream for both, or pass stream=-1 and order them yourself");
+    return -1;
+}
+
 /* Makes s wait for what another library has queued on its current stream: obj is its, and may not be written yet. */
 int cudago_order_after(PyObject *obj, cudago_stream *s) {
     intptr_t theirs;
     DLDevice device = {2, s->device}; /* kDLCUDA */
     if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
     if (cudago_foreign_stream(obj, device, &theirs)) return -1;
-    if ((uintptr_t)theirs == s->h) return 0;
-    cudago_status st = {0};
-    cudagoOrderAfter(s->id, (uint64_t)theirs, &st);
-    return st.kind ? cudago_raise(&st) : 0;
+    return cudago_order_streams(s->device, s->ctx, (uintptr_t)theirs, s->h);
 }
 
 /* For exchange with others: makes a consumer's stream wait for the work that is pending on a cell of ours, or the host

@@ -6,6 +6,21 @@
 
 #include "_cgo_export.h"
 
+static uintptr_t contexts[CUDAGO_MAX_DEVICES];
+
+/* Makes one stream of a device wait for another, given by their numbers. */
+int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
+    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_BufferError, "no such device"), -1;
+    if (!contexts[device]) { /* somebody else's memory, before the first use of the device here */
+        cudago_status st = {0};
+        int32_t pageable;
+        if (cudago_open()) return -1;
+        contexts[device] = cudagoDeviceContext(device, &pageable, &st);
+        if (st.kind) return cudago_raise(&st);
+    }
+    return cudago_order_streams(device, contexts[device], first, then);
+}
+
 /* _device(ordinal): a new Device; the Python face keeps one for each ordinal. */
 PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
     (void)module;
@@ -24,7 +39,7 @@ PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
     DeviceObject *self = cudago_alloc(CLS_DEVICE);
     if (!self) return NULL;
     self->ordinal = (int32_t)ordinal;
-    self->ctx = ctx;
+    self->ctx = contexts[ordinal] = ctx;
     self->pageable = pageable;
     return (PyObject *)self;
 }
@@ -99,14 +114,14 @@ static void device_dealloc(DeviceObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"allocate", METHOD(device_allocate), METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"sync", METHOD(device_sync), METH_NOARGS, "sync()\n--\n\nBlock until all work on the device has completed."},
+    {"allocate", METHOD(device_allocate), METH_FASTCALL | METH_KEYWORDS, DOC_DEVICE_ALLOCATE},
+    {"sync", METHOD(device_sync), METH_NOARGS, DOC_DEVICE_SYNC},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"ordinal", (getter)device_ordinal, NULL, "The device's number.", NULL},
-    {"memory_resource", (getter)device_resource, (setter)device_set_resource, "What `allocate` allocates from.", NULL},
-    {"reads_pageable_memory", (getter)device_pageable, NULL, "Whether kernels read ordinary host memory.", NULL},
+    {"ordinal", (getter)device_ordinal, NULL, DOC_DEVICE_ORDINAL, NULL},
+    {"memory_resource", (getter)device_resource, (setter)device_set_resource, DOC_DEVICE_MEMORY_RESOURCE, NULL},
+    {"reads_pageable_memory", (getter)device_pageable, NULL, DOC_DEVICE_READS_PAGEABLE_MEMORY, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(DeviceObject), {0}};

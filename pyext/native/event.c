@@ -101,17 +101,17 @@ static void event_dealloc(EventObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"close", METHOD(event_close), METH_NOARGS, "close()\n--\n\nGive the event up."},
-    {"sync", METHOD(event_sync), METH_NOARGS, "sync()\n--\n\nBlock until the work recorded by the event has completed."},
+    {"close", METHOD(event_close), METH_NOARGS, DOC_EVENT_CLOSE},
+    {"sync", METHOD(event_sync), METH_NOARGS, DOC_EVENT_SYNC},
     {"_elapsed_ms", METHOD(event_elapsed), METH_O, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(event_exit), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_done", (getter)event_done, NULL, "Whether the work recorded by the event has completed.", NULL},
-    {"is_closed", (getter)event_is_closed, NULL, "Whether `close` was called.", NULL},
-    {"handle", (getter)event_handle, NULL, "The ``CUevent``, as an integer.", NULL},
+    {"is_done", (getter)event_done, NULL, DOC_EVENT_IS_DONE, NULL},
+    {"is_closed", (getter)event_is_closed, NULL, DOC_EVENT_IS_CLOSED, NULL},
+    {"handle", (getter)event_handle, NULL, DOC_EVENT_HANDLE, NULL},
     {"_ordinal", (getter)event_ordinal, NULL, NULL, NULL},
     {0},
 };

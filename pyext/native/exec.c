@@ -254,9 +254,9 @@ static PyObject *exec_ordinal(ExecObject *self, void *unused) {
 static void give_up(ExecObject *self) {
     uint64_t id = self->id;
     self->id = 0;
-    self->x = NULL; /* Go's reaper frees it when the last launch has ended */
+    self->x = NULL;    /* Go's reaper frees it when the last launch has ended */
+    self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
     if (id && !cudago_forked) cudagoExecClose(id);
-    self->held = NULL;
 }
 static PyObject *exec_close(ExecObject *self, PyObject *unused) {
     (void)unused;
@@ -298,8 +298,8 @@ static void exec_dealloc(ExecObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"launch", METHOD(exec_launch), METH_O, NULL},
-    {"upload", METHOD(exec_upload), METH_O, NULL},
+    {"launch", METHOD(exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
+    {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(exec_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(exec_update_memset), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(exec_update_kernel), METH_FASTCALL, NULL},
@@ -307,14 +307,14 @@ static PyMethodDef methods[] = {
     {"_set_enabled", METHOD(exec_set_enabled), METH_FASTCALL, NULL},
     {"_text", METHOD(exec_text), METH_O, NULL},
     {"_held", METHOD(exec_held), METH_O, NULL},
-    {"close", METHOD(exec_close), METH_NOARGS, "close()\n--\n\nGive the executable up; launches in flight complete."},
+    {"close", METHOD(exec_close), METH_NOARGS, DOC_GRAPHEXEC_CLOSE},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(exec_exit), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_closed", (getter)exec_is_closed, NULL, "Whether `close` was called.", NULL},
-    {"launch_count", (getter)exec_launches, NULL, "How often the executable was launched.", NULL},
+    {"is_closed", (getter)exec_is_closed, NULL, DOC_GRAPHEXEC_IS_CLOSED, NULL},
+    {"launch_count", (getter)exec_launches, NULL, DOC_GRAPHEXEC_LAUNCH_COUNT, NULL},
     {"_ordinal", (getter)exec_ordinal, NULL, NULL, NULL},
     {0},
 };

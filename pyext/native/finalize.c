@@ -150,14 +150,13 @@ static void finalizer_dealloc(FinalizerObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"detach", METHOD(finalizer_detach), METH_NOARGS,
-     "detach()\n--\n\nIf alive, mark as dead and return ``(obj, func, args, kwargs)``; otherwise None."},
-    {"peek", METHOD(finalizer_peek), METH_NOARGS, "peek()\n--\n\nIf alive, return ``(obj, func, args, kwargs)``; otherwise None."},
+    {"detach", METHOD(finalizer_detach), METH_NOARGS, DOC_FINALIZER_DETACH},
+    {"peek", METHOD(finalizer_peek), METH_NOARGS, DOC_FINALIZER_PEEK},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"alive", (getter)finalizer_alive, NULL, "Whether the function has yet to run.", NULL},
-    {"atexit", (getter)finalizer_atexit, (setter)finalizer_set_atexit, "Whether the function runs at exit if still alive.", NULL},
+    {"alive", (getter)finalizer_alive, NULL, DOC_FINALIZER_ALIVE, NULL},
+    {"atexit", (getter)finalizer_atexit, (setter)finalizer_set_atexit, DOC_FINALIZER_ATEXIT, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(FinalizerObject), {0}};

@@ -273,8 +273,8 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
 static void give_up(GraphObject *self) {
     uint64_t id = self->id;
     self->id = 0;
-    if (id && !cudago_forked) cudagoGraphClose(id); /* empties held, which Go frees */
-    self->held = NULL;
+    self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
+    if (id && !cudago_forked) cudagoGraphClose(id);
 }
 static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -324,13 +324,13 @@ static PyMethodDef methods[] = {
     {"_held", METHOD(graph_held), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
-    {"close", METHOD(graph_close), METH_NOARGS, "close()\n--\n\nGive the graph up; executables made from it go on."},
+    {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(graph_exit), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_closed", (getter)graph_is_closed, NULL, "Whether `close` was called.", NULL},
+    {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
     {0},
 };

@@ -144,8 +144,8 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"name", (getter)kernel_name, NULL, "The kernel's name in its module.", NULL},
-    {"object_code", (getter)kernel_code, NULL, "The ObjectCode that holds the kernel.", NULL},
+    {"name", (getter)kernel_name, NULL, DOC_KERNEL_NAME, NULL},
+    {"object_code", (getter)kernel_code, NULL, DOC_KERNEL_OBJECT_CODE, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(KernelObject), {0}};

@@ -44,4 +44,7 @@ void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other);
 int cudago_fill_value(PyObject *value, uint64_t size, uint32_t *out, uint32_t *width);
 int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream *s);
 int cudago_order_after(PyObject *obj, cudago_stream *s);
+int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
+int cudago_order_streams(int32_t device, uintptr_t ctx, uintptr_t first, uintptr_t then);
+
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);

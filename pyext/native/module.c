@@ -187,7 +187,7 @@ static PyObject *reaper_flush(PyObject *module, PyObject *ms) {
 }
 
 static PyMethodDef functions[] = {
-    {"launch", METHOD(cudago_launch), METH_FASTCALL, NULL},
+    {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},
     {"_set_class", set_class, METH_VARARGS, NULL},
     {"_open", open_driver, METH_NOARGS, NULL},
     {"_is_open", is_open, METH_NOARGS, NULL},

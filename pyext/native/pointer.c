@@ -98,8 +98,8 @@ static void pointer_dealloc(PointerObject *self) {
 }
 
 static PyGetSetDef getset[] = {
-    {"buffer", (getter)pointer_buffer, NULL, "The buffer that the pointer points into, and keeps.", NULL},
-    {"offset", (getter)pointer_offset, NULL, "Bytes from the buffer's start.", NULL},
+    {"buffer", (getter)pointer_buffer, NULL, DOC_POINTER_BUFFER, NULL},
+    {"offset", (getter)pointer_offset, NULL, DOC_POINTER_OFFSET, NULL},
     {0},
 };
 static PyType_Slot slots[] = {
@@ -113,7 +113,7 @@ static PyType_Slot slots[] = {
     {Py_nb_int, pointer_int},
     {Py_nb_index, pointer_int},
     {Py_nb_bool, pointer_true},
-    {Py_tp_doc, "A checked address: arithmetic stays inside the buffer, which the pointer keeps alive."},
+    {Py_tp_doc, DOC_POINTER},
     {0, NULL},
 };
 PyType_Spec cudago_pointer_spec = {

@@ -234,8 +234,8 @@ static void resource_dealloc(ResourceObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"allocate", METHOD(cudago_allocate), METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"close", METHOD(resource_close), METH_NOARGS, "close()\n--\n\nGive the resource up; its buffers stay valid."},
+    {"allocate", METHOD(cudago_allocate), METH_FASTCALL | METH_KEYWORDS, DOC_MEMORYRESOURCE_ALLOCATE},
+    {"close", METHOD(resource_close), METH_NOARGS, DOC_MEMORYRESOURCE_CLOSE},
     {"_stat", METHOD(resource_stat), METH_O, NULL},
     {"_trim", METHOD(resource_trim), METH_O, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
@@ -243,7 +243,7 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_closed", (getter)resource_is_closed, NULL, "Whether `close` was called.", NULL},
+    {"is_closed", (getter)resource_is_closed, NULL, DOC_MEMORYRESOURCE_IS_CLOSED, NULL},
     {"_ordinal", (getter)resource_ordinal, NULL, NULL, NULL},
     {0},
 };

@@ -217,21 +217,21 @@ static void stream_dealloc(StreamObject *self) {
 }
 
 static PyMethodDef methods[] = {
-    {"close", METHOD(stream_close), METH_NOARGS, "close()\n--\n\nGive the stream up; work queued on it completes."},
-    {"sync", METHOD(stream_sync), METH_NOARGS, "sync()\n--\n\nBlock until all work queued on the stream has completed."},
+    {"close", METHOD(stream_close), METH_NOARGS, DOC_STREAM_CLOSE},
+    {"sync", METHOD(stream_sync), METH_NOARGS, DOC_STREAM_SYNC},
     {"_wait_event", METHOD(stream_wait_event), METH_O, NULL},
     {"_record", METHOD(stream_record), METH_O, NULL},
-    {"__cuda_stream__", METHOD(stream_cuda_stream), METH_NOARGS, "The stream protocol: ``(0, handle)``."},
+    {"__cuda_stream__", METHOD(stream_cuda_stream), METH_NOARGS, DOC_STREAM_CUDA_STREAM},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(stream_exit), METH_FASTCALL, NULL},
     {0},
 };
 static PyGetSetDef getset[] = {
-    {"is_done", (getter)stream_done, NULL, "Whether all work queued on the stream has completed.", NULL},
-    {"is_capturing", (getter)stream_is_capturing, NULL, "Whether work queued on the stream is being recorded.", NULL},
-    {"is_closed", (getter)stream_is_closed, NULL, "Whether `close` was called.", NULL},
-    {"handle", (getter)stream_handle, NULL, "The ``CUstream``, as an integer.", NULL},
-    {"priority", (getter)stream_priority, NULL, "Priority; lower numbers are served first.", NULL},
+    {"is_done", (getter)stream_done, NULL, DOC_STREAM_IS_DONE, NULL},
+    {"is_capturing", (getter)stream_is_capturing, NULL, DOC_STREAM_IS_CAPTURING, NULL},
+    {"is_closed", (getter)stream_is_closed, NULL, DOC_STREAM_IS_CLOSED, NULL},
+    {"handle", (getter)stream_handle, NULL, DOC_STREAM_HANDLE, NULL},
+    {"priority", (getter)stream_priority, NULL, DOC_STREAM_PRIORITY, NULL},
     {"_ordinal", (getter)stream_ordinal, NULL, NULL, NULL},
     {"_id", (getter)stream_id, NULL, NULL, NULL},
     {0},

@@ -291,24 +291,3 @@ func cudagoStreamOrder(id, last, consumer C.uint64_t, st *C.cudago_status) {
 		return joinClose(err, e.Close)
 	})
 }
-
-// cudagoOrderAfter makes stream id wait for what is queued on a stream of
-// another library.
-//
-//export cudagoOrderAfter
-func cudagoOrderAfter(id, theirs C.uint64_t, st *C.cudago_status) {
-	guard(st, func() error {
-		s, err := streams.get(uint64(id))
-		if err != nil {
-			return err
-		}
-		e, err := s.Context().NewEvent(cuda.EventOptions{})
-		if err != nil {
-			return err
-		}
-		if err = s.Context().WrapStream(uintptr(theirs)).Record(e); err == nil {
-			err = s.Wait(e)
-		}
-		return joinClose(err, e.Close)
-	})
-}

@@ -160,5 +160,4 @@ static inline const DLPackExchangeAPI *cudago_exchange_table(PyObject *o) {
 }
 int cudago_exchange_init(PyObject *type);
 
-extern const char cudago_from_dlpack_doc[], cudago_to_torch_doc[];
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;

@@ -3,6 +3,7 @@
 
 //go:build pyext
 
+#include "memory.h"
 #include "tensor.h"
 
 PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
@@ -156,7 +157,12 @@ static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t str
             *m = NULL;
             return -1;
         }
-        suits = stream == (theirs ? (intptr_t)theirs : 1); /* else __dlpack__ orders the two */
+        if (stream != (theirs ? (intptr_t)theirs : 1) &&
+            cudago_order_foreign(d->device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream)) {
+            cudago_dl_delete(*m);
+            *m = NULL;
+            return -1;
+        }
     }
     if (suits) return 0;
     cudago_dl_delete(*m);
