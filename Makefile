@@ -18,7 +18,8 @@ BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3
 
 SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' -o -name '*.[chS]' 2>/dev/null) \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
-GENERATED := $(wildcard cuda/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* python/cudago/_gopy/*.py)
+GENERATED := $(wildcard cuda/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* pyext/native/z* \
+	python/cudago/_gopy/*.py)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C.
 CGO_FILES := {{if .CgoFiles}}{{.ImportPath}}{{end}}
@@ -126,6 +127,7 @@ fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
 gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
 	. $(TOOLS) && "$$GO" run ./internal/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
+	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
 
 gen-check: $(VENV)/tools $(TOOLS) ## fail if the generated files are not what make gen makes
 	@before=$$(cat $(sort $(GENERATED)) | cksum) && $(MAKE) --no-print-directory gen && \

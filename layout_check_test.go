@@ -35,14 +35,16 @@ func (s source) isData() bool    { return strings.Contains(s.path, "testdata/") 
 func (s source) isWrapper() bool { return strings.HasPrefix(s.path, "python/cudago/_gopy/") }
 
 // generatedLine is Go's pattern for generated files, for the files that are
-// not Go.
+// not Go. It counts in their first lines only: generators have it further down.
 var generatedLine = regexp.MustCompile(`(?m)^(//|#) Code generated .* DO NOT EDIT\.$`)
 
 func (s source) isGenerated() bool {
 	if s.file != nil {
 		return ast.IsGenerated(s.file)
 	}
-	return generatedLine.Match(s.text)
+	lines := bytes.SplitN(s.text, []byte("\n"), 9)
+	head := bytes.Join(lines[:min(len(lines), 8)], []byte("\n"))
+	return generatedLine.Match(head)
 }
 
 // built are folders that make or a tool fills.
