@@ -18,7 +18,7 @@ BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3
 
 SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' -o -name '*.[chS]' 2>/dev/null) \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
-GENERATED := $(wildcard cuda/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* pyext/native/z* \
+GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* pyext/native/z* \
 	python/cudago/_gopy/*.py)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C.
@@ -125,7 +125,7 @@ fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
 	$(VENV)/bin/ruff check --fix-only -q .
 
 gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
-	. $(TOOLS) && "$$GO" run ./internal/gen
+	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
 
