@@ -100,6 +100,13 @@ func mma(b *body) {
 	}
 	m.D, m.A, m.B, m.C = b.mmaTypes()
 	in.Type = m.D
+	if m.M == 8 && m.K == 4 && m.D != F64 {
+		b.refuseWith(UnsupportedError{
+			Reason:  "mma.m8n8k4 on halves is not simulated",
+			Section: "Warp Level Matrix Instructions: mma",
+			Hint:    "use m16n8k8 or m16n8k16, as code for sm_75 and later does",
+		})
+	}
 	b.fragments(&in)
 	b.emit(in)
 }

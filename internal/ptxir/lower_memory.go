@@ -15,6 +15,7 @@ func ld(b *body) {
 	b.cachePolicy(2)
 	b.memory(&in, &b.ins.Operands[1])
 	in.Dst = b.transfer(&b.ins.Operands[0], in.Type, b.loaded)
+	b.wholeWords(&in.Type, &in.Dst)
 	b.emit(in)
 }
 
@@ -24,6 +25,7 @@ func st(b *body) {
 	b.cachePolicy(2)
 	b.memory(&in, &b.ins.Operands[0])
 	values := b.transfer(&b.ins.Operands[1], in.Type, b.stored)
+	b.wholeWords(&in.Type, &values)
 	src := b.room(1 + len(values))
 	in.Src = append(append(src, in.Src[0]), values...)
 	b.emit(in)
@@ -129,6 +131,22 @@ func (b *body) transfer(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg
 	return b.regs(get(x, t))
 }
 
+// wholeWords turns elements of 128 bits into two of 64 each.
+func (b *body) wholeWords(t *Type, list *[]Reg) {
+	if *t != B128 {
+		return
+	}
+	words := b.room(2 * len(*list))
+	for _, r := range *list {
+		high := r + 1
+		if r == NoReg {
+			high = NoReg
+		}
+		words = append(words, r, high)
+	}
+	*t, *list = B64, words
+}
+
 // loaded is a destination of at least the width of t.
 func (b *body) loaded(x *ptx.Operand, t Type) Reg {
 	if x.Kind == ptx.OperandSink {
@@ -189,6 +207,13 @@ func red(b *body) {
 }
 
 func (b *body) atomSources(in *Instr, list []ptx.Operand) {
+	if in.Type == B128 {
+		b.refuseWith(UnsupportedError{
+			Reason:  "atomic operations on 128 bits are not simulated",
+			Section: "Parallel Synchronization and Communication Instructions: atom",
+			Hint:    "use 64 bits, or a lock",
+		})
+	}
 	switch in.Space {
 	case SpaceGeneric, SpaceGlobal, SpaceShared:
 	default:

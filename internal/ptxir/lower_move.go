@@ -163,11 +163,14 @@ func isspacep(b *body) {
 	in := b.instr()
 	in.Type = U64
 	a := &b.ins.Operands[1]
-	if x, _ := b.find(a.Name); x != nil && x.typ.Class() == Class32 {
-		in.Type = U32
-	}
 	in.Dst = b.regs(b.dest(&b.ins.Operands[0], Pred))
-	in.Src = b.regs(b.source(a, in.Type))
+	if x, _ := b.find(a.Name); x != nil && x.typ.Class() == Class32 {
+		wide := b.newReg(U64)
+		b.emitPlain(Instr{Op: OpCvt, Type: U64, From: U32, Dst: b.regs(wide), Src: b.regs(b.source(a, U32))})
+		in.Src = b.regs(wide)
+	} else {
+		in.Src = b.regs(b.source(a, U64))
+	}
 	b.emit(in)
 }
 

@@ -3,8 +3,6 @@
 
 package ptxir
 
-import "strings"
-
 // How to read the tables: form says what the columns mean, plain what the
 // letters of args mean. Titles are those of the PTX ISA document.
 
@@ -25,7 +23,7 @@ var arithForms = []form{
 	{name: "add", types: "f64", words: rounding, op: OpAdd, args: "daa"},
 	{name: "add", types: "f16 f16x2", words: "rn ftz sat", op: OpAdd, args: "daa"},
 	{name: "add", types: "bf16 bf16x2", words: "rn", op: OpAdd, args: "daa"},
-	{name: "add", types: "f32x2", words: rounding + "ftz", op: OpAdd, args: "daa"},
+	{name: "add", types: "f32x2", words: rounding + "ftz", op: OpAdd, args: "daa", lower: halves},
 	{name: "add", types: "f32.f16 f32.bf16", words: rounding + "sat", op: OpAdd, args: "dfa", lower: mixed},
 
 	{name: "sub", types: "u16 u32 u64 s16 s64", op: OpSub, args: "daa"},
@@ -34,7 +32,7 @@ var arithForms = []form{
 	{name: "sub", types: "f64", words: rounding, op: OpSub, args: "daa"},
 	{name: "sub", types: "f16 f16x2", words: "rn ftz sat", op: OpSub, args: "daa"},
 	{name: "sub", types: "bf16 bf16x2", words: "rn", op: OpSub, args: "daa"},
-	{name: "sub", types: "f32x2", words: rounding + "ftz", op: OpSub, args: "daa"},
+	{name: "sub", types: "f32x2", words: rounding + "ftz", op: OpSub, args: "daa", lower: halves},
 	{name: "sub", types: "f32.f16 f32.bf16", words: rounding + "sat", op: OpSub, args: "dfa", lower: mixed},
 
 	{name: "mul.wide", types: "u16 u32 s16 s32", op: OpMul, args: "waa", lower: wide},
@@ -43,19 +41,21 @@ var arithForms = []form{
 	{name: "mul", types: "f64", words: rounding, op: OpMul, args: "daa"},
 	{name: "mul", types: "f16 f16x2", words: "rn ftz sat", op: OpMul, args: "daa"},
 	{name: "mul", types: "bf16 bf16x2", words: "rn", op: OpMul, args: "daa"},
-	{name: "mul", types: "f32x2", words: rounding + "ftz", op: OpMul, args: "daa"},
+	{name: "mul", types: "f32x2", words: rounding + "ftz", op: OpMul, args: "daa", lower: halves},
 
 	{name: "mad.wide", types: "u16 u32 s16 s32", op: OpMad, args: "waaA", lower: wide},
 	{name: "mad", types: "u16 u32 u64 s16 s64", words: "lo|hi!", op: OpMad, args: "daaa"},
-	{name: "mad", types: "s32", words: "lo|hi! sat", op: OpMad, args: "daaa"},
-	{name: "mad", types: "f32", words: rounding + "ftz sat", op: OpFma, args: "daaa"},
+	{name: "mad", types: "s32", words: "lo|hi!", op: OpMad, args: "daaa"},
+	{name: "mad", types: "f32", words: rounding + "ftz", op: OpFma, args: "daaa"},
+	{name: "mad.sat", types: "s32", words: "hi!", op: OpMad, args: "daaa", lower: saturating},
+	{name: "mad.sat", types: "f32", words: rounding + "ftz", op: OpFma, args: "daaa", lower: saturating},
 	{name: "mad", types: "f64", words: mustRound, op: OpFma, args: "daaa"},
 
 	{name: "fma", types: "f32", words: mustRound + "ftz sat", op: OpFma, args: "daaa"},
 	{name: "fma", types: "f64", words: mustRound, op: OpFma, args: "daaa"},
 	{name: "fma", types: "f16 f16x2", words: "rn! ftz sat relu oob", op: OpFma, args: "daaa"},
 	{name: "fma", types: "bf16 bf16x2", words: "rn! relu oob", op: OpFma, args: "daaa"},
-	{name: "fma", types: "f32x2", words: mustRound + "ftz", op: OpFma, args: "daaa"},
+	{name: "fma", types: "f32x2", words: mustRound + "ftz", op: OpFma, args: "daaa", lower: halves},
 	{name: "fma", types: "f32.f16 f32.bf16", words: mustRound + "sat", op: OpFma, args: "dffa", lower: mixed},
 
 	{name: "mul24", types: "u32 s32", words: "lo|hi!", op: OpMul24, args: "daa"},
@@ -83,20 +83,24 @@ var arithForms = []form{
 	{name: "neg", types: "s16 s32 s64 f64 bf16 bf16x2", op: OpNeg, args: "da"},
 	{name: "neg", types: "f32 f16 f16x2", words: "ftz", op: OpNeg, args: "da"},
 
-	{name: "min", types: "u16 u32 u64 u16x2 s16 s64 f64", op: OpMin, args: "daa"},
-	{name: "min", types: "s32 s16x2", words: "relu", op: OpMin, args: "daa"},
-	{name: "min", types: "f32", words: "ftz NaN xorsign abs", op: OpMin, args: "daaa?"},
+	{name: "min", types: "u16 u32 u64 s16 s64 f64", op: OpMin, args: "daa"},
+	{name: "min", types: "s32", words: "relu", op: OpMin, args: "daa"},
+	{name: "min", types: "u16x2", op: OpMin, args: "daa", lower: halves},
+	{name: "min", types: "s16x2", words: "relu", op: OpMin, args: "daa", lower: halves},
+	{name: "min", types: "f32", words: "ftz NaN xorsign abs", op: OpMin, args: "daaa?", lower: ofThree},
 	{name: "min", types: "f16 f16x2", words: "ftz NaN xorsign abs", op: OpMin, args: "daa"},
 	{name: "min", types: "bf16 bf16x2", words: "NaN xorsign abs", op: OpMin, args: "daa"},
-	{name: "max", types: "u16 u32 u64 u16x2 s16 s64 f64", op: OpMax, args: "daa"},
-	{name: "max", types: "s32 s16x2", words: "relu", op: OpMax, args: "daa"},
-	{name: "max", types: "f32", words: "ftz NaN xorsign abs", op: OpMax, args: "daaa?"},
+	{name: "max", types: "u16 u32 u64 s16 s64 f64", op: OpMax, args: "daa"},
+	{name: "max", types: "s32", words: "relu", op: OpMax, args: "daa"},
+	{name: "max", types: "u16x2", op: OpMax, args: "daa", lower: halves},
+	{name: "max", types: "s16x2", words: "relu", op: OpMax, args: "daa", lower: halves},
+	{name: "max", types: "f32", words: "ftz NaN xorsign abs", op: OpMax, args: "daaa?", lower: ofThree},
 	{name: "max", types: "f16 f16x2", words: "ftz NaN xorsign abs", op: OpMax, args: "daa"},
 	{name: "max", types: "bf16 bf16x2", words: "NaN xorsign abs", op: OpMax, args: "daa"},
 
 	{name: "rcp.approx", types: "f32", words: "ftz", op: OpRcp, args: "da", lower: approximate},
 	{name: "rcp", types: "f32", words: mustRound + "ftz", op: OpRcp, args: "da"},
-	{name: "rcp", types: "f64", words: mustRound, op: OpRcp, args: "da"},
+	{name: "rcp", types: "f64", words: mustRound + "ftz", op: OpRcp, args: "da"},
 	{name: "rcp.approx", types: "f64", words: "ftz!", op: OpRcp, args: "da", lower: approximate},
 	{name: "sqrt", types: "f32", words: "approx|rn|rz|rm|rp! ftz", op: OpSqrt, args: "da"},
 	{name: "sqrt", types: "f64", words: mustRound, op: OpSqrt, args: "da"},
@@ -113,66 +117,4 @@ var arithForms = []form{
 
 	{name: "dp4a", types: "u32.u32 u32.s32 s32.u32 s32.s32", op: OpDp4a, args: "daaa"},
 	{name: "dp2a", types: "u32.u32 u32.s32 s32.u32 s32.s32", words: "lo|hi!", op: OpDp2a, args: "daaa"},
-}
-
-// wide sets the mode that the name already says.
-func wide(b *body) {
-	in := b.instr()
-	in.Mode = ModeWide
-	b.operands(&in)
-	b.emit(in)
-}
-
-// approximate sets the flag that the name already says.
-func approximate(b *body) {
-	in := b.instr()
-	in.Mod |= ModApprox
-	b.operands(&in)
-	b.emit(in)
-}
-
-// mixed converts the sources of the narrow type first, which is exact.
-func mixed(b *body) {
-	in := b.instr()
-	b.operands(&in)
-	for i := range len(in.Src) - 1 {
-		wide := b.newReg(F32)
-		b.emitPlain(Instr{Op: OpCvt, Type: F32, From: in.From, Dst: b.regs(wide), Src: b.regs(in.Src[i])})
-		in.Src[i] = wide
-	}
-	in.From = TypeNone
-	b.emit(in)
-}
-
-// carry adds the carry flag, a predicate register that the function has one
-// of: read by the c forms, written by the .cc forms. Subtraction keeps the
-// flag as the hardware does, as the carry of a+^b+1, which is no borrow; the
-// difference shows where additions and subtractions share the flag.
-func carry(b *body) {
-	in := b.instr()
-	b.operands(&in)
-	flag := b.carryFlag()
-	sub := in.Op == OpSubCC || in.Op == OpSubC
-	if in.Op == OpAddC || in.Op == OpSubC || in.Op == OpMadC {
-		from := flag
-		if sub {
-			from = b.newReg(Pred)
-			b.emitPlain(Instr{Op: OpNot, Type: Pred, Dst: b.regs(from), Src: b.regs(flag)})
-		}
-		in.Src = append(in.Src, from)
-	}
-	writes := strings.HasSuffix(b.v.form.name, ".cc")
-	if !writes {
-		b.emit(in)
-		return
-	}
-	to := flag
-	if sub {
-		to = b.newReg(Pred)
-	}
-	in.Dst = append(in.Dst, to)
-	b.emit(in)
-	if sub {
-		b.emit(Instr{Op: OpNot, Type: Pred, Dst: b.regs(flag), Src: b.regs(to)})
-	}
 }
