@@ -16,7 +16,7 @@ MODULE := python/cudago/_core.abi3.so
 BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' -o -name '*.[chS]' 2>/dev/null) \
+SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*_test.go' -o -name '*.[chS]') \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z*.go pyext/z* pyext/native/z* \
 	python/cudago/_gopy/*.py)
