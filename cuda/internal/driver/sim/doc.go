@@ -37,6 +37,6 @@
 // # Locks
 //
 // In this order, and no other: graphMu, graphExec.mu, stream.mu, context.mu,
-// space.mu, pool.mu, event.mu, timeline.mu. None is held while device work or
-// a host function runs, nor while waiting for one.
+// space.mu, virtualSpace.mu, pool.mu, event.mu, timeline.mu. None is held while
+// device work or a host function runs, nor while waiting for one.
 package sim

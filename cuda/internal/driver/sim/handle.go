@@ -16,7 +16,7 @@ const handleBase = 0x2C<<56 | 1<<55
 var handleCount atomic.Uint64
 
 // table maps the handles of one kind to what they name.
-type table[H ~uintptr, T any] struct {
+type table[H ~uintptr | ~uint64, T any] struct {
 	mu sync.RWMutex
 	m  map[H]*T // guarded by mu
 }

@@ -15,7 +15,7 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 	}
 	a := d.space.find(uint64(p))
 	if a == nil {
-		a = d.moduleVariable(uint64(p))
+		a = d.withoutAllocation(uint64(p))
 	}
 	if a == nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
@@ -45,15 +45,20 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 }
 
-// moduleVariable describes a module's variable as an allocation.
-func (d *simulator) moduleVariable(addr uint64) *allocation {
+// withoutAllocation describes a module's variable, or mapped memory, as an
+// allocation.
+func (d *simulator) withoutAllocation(addr uint64) *allocation {
 	if !isSimulated(addr) {
 		return nil
 	}
 	for _, dev := range d.devices {
 		if base, size, _, ok := dev.memory.Range(addr); ok {
 			if c := dev.primaryContext(); c != nil {
-				return &allocation{base: base, size: size, kind: memDevice, ctx: c}
+				a := &allocation{base: base, size: size, kind: memDevice, ctx: c}
+				if m := d.virtual.find(addr); m != nil {
+					a.id = m.id
+				}
+				return a
 			}
 		}
 	}

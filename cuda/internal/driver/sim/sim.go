@@ -64,6 +64,7 @@ type simulator struct {
 	printf   io.Writer
 	devices  []*device // immutable
 	space    space
+	virtual  virtualSpace
 
 	initialized atomic.Bool
 	cancel      chan struct{}  // closed by Close: stops running kernels
@@ -111,6 +112,7 @@ func (d *simulator) Close() error {
 		dev.vm.Close()
 	}
 	d.space.close()
+	d.virtual.close()
 	d.initialized.Store(false)
 	return nil
 }
