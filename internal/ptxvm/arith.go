@@ -267,3 +267,20 @@ func dp2aHiUU(a, b, c uint32) uint32 { return dp2a(a, b, c, false, false, 2) }
 func dp2aHiUS(a, b, c uint32) uint32 { return dp2a(a, b, c, false, true, 2) }
 func dp2aHiSU(a, b, c uint32) uint32 { return dp2a(a, b, c, true, false, 2) }
 func dp2aHiSS(a, b, c uint32) uint32 { return dp2a(a, b, c, true, true, 2) }
+
+// minOfU16x2 and its kin work on two 16-bit integers side by side.
+func minOfU16x2(a, b uint32) uint32 {
+	return uint32(min(uint16(a), uint16(b))) | uint32(min(uint16(a>>16), uint16(b>>16)))<<16
+}
+
+func maxOfU16x2(a, b uint32) uint32 {
+	return uint32(max(uint16(a), uint16(b))) | uint32(max(uint16(a>>16), uint16(b>>16)))<<16
+}
+
+func minOfS16x2(a, b uint32) uint32 {
+	return uint32(uint16(min(int16(a), int16(b)))) | uint32(uint16(min(int16(a>>16), int16(b>>16))))<<16
+}
+
+func maxOfS16x2(a, b uint32) uint32 {
+	return uint32(uint16(max(int16(a), int16(b)))) | uint32(uint16(max(int16(a>>16), int16(b>>16))))<<16
+}

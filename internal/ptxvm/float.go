@@ -288,3 +288,26 @@ func testp(x, least float64, test floatTest) bool {
 		return m < least && m > 0
 	}
 }
+
+// floatPair applies an f32 operation to two numbers side by side.
+func floatPair(ir *ptxir.Instr, op func(ir *ptxir.Instr, x, y float32) float32, a, b uint64) uint64 {
+	lo := op(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)))
+	hi := op(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)))
+	return pairOf(lo, hi)
+}
+
+func fmaPair(ir *ptxir.Instr, a, b, c uint64) uint64 {
+	lo := fmaAny32(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)), math.Float32frombits(uint32(c)))
+	hi := fmaAny32(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)), math.Float32frombits(uint32(c>>32)))
+	return pairOf(lo, hi)
+}
+
+func pairOf(lo, hi float32) uint64 {
+	if lo != lo {
+		lo = nan32
+	}
+	if hi != hi {
+		hi = nan32
+	}
+	return uint64(math.Float32bits(lo)) | uint64(math.Float32bits(hi))<<32
+}

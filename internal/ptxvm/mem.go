@@ -79,7 +79,7 @@ func (s *selection) element(part *inst, r ptxir.Reg, isLoad bool) error {
 		typ = ptxir.U16
 	case ptxir.F32, ptxir.F16x2, ptxir.BF16x2, ptxir.TF32:
 		typ = ptxir.U32
-	case ptxir.F64:
+	case ptxir.F64, ptxir.F32x2:
 		typ = ptxir.U64
 	}
 	if !isLoad { // a store takes the low bits, whatever the sign

@@ -15,6 +15,9 @@ func (s *selection) mov() error {
 	if len(s.ir.Dst) != 1 || len(s.ir.Src) != 1 {
 		return fmt.Errorf("mov wants one destination and one source")
 	}
+	if s.ir.Type == ptxir.B128 {
+		return s.move128(s.ir.Dst, s.ir.Src)
+	}
 	class := s.class(s.ir.Dst[0])
 	if err := s.take(&s.in.d, s.ir.Dst[0], class); err != nil {
 		return err
@@ -71,6 +74,9 @@ func (s *selection) pack() error {
 	if len(s.ir.Dst) != 1 {
 		return fmt.Errorf("mov to %d registers from %d", len(s.ir.Dst), len(s.ir.Src))
 	}
+	if s.ir.Type == ptxir.B128 {
+		return s.move128(s.ir.Dst, s.ir.Src)
+	}
 	wide := s.class(s.ir.Dst[0])
 	if err := s.take(&s.in.d, s.ir.Dst[0], wide); err != nil {
 		return err
@@ -88,6 +94,9 @@ func (s *selection) pack() error {
 func (s *selection) unpack() error {
 	if len(s.ir.Src) != 1 {
 		return fmt.Errorf("mov to %d registers from %d", len(s.ir.Dst), len(s.ir.Src))
+	}
+	if s.ir.Type == ptxir.B128 {
+		return s.move128(s.ir.Dst, s.ir.Src)
 	}
 	wide := s.class(s.ir.Src[0])
 	if err := s.take(&s.in.a, s.ir.Src[0], wide); err != nil {
@@ -114,6 +123,46 @@ func (s *selection) unpack() error {
 		s.in.fn = unpack64
 	}
 	return s.elements(s.ir.Dst)
+}
+
+// move128 chooses the moves of .b128 registers, which are two registers each, low
+// half first: d and c are the halves of the destination, a and b of the source.
+// NoReg stands for a half that is not wanted.
+func (s *selection) move128(dst, src []ptxir.Reg) error {
+	halves := func(regs []ptxir.Reg) []ptxir.Reg {
+		if len(regs) == 1 {
+			return []ptxir.Reg{regs[0], regs[0] + 1}
+		}
+		return regs
+	}
+	regs := append(halves(dst), halves(src)...)
+	places := []*uint32{&s.in.d, &s.in.c, &s.in.a, &s.in.b}
+	if len(regs) != len(places) {
+		return errNoExecutor
+	}
+	for i, r := range regs {
+		if r == ptxir.NoReg && i < 2 {
+			continue
+		}
+		if err := s.take(places[i], r, class64); err != nil {
+			return err
+		}
+	}
+	s.in.fn = move128
+	return nil
+}
+
+func move128(w *warp, in *inst, m uint32) {
+	lo, hi := *w.u64(in.a), *w.u64(in.b) // copies: a half of d may be a source
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		if in.d != noOperand {
+			w.u64(in.d)[l] = lo[l]
+		}
+		if in.c != noOperand {
+			w.u64(in.c)[l] = hi[l]
+		}
+	}
 }
 
 type elementShape struct {

@@ -28,6 +28,9 @@ func classOf(c ptxir.Class) operandClass { return operandClass(c) + 1 }
 // instruction's rounding and flags itself.
 const variantAny ptxir.Round = 255
 
+// threeOperands in a key's mode stands for min and max of three.
+const threeOperands ptxir.Mode = 255
+
 // opKey identifies a generated function: an operation, its type, and the
 // modifiers that distinguish its functions.
 type opKey struct {
@@ -164,6 +167,9 @@ func (s *selection) key() opKey {
 	k.mod = ir.Mod & (ptxir.ModSat | ptxir.ModRelu | ptxir.ModClamp | ptxir.ModShiftAmt)
 	switch ir.Op {
 	case ptxir.OpAdd, ptxir.OpSub, ptxir.OpMad, ptxir.OpMul:
+		if ir.Type == ptxir.U16x2 || ir.Type == ptxir.S16x2 {
+			return k
+		}
 		if k.mod == 0 && (ir.Mode == ptxir.ModeNone || ir.Mode == ptxir.ModeLo) {
 			k.typ = bitsType(ir.Type)
 		}
@@ -202,6 +208,9 @@ func (s *selection) floatKey(k *opKey) {
 		k.op = ptxir.OpFma
 	}
 	k.mode = ptxir.ModeNone
+	if len(ir.Src) == 3 && (ir.Op == ptxir.OpMin || ir.Op == ptxir.OpMax) {
+		k.mode, plain = threeOperands, false
+	}
 	if plain {
 		k.mod = flags
 		if executors()[*k] != nil {

@@ -1178,6 +1178,96 @@ func maxAnyF32(w *warp, in *inst, m uint32) {
 	}
 }
 
+func min3F32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for l := range d {
+			d[l] = minAny32(in.ir, minAny32(in.ir, a[l], b[l]), c[l])
+		}
+		return
+	}
+	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = minAny32(in.ir, minAny32(in.ir, a[l], b[l]), c[l])
+	}
+}
+
+func max3F32(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for l := range d {
+			d[l] = maxAny32(in.ir, maxAny32(in.ir, a[l], b[l]), c[l])
+		}
+		return
+	}
+	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = maxAny32(in.ir, maxAny32(in.ir, a[l], b[l]), c[l])
+	}
+}
+
+func addF32x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+		for l := range d {
+			d[l] = floatPair(in.ir, add32, a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = floatPair(in.ir, add32, a[l], b[l])
+	}
+}
+
+func subF32x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+		for l := range d {
+			d[l] = floatPair(in.ir, sub32, a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = floatPair(in.ir, sub32, a[l], b[l])
+	}
+}
+
+func mulF32x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+		for l := range d {
+			d[l] = floatPair(in.ir, mul32, a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = floatPair(in.ir, mul32, a[l], b[l])
+	}
+}
+
+func fmaF32x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+		for l := range d {
+			d[l] = fmaPair(in.ir, a[l], b[l], c[l])
+		}
+		return
+	}
+	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = fmaPair(in.ir, a[l], b[l], c[l])
+	}
+}
+
 func absF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u32x8(in.a)

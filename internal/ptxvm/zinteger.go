@@ -3272,6 +3272,119 @@ func bfindShiftS64Lanes(w *warp, in *inst, m uint32) {
 	}
 }
 
+func addPair(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+		for i := range d {
+			d, a, b := &d[i], &a[i], &b[i]
+			d[0] = (a[0]&0x7fff7fff + b[0]&0x7fff7fff) ^ (a[0]^b[0])&0x80008000
+			d[1] = (a[1]&0x7fff7fff + b[1]&0x7fff7fff) ^ (a[1]^b[1])&0x80008000
+			d[2] = (a[2]&0x7fff7fff + b[2]&0x7fff7fff) ^ (a[2]^b[2])&0x80008000
+			d[3] = (a[3]&0x7fff7fff + b[3]&0x7fff7fff) ^ (a[3]^b[3])&0x80008000
+			d[4] = (a[4]&0x7fff7fff + b[4]&0x7fff7fff) ^ (a[4]^b[4])&0x80008000
+			d[5] = (a[5]&0x7fff7fff + b[5]&0x7fff7fff) ^ (a[5]^b[5])&0x80008000
+			d[6] = (a[6]&0x7fff7fff + b[6]&0x7fff7fff) ^ (a[6]^b[6])&0x80008000
+			d[7] = (a[7]&0x7fff7fff + b[7]&0x7fff7fff) ^ (a[7]^b[7])&0x80008000
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = (a[l]&0x7fff7fff + b[l]&0x7fff7fff) ^ (a[l]^b[l])&0x80008000
+	}
+}
+
+func minU16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = minOfU16x2(a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = minOfU16x2(a[l], b[l])
+	}
+}
+
+func maxU16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = maxOfU16x2(a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = maxOfU16x2(a[l], b[l])
+	}
+}
+
+func minS16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = minOfS16x2(a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = minOfS16x2(a[l], b[l])
+	}
+}
+
+func minReluS16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = maxOfS16x2(minOfS16x2(a[l], b[l]), 0)
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = maxOfS16x2(minOfS16x2(a[l], b[l]), 0)
+	}
+}
+
+func maxS16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = maxOfS16x2(a[l], b[l])
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = maxOfS16x2(a[l], b[l])
+	}
+}
+
+func maxReluS16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+		for l := range d {
+			d[l] = maxOfS16x2(maxOfS16x2(a[l], b[l]), 0)
+		}
+		return
+	}
+	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = maxOfS16x2(maxOfS16x2(a[l], b[l]), 0)
+	}
+}
+
 func popcU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u32x8(in.a)

@@ -64,6 +64,15 @@ func f32Ops(add func(op)) {
 	add(op{name: "maxF32", op: "Max", key: typ, dst: "f32", src: fff[:2], expr: "max32(A, B)", long: true})
 	add(op{name: "minAnyF32", op: "Min", key: typ + anyKey, dst: "f32", src: fff[:2], expr: "minAny32(in.ir, A, B)", long: true})
 	add(op{name: "maxAnyF32", op: "Max", key: typ + anyKey, dst: "f32", src: fff[:2], expr: "maxAny32(in.ir, A, B)", long: true})
+	for _, o := range []string{"min", "max"} {
+		three := o + "Any32(in.ir, " + o + "Any32(in.ir, A, B), C)"
+		add(op{name: o + "3F32", op: title(o), key: typ + anyKey + ", mode: threeOperands", dst: "f32", src: fff, expr: three, long: true})
+	}
+	pairs := "typ: ptxir.F32x2" + anyKey
+	for _, o := range []string{"add", "sub", "mul"} {
+		add(op{name: o + "F32x2", op: title(o), key: pairs, dst: "u64", src: []string{"u64", "u64"}, expr: "floatPair(in.ir, " + o + "32, A, B)", long: true})
+	}
+	add(op{name: "fmaF32x2", op: "Fma", key: pairs, dst: "u64", src: []string{"u64", "u64", "u64"}, expr: "fmaPair(in.ir, A, B, C)", long: true})
 	uu := []string{"u32", "u32"}
 	add(op{name: "absF32", op: "Abs", key: typ, dst: "u32", src: uu[:1], expr: "A &^ (1 << 31)"})
 	add(op{name: "negF32", op: "Neg", key: typ, dst: "u32", src: uu[:1], expr: "A ^ 1<<31"})

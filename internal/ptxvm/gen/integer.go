@@ -54,6 +54,7 @@ func integerOps() []op {
 			signedOps(t+bits, add)
 		}
 	}
+	pairOps(add)
 	bitOps(add)
 	saturatedOps(add)
 	return ops
@@ -100,6 +101,22 @@ func signedOps(k string, add func(op)) {
 			add(op{name: "dp4a" + fn, op: "Dp4a", key: typ + ", " + f, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "dp4a" + fn + "(A, B, C)", long: true})
 			for _, m := range []string{"Lo", "Hi"} {
 				add(op{name: "dp2a" + m + fn, op: "Dp2a", key: typ + ", " + f + ", mode: ptxir.Mode" + m, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "dp2a" + m + fn + "(A, B, C)", long: true})
+			}
+		}
+	}
+}
+
+// pairOps are two 16-bit integers side by side.
+func pairOps(add func(op)) {
+	uu := []string{"u32", "u32"}
+	for _, t := range []string{"U16x2", "S16x2"} {
+		typ := "typ: ptxir." + t
+		add(op{name: "addPair", op: "Add", key: typ, dst: "u32", src: uu, expr: "(A&0x7fff7fff + B&0x7fff7fff) ^ (A^B)&0x80008000"})
+		for _, o := range []string{"Min", "Max"} {
+			lower := strings.ToLower(o)
+			add(op{name: lower + t, op: o, key: typ, dst: "u32", src: uu, expr: lower + "Of" + t + "(A, B)", long: true})
+			if t == "S16x2" {
+				add(op{name: lower + "Relu" + t, op: o, key: typ + ", mod: ptxir.ModRelu", dst: "u32", src: uu, expr: "maxOfS16x2(" + lower + "OfS16x2(A, B), 0)", long: true})
 			}
 		}
 	}
