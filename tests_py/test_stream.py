@@ -157,7 +157,10 @@ def test_equality_is_that_of_handles(device, stream):
         assert stream == same
         assert stream != other
         assert stream != 5
-    assert len({stream, stream}) == 1
+        assert len({stream, same, other}) == 2
+        before = hash(same)
+    assert hash(same) == before
+    assert stream != same, "a closed stream equals itself alone"
 
 
 def test_close(device):

@@ -6,6 +6,10 @@
 
 #include "_cgo_export.h"
 
+/* Streams. The hot calls, record and wait, go to the driver from here, under the GIL and on the block that Go made
+ * (cudago_stream in native.h). Everything else is a call into Go: stream.go. What users are told is in
+ * python/cudago/_core.pyi, from which `make gen` makes the DOC_ macros. */
+
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
 void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
@@ -23,7 +27,7 @@ static cudago_stream *open_stream(StreamObject *self) {
     return self->s;
 }
 
-/* _new(device, priority, name): a non-blocking stream. */
+/* _stream_new(device, priority): a non-blocking stream. */
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -39,7 +43,7 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     cudago_status st = {0};
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
     cudago_stream *s;
-    Py_BEGIN_ALLOW_THREADS
+    Py_BEGIN_ALLOW_THREADS /* the mark: cuEventCreate waits while another thread is stuck in a full launch queue */
     s = cudagoStreamNew(ordinal, (int32_t)priority, &st);
     Py_END_ALLOW_THREADS
     self->s = s;
@@ -52,8 +56,8 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     return (PyObject *)self;
 }
 
-/* _wrap(device, handle, owner): somebody else's stream; owner keeps it alive. Handle 0 or 1: the legacy default
- * stream; 2: the per-thread one. */
+/* _stream_wrap(device, handle, owner): somebody else's stream; owner keeps it alive. Handle 0 or 1: the legacy default
+ * stream; 2: the per-thread one. Asks nothing of the driver. */
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -73,6 +77,8 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     return (PyObject *)self;
 }
 
+/* The block goes on: memory is freed on it, and executables were launched on it. Off the budget's list it must be now,
+ * because the budget records marks in every stream that it finds there. */
 static void give_up(StreamObject *self) {
     cudago_stream *s = self->s;
     if (!s) return;
@@ -105,7 +111,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
                                           "launched");
         return NULL;
     }
-    uint64_t launched = s->launched;
+    uint64_t launched = s->launched; /* what is launched during the wait need not have ended after it */
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     int r = cudago_wait(WAIT_STREAM, s->id);
     if (!r) cudago_budget_proven(s, launched);
@@ -127,7 +133,7 @@ static PyObject *stream_done(StreamObject *self, void *unused) {
     return PyBool_FromLong(done);
 }
 
-/* wait(event): work queued on self from now on waits for the event. */
+/* _wait_event(event): work queued on self from now on waits for the event. */
 static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     CUDAGO_ENTER(NULL);
     cudago_stream *s = open_stream(self);
@@ -142,7 +148,7 @@ static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     Py_RETURN_NONE;
 }
 
-/* _record(event): the hot call. */
+/* _record(event): the hot call. The driver would refuse an event of another device too, but in words that help nobody. */
 static PyObject *stream_record(StreamObject *self, PyObject *event) {
     CUDAGO_ENTER(NULL);
     cudago_stream *s = open_stream(self);

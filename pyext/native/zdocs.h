@@ -61,12 +61,14 @@
     "------\n" \
     "CUDAError\n" \
     "    If work failed: the error may be that of any work queued earlier.\n" \
+    "ValueError\n" \
+    "    If a stream is capturing.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
     "Not stream-ordered: waits for all streams, those of other libraries too. Blocks with the GIL\n" \
-    "released; Ctrl-C ends the wait. Not allowed while a stream of the device is capturing: the\n" \
-    "driver refuses, and the capture is spoilt.\n" \
+    "released; Ctrl-C ends the wait. Not allowed while a stream is capturing, which goes on if it\n" \
+    "was cudago that began the capture, and is spoilt otherwise.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

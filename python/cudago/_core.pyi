@@ -80,12 +80,14 @@ class Device:
         ------
         CUDAError
             If work failed: the error may be that of any work queued earlier.
+        ValueError
+            If a stream is capturing.
 
         Notes
         -----
         Not stream-ordered: waits for all streams, those of other libraries too. Blocks with the GIL
-        released; Ctrl-C ends the wait. Not allowed while a stream of the device is capturing: the
-        driver refuses, and the capture is spoilt.
+        released; Ctrl-C ends the wait. Not allowed while a stream is capturing, which goes on if it
+        was cudago that began the capture, and is spoilt otherwise.
 
         References
         ----------

@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Streams."""
+"""Streams.
+
+What is hot, or blocks, is in ``pyext/native/stream.c``; its documentation is in ``_core.pyi``.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from . import _core
 
@@ -15,25 +18,42 @@ if TYPE_CHECKING:
     from ._device import Device
     from ._event import Event
     from ._graph import Graph
+    from .typing import CaptureMode, StreamLike
 
 __all__ = ["Stream"]
 
-_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
+_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}  # CUstreamCaptureMode, cuda.h, CUDA 12.4
 
 
 class Stream(_core.Stream):
     """A queue of device work that runs in order.
 
-    Made by `Device.create_stream` or `Stream.from_handle`. A context manager: leaving the ``with``
-    block closes it. Work already queued completes, and memory allocated on the stream stays valid.
+    Work on different streams runs in any order, or at once, unless an event orders it: `record` and
+    `wait`. Made by `Device.create_stream` or `Stream.from_handle`. A context manager: leaving the
+    ``with`` block closes the stream.
+
+    Notes
+    -----
+    A closed stream's work completes, and memory that was allocated on it stays valid. Streams can
+    be used by several threads; work runs in the order in which their calls were made.
+
+    Two open streams are equal if they stand for the same ``CUstream``.
 
     Examples
     --------
-    >>> with device.create_stream(name="copies") as s:
-    ...     s.sync()
+    >>> with device.create_stream(name="copies") as copies:
+    ...     buffer = device.allocate(4, stream=copies)
+    ...     buffer.fill(7, stream=copies)
+    ...     stream.wait(copies)
+    >>> out = bytearray(4)
+    >>> buffer.copy_to(out, stream=stream)
+    >>> stream.sync()
+    >>> out[0]
+    7
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("_hash", "_name")
+    _hash: int
     _name: str
 
     @classmethod
@@ -45,16 +65,29 @@ class Stream(_core.Stream):
         Parameters
         ----------
         handle : int
-            The ``CUstream``; 1 and 2 are the legacy and the per-thread default stream.
+            The ``CUstream``; 0 and 1 are the legacy and 2 the per-thread default stream.
         device : Device, optional
-            The stream's device; by default device 0.
+            The stream's device, which is not checked; by default device 0.
         owner : object, optional
-            Kept alive for as long as the stream is used.
+            What keeps the handle valid. The stream keeps it; you keep it until work has ended, and
+            until memory that was allocated on the stream has gone.
 
         Returns
         -------
         Stream
             Closing it does not destroy the handle.
+
+        Raises
+        ------
+        TypeError
+            If `handle` is no integer.
+        OverflowError
+            If `handle` is negative, or does not fit 64 bits.
+
+        Examples
+        --------
+        >>> cudago.Stream.from_handle(stream.handle, owner=stream) == stream
+        True
         """
         from ._device import Device
 
@@ -70,7 +103,7 @@ class Stream(_core.Stream):
 
     @property
     def name(self) -> str:
-        """The name that the stream was given."""
+        """The name that the stream was given; empty without one."""
         return getattr(self, "_name", "")
 
     def record(self, event: Event | None = None) -> Event:
@@ -84,7 +117,8 @@ class Stream(_core.Stream):
         Returns
         -------
         Event
-            Complete when all work queued before has completed.
+            Complete when all work queued before has completed. What it marked earlier is forgotten;
+            who waits for that already keeps waiting for that.
 
         Raises
         ------
@@ -92,24 +126,35 @@ class Stream(_core.Stream):
             If the event belongs to another device.
         ClosedError
             If the stream or the event is closed.
+        CUDAError
+            If the driver refuses.
 
         Notes
         -----
-        Stream-ordered; returns at once, with the GIL held.
+        Stream-ordered on this stream. Returns before completion, with the GIL held. During capture
+        it adds no node: it says what a later `wait` in the capture depends on.
 
         References
         ----------
         ``cuEventRecord``
+
+        Examples
+        --------
+        >>> event = stream.record()
+        >>> event.sync()
+        >>> event.is_done
+        True
         """
         return self._record(self.device.create_event() if event is None else event)
 
-    def wait(self, work: Event | Stream) -> None:
+    def wait(self, work: Event | StreamLike) -> None:
         """Let work queued from now on wait for an event, or for what is queued on another stream.
 
         Parameters
         ----------
         work : Event or Stream
-            What to wait for.
+            What to wait for. It may be of another device, and may be closed right after. An event
+            that was never recorded is nothing to wait for. A stream may be of another library.
 
         Raises
         ------
@@ -117,14 +162,24 @@ class Stream(_core.Stream):
             If `work` is neither.
         ClosedError
             If either side is closed.
+        CUDAError
+            If the driver refuses.
 
         Notes
         -----
-        Stream-ordered; the host does not wait. In a capture it adds a dependency.
+        Stream-ordered on this stream. Returns before completion, with the GIL held: the host does
+        not wait. During capture it adds a dependency; a stream that waits for one that is capturing
+        joins the capture. Work outside the capture cannot be waited for: the driver refuses, and
+        the capture is spoilt.
 
         References
         ----------
         ``cuStreamWaitEvent``
+
+        Examples
+        --------
+        >>> with device.create_stream() as other:
+        ...     stream.wait(other.record())
         """
         if isinstance(work, _core.Event):
             self._wait_event(work)
@@ -135,16 +190,14 @@ class Stream(_core.Stream):
             self._wait_event(event)
 
     @contextmanager
-    def capture(
-        self, mode: Literal["global", "thread_local", "relaxed"] = "global"
-    ) -> Iterator[Graph]:
+    def capture(self, mode: CaptureMode = "global") -> Iterator[Graph]:
         """Record what is queued in the ``with`` block as a graph, instead of running it.
 
         Parameters
         ----------
         mode : {"global", "thread_local", "relaxed"}
-            Which threads are kept from calls that a capture forbids. cudago's own releases never
-            spoil a capture.
+            Whose calls that a capture forbids spoil it: those of all threads, of this one, or of
+            none. Releases of cudago never do.
 
         Yields
         ------
@@ -154,16 +207,34 @@ class Stream(_core.Stream):
 
         Raises
         ------
+        ValueError
+            If `mode` is no choice.
         CUDAError
-            If the capture was invalidated; the text names the reason. Nothing is kept then.
+            If the driver refuses, as on the legacy default stream, or the capture was spoilt.
+            Nothing is kept then.
+        ClosedError
+            If the stream is closed.
 
         Notes
         -----
-        If the block raises, the capture is ended and what it recorded is dropped.
+        Not stream-ordered: nothing runs before the graph is launched. Returns at once, with the GIL
+        held, on both ends of the block. During capture of the same stream it is refused, and the
+        open capture goes on.
+
+        Streams that `wait` for this one in the block join the capture, and must have been waited
+        for at its end. If the block raises, the capture ends, and what it recorded is dropped.
 
         References
         ----------
-        ``cuStreamBeginCapture``, ``cuStreamEndCapture``
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``
+
+        Examples
+        --------
+        >>> buffer = device.allocate(4, stream=stream)
+        >>> with stream.capture() as graph:
+        ...     buffer.fill(7, stream=stream)
+        >>> [node.kind for node in graph.nodes]
+        ['memset']
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
@@ -186,10 +257,19 @@ class Stream(_core.Stream):
             return NotImplemented
         if self is other:
             return True
-        return not (self.is_closed or other.is_closed) and self.handle == other.handle
+        if self.is_closed or other.is_closed:
+            return False
+        return (self._ordinal, self.handle) == (other._ordinal, other.handle)
 
     def __hash__(self) -> int:
-        return object.__hash__(self)
+        # Kept, because it must stay the same when the stream is closed and its handle is gone. A
+        # stream that was closed before anybody asked equals itself alone, so that any hash will do.
+        try:
+            return self._hash
+        except AttributeError:
+            key = None if self.is_closed else (self._ordinal, self.handle)
+            self._hash = object.__hash__(self) if key is None else hash(key)
+            return self._hash
 
 
 def _foreign(obj: object) -> Stream:
