@@ -72,6 +72,9 @@ func (c *context) bind(r *execution) {
 		w := &c.warps[i]
 		w.regs = w.frameAt(0)
 		k.entry.fillSpecials(w, full, false)
+		for j := range k.entry.loads {
+			w.loadParam(&k.entry.loads[j], full)
+		}
 	}
 }
 

@@ -175,13 +175,6 @@ func ballot(w *warp, in *inst, m uint32) {
 	w.broadcast32(in.d, *w.pred(in.a)&m, m)
 }
 
-func (w *warp) broadcast32(o, v, m uint32) {
-	d := w.u32(o)
-	for ; m != 0; m &= m - 1 {
-		d[bits.TrailingZeros32(m)&31] = v
-	}
-}
-
 // match: a is the value; all: more[0] is the predicate.
 func (s *selection) match() error {
 	if err := s.want(1, 2); err != nil {

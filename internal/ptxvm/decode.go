@@ -21,10 +21,11 @@ type inst struct {
 	fn         execFn
 	d, a, b, c uint32
 	imm        uint64
-	more       []uint32 // operands beyond d, a, b and c: vector elements, second destinations
-	parts      []inst   // vector accesses: one for each element
-	site       uint32   // number of the memory instruction
-	members    uint32   // collectives: the member mask operand
+	more       []uint32    // operands beyond d, a, b and c: vector elements, second destinations
+	params     []paramLoad // loads of kernel parameters
+	parts      []inst      // vector accesses: one for each element
+	site       uint32      // number of the memory instruction
+	members    uint32      // collectives: the member mask operand
 	mode       ptxir.Mode
 	guard      uint32 // guarded: the predicate, its inversion, and what to run
 	invert     uint32
@@ -63,7 +64,8 @@ type function struct {
 	localBytes uint32
 	consts     []constant
 	specials   []specialUse
-	params     []uint32 // offsets of parameters among the function's local variables
+	loads      []paramLoad // registers that hold a parameter for the whole launch
+	params     []uint32    // offsets of parameters among the function's local variables
 	rets       []uint32
 }
 
@@ -93,6 +95,8 @@ type decoder struct {
 	known map[ptxir.Reg]*ptxir.Const
 	fn    *function
 	sites uint32
+	// writes counts the instructions that write each register, up to 2.
+	writes []uint8
 }
 
 // decodeKernel decodes a kernel for m's device.
@@ -195,6 +199,7 @@ func (d *decoder) decodeFunc(f *ptxir.Func) error {
 		fn.specials = append(fn.specials, specialUse{reg: fn.offsets[s.Reg], index: s.Reg, fn: fill, perBlock: perBlock(s.ID)})
 	}
 	fn.blocks = make([]block, len(f.Blocks))
+	d.writes = countWrites(f)
 	for i := range f.Blocks {
 		if err := d.decodeBlock(f, &f.Blocks[i], &fn.blocks[i]); err != nil {
 			return err
@@ -267,7 +272,9 @@ func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error 
 		if err != nil {
 			return err
 		}
-		out.code = append(out.code, in)
+		if !d.hoist(&ir.Instrs[i], &in) {
+			out.code = append(out.code, in)
+		}
 	}
 	t := &ir.Term
 	out.kind, out.pos, out.text = t.Kind, t.Pos, t.Text
@@ -280,6 +287,60 @@ func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error 
 		}
 	}
 	return d.decodeTerm(t, out)
+}
+
+// countWrites counts the instructions that write each register, up to 2.
+func countWrites(f *ptxir.Func) []uint8 {
+	writes := make([]uint8, len(f.Regs))
+	visit := func(in *ptxir.Instr) {
+		for _, r := range in.Dst {
+			if r != ptxir.NoReg && writes[r] < 2 {
+				writes[r]++
+			}
+			if in.Type == ptxir.B128 && r != ptxir.NoReg && len(in.Dst) == 1 {
+				writes[r+1]++
+			}
+		}
+	}
+	for i := range f.Blocks {
+		for j := range f.Blocks[i].Instrs {
+			visit(&f.Blocks[i].Instrs[j])
+		}
+		if in := f.Blocks[i].Term.Instr; in != nil {
+			visit(in)
+		}
+	}
+	return writes
+}
+
+// hoist takes an instruction out of the code whose result is the same for the
+// whole launch: the load of a parameter into a register that nothing else
+// writes, and the conversion of such a register to a global address. It is
+// still counted.
+func (d *decoder) hoist(ir *ptxir.Instr, in *inst) bool {
+	if ir.Guard != ptxir.NoReg || d.fn.ir != &d.kernel.ir.Func {
+		return false
+	}
+	for _, r := range ir.Dst {
+		if r != ptxir.NoReg && d.writes[r] != 1 {
+			return false
+		}
+	}
+	if in.params != nil {
+		d.fn.loads = append(d.fn.loads, in.params...)
+		return true
+	}
+	if ir.Op != ptxir.OpCvta || in.imm != 0 {
+		return false
+	}
+	for _, p := range d.fn.loads {
+		if p.reg == in.a {
+			p.reg = in.d
+			d.fn.loads = append(d.fn.loads, p)
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decoder) decodeTerm(t *ptxir.Term, out *block) error {

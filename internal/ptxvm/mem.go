@@ -162,47 +162,37 @@ func (s *selection) loadParam() bool {
 		if class == classPred {
 			return false
 		}
-		part := inst{ir: s.ir, imm: offset + uint64(i)*size, d: s.d.fn.offsets[r], b: uint32(class), fn: broadcastParam}
-		s.in.parts = append(s.in.parts, part)
+		s.in.params = append(s.in.params, paramLoad{s.d.fn.offsets[r], class, offset + uint64(i)*size, s.ir.Type})
 	}
-	if len(s.in.parts) == 1 {
-		*s.in = s.in.parts[0]
-		return true
-	}
-	s.in.fn = broadcastParams
+	s.in.fn = loadParams
 	return true
 }
 
-func broadcastParams(w *warp, in *inst, m uint32) {
-	for i := range in.parts {
-		broadcastParam(w, &in.parts[i], m)
+// paramLoad is a register that gets a kernel parameter.
+type paramLoad struct {
+	reg    uint32
+	class  operandClass
+	offset uint64
+	typ    ptxir.Type
+}
+
+func loadParams(w *warp, in *inst, m uint32) {
+	for i := range in.params {
+		w.loadParam(&in.params[i], m)
 	}
 }
 
-// broadcastParam reads a parameter once for all lanes.
-func broadcastParam(w *warp, in *inst, m uint32) {
-	size := in.ir.Type.Size()
+// loadParam reads a parameter once for all lanes.
+func (w *warp) loadParam(p *paramLoad, m uint32) {
+	size := p.typ.Size()
 	var v uint64
-	for i, b := range w.cta.params[in.imm:][:size] {
+	for i, b := range w.cta.params[p.offset:][:size] {
 		v |= uint64(b) << (8 * i)
 	}
-	if in.ir.Type.Signed() {
+	if p.typ.Signed() {
 		v = uint64(int64(v<<(64-8*size)) >> (64 - 8*size))
 	}
-	if operandClass(in.b) == class64 {
-		d := w.u64(in.d)
-		for ; m != 0; m &= m - 1 {
-			d[bits.TrailingZeros32(m)&31] = v
-		}
-		return
-	}
-	if operandClass(in.b) == class16 {
-		v &= 0xffff
-	}
-	d := w.u32(in.d)
-	for ; m != 0; m &= m - 1 {
-		d[bits.TrailingZeros32(m)&31] = uint32(v)
-	}
+	w.fillRegister(p.reg, ptxir.Class(p.class-1), v, m)
 }
 
 // window is the generic address of a space's first byte.

@@ -133,19 +133,43 @@ func (fn *function) fill(w *warp, f *frame, m uint32) {
 	fn.fillSpecials(w, m, true)
 }
 
+// fillRegister gives lanes of a register one value.
 func (w *warp) fillRegister(o uint32, class ptxir.Class, v uint64, m uint32) {
 	switch class {
 	case ptxir.ClassPred:
 		w.setPred(o, v&1 != 0, m)
 	case ptxir.Class64:
-		d := w.u64(o)
-		for ; m != 0; m &= m - 1 {
-			d[bits.TrailingZeros32(m)&31] = v
-		}
+		w.broadcast64(o, v, m)
 	case ptxir.Class16:
 		w.broadcast32(o, uint32(uint16(v)), m)
 	default:
 		w.broadcast32(o, uint32(v), m)
+	}
+}
+
+func (w *warp) broadcast64(o uint32, v uint64, m uint32) {
+	d := w.u64(o)
+	if m == full {
+		for l := range d {
+			d[l] = v
+		}
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)&31] = v
+	}
+}
+
+func (w *warp) broadcast32(o, v, m uint32) {
+	d := w.u32(o)
+	if m == full {
+		for l := range d {
+			d[l] = v
+		}
+		return
+	}
+	for ; m != 0; m &= m - 1 {
+		d[bits.TrailingZeros32(m)&31] = v
 	}
 }
 
@@ -162,6 +186,10 @@ func (fn *function) fillSpecials(w *warp, m uint32, perBlock bool) {
 			continue
 		}
 		class := fn.ir.Regs[s.index]
+		if perBlock { // the same for all lanes
+			w.fillRegister(s.reg, class, s.fn(w, 0), m)
+			continue
+		}
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			v := s.fn(w, l)

@@ -9,7 +9,7 @@ import (
 )
 
 // restoring wraps a run that changes its input: the input is uploaded again
-// before each. The copy is part of the measured time and small beside it.
+// before each, outside of the measured time.
 func (s *session) restoring(addr uint64, values any, run func() error) func() error {
 	raw, err := encode(values)
 	return func() error {

@@ -88,16 +88,15 @@ func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int) (measurement
 	}
 	var m measurement
 	for i := range rounds {
-		s.instructions = 0
-		start, cpu := time.Now(), cpuTime()
+		s.instructions, s.wall, s.cpu = 0, 0, 0
 		if err := run(); err != nil {
 			return m, err
 		}
-		if t := time.Since(start); i == 0 || t < m.best {
-			m.best = t
+		if i == 0 || s.wall < m.best {
+			m.best = s.wall
 		}
-		if t := cpuTime() - cpu; i == 0 || t < m.cpu {
-			m.cpu = t
+		if i == 0 || s.cpu < m.cpu {
+			m.cpu = s.cpu
 		}
 		m.instructions = s.instructions
 	}

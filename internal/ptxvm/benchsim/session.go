@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm"
@@ -20,7 +21,8 @@ type session struct {
 	device       *ptxvm.Device
 	module       *ptxvm.Module
 	allocs       []uint64
-	instructions uint64
+	instructions uint64        // executed by launches
+	wall, cpu    time.Duration // spent in launches
 }
 
 func newSession(d *ptxvm.Device, dir, file string) (*session, error) {
@@ -86,8 +88,11 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	var n uint64
+	start, cpu := time.Now(), cpuTime()
 	err = k.Launch(&ptxvm.Launch{Grid: grid, Block: block, DynamicShared: shared, Params: params, Instructions: &n})
 	s.instructions += n
+	s.wall += time.Since(start)
+	s.cpu += cpuTime() - cpu
 	return err
 }
 
