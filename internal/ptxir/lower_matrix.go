@@ -179,15 +179,3 @@ func (b *body) fragment(x *ptx.Operand, t Type, n int, get func(*ptx.Operand, Ty
 	}
 	return list
 }
-
-func wmmaLoad(b *body)  { b.refuseWmma() }
-func wmmaStore(b *body) { b.refuseWmma() }
-func wmmaMma(b *body)   { b.refuseWmma() }
-
-func (b *body) refuseWmma() {
-	b.refuseWith(UnsupportedError{
-		Reason:  "wmma instructions are not implemented",
-		Section: "Warp Level Matrix Instructions: wmma",
-		Hint:    "use mma.sync, or ordinary arithmetic",
-	})
-}
