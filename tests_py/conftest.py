@@ -9,6 +9,7 @@ show is marked ``gpu`` besides.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
@@ -74,6 +75,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Spare each test's full collections what was loaded until now."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

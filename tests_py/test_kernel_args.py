@@ -131,6 +131,16 @@ def test_integers_are_floats_where_a_float_is_wanted(stored):
     assert stored("d", np.int32(-7), 8) == struct.pack("d", -7)
 
 
+def test_floats_that_do_not_fit(stored):
+    for bad in (3.5e38, -1e39, np.float64(1e300), 10**60):
+        with pytest.raises(
+            OverflowError, match="parameter 1 of kernel store_f is a float of 32 bits"
+        ):
+            stored("f", bad, 4)
+    with pytest.raises(OverflowError, match="too large"):
+        stored("d", 10**400, 8)
+
+
 @pytest.mark.parametrize("bad", ["1", None, 1j, b"abcd", [1.0], np.zeros(1, "f4")], ids=repr)
 def test_what_is_no_float(bad, stored):
     with pytest.raises(TypeError, match=r"parameter 1 of kernel store_f must be a float f32, got "):

@@ -245,6 +245,8 @@ def test_files_that_are_not_there(tmp_path):
     for make in (cu.ObjectCode.from_ptx, cu.ObjectCode.from_cubin, cu.ObjectCode.from_fatbin):
         with pytest.raises(FileNotFoundError, match=r"absent\.bin"):
             make(tmp_path / "absent.bin")
+    with pytest.raises(FileNotFoundError, match=r"absent\.ptx"):
+        cu.ObjectCode.from_ptx("absent.ptx")
 
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)

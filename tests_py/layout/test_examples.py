@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every example runs, and says what it should."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OPTIONS = {"digits.py": ["--epochs", "12", "--out", "."]}
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in EXAMPLES.glob("*.py")))
+def test_example(name, script, driver):
+    pytest.importorskip("numpy")
+    if name == "digits.py":
+        pytest.importorskip("sklearn")
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *OPTIONS.get(name, [])]
+    run = script.run(command)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout
+
+
+def test_digits(script, driver):
+    pytest.importorskip("sklearn")
+    run = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--epochs", "1", "--out", "."])
+    assert run.returncode == 1, "one epoch is not enough"
+    assert "22 launches of 14 nodes" in run.stdout
+    (picture,) = script.directory.glob("digits.dot")
+    assert picture.read_text().startswith("digraph")
+    help = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--help"])
+    for option in ("--epochs", "--out", "--driver"):
+        assert option in help.stdout
