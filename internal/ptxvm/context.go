@@ -137,6 +137,9 @@ func (r *execution) check(w *warp) {
 	}
 	select {
 	case <-r.cancel:
+		if w != nil {
+			w.fault(&laneFault{kind: FaultCanceled, lane: bits.TrailingZeros32(w.running.mask)})
+		}
 		f := &Fault{Kind: FaultCanceled, Kernel: r.kernel.ir.Name}
 		r.fail(f)
 		panic(stopSignal{})

@@ -50,7 +50,8 @@ type API interface {
 
 	// FaultReport returns what the driver can say in words about the latest
 	// fault of a context: kernel, block, thread, address, nearest allocation.
-	// It is empty where there is nothing to say beyond the CUresult.
+	// It is empty where there is nothing to say beyond the CUresult. After
+	// CUDAGO_CHECK_FAILED it returns what was found, once.
 	FaultReport(ctx CUcontext) string
 
 	// Close gives back what the driver object itself holds: libraries,

@@ -67,6 +67,9 @@ func (d *Driver) Calls(call string) int {
 // EntryPoint returns zero, so that callers in C come through here too.
 func (d *Driver) EntryPoint(string) uintptr { return 0 }
 
+// Unwrap returns the driver behind.
+func (d *Driver) Unwrap() driver.API { return d.API }
+
 // next notes a call and returns what it is to fail with.
 func (d *Driver) next(call string) driver.CUresult {
 	d.mu.Lock()

@@ -14,7 +14,7 @@ func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	c.parent, c.original = parent, g
 	copies := make(map[*node]*node, len(g.nodes))
 	for _, n := range g.nodes {
-		m := d.addNode(c, &node{kind: n.kind, work: n.work, original: n}, nil)
+		m := d.addNode(c, &node{kind: n.kind, work: n.work, original: n, name: n.name}, nil)
 		if n.child != nil {
 			m.child = d.cloneGraph(n.child, m)
 		}

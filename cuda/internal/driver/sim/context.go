@@ -19,6 +19,8 @@ type context struct {
 
 	code atomic.Int32 // CUresult that every call returns; sticky
 
+	findings findings
+
 	mu        sync.Mutex
 	report    string               // guarded by mu
 	streams   map[*stream]struct{} // guarded by mu; also destroyed ones that still have work
@@ -209,7 +211,7 @@ func (d *simulator) CuCtxSynchronize() driver.CUresult {
 	}
 	c.synchronize()
 	c.dev.trimPools()
-	return c.result()
+	return c.outcome()
 }
 
 func (d *simulator) CuCtxGetStreamPriorityRange() (least, greatest int32, r driver.CUresult) {

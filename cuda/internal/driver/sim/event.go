@@ -155,7 +155,7 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 		rec.wait()
 	}
 	e.ctx.dev.trimPools()
-	return e.ctx.result()
+	return e.ctx.outcome()
 }
 
 // observe returns an event and its latest record for a host that wants to know

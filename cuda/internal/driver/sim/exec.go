@@ -25,6 +25,8 @@ type graphExec struct {
 	plan     *plan // guarded by mu; replaced, not changed, once launched is set
 	launched bool  // guarded by mu; plan was launched
 	last     point // guarded by mu; the end of the latest launch
+	// soundAt is the count of frees at which no operand dangled.
+	soundAt uint64 // guarded by mu
 }
 
 const instantiateFlags = driver.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | driver.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -162,6 +164,9 @@ func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driv
 func (x *graphExec) launch(s *stream) driver.CUresult {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if r := x.refuseDangling(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	if r := x.claim(); r != driver.CUDA_SUCCESS {
 		return r
 	}

@@ -22,10 +22,12 @@ func (d *simulator) change(h driver.CUgraphExec, hn driver.CUgraphNode, edit fun
 	return r
 }
 
-// writable returns the plan, replaced by a copy if a launch may run it.
+// writable returns the plan, replaced by a copy if a launch may run it. Its new
+// operands have to be looked at.
 //
 // Preconditions: x.mu must be locked.
 func (x *graphExec) writable() *plan {
+	x.soundAt = 0
 	if x.launched {
 		x.plan, x.launched = x.plan.clone(), false
 	}

@@ -58,5 +58,8 @@ func (d *simulator) FaultReport(ctx driver.CUcontext) string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.report == "" {
+		return c.tell()
+	}
 	return c.report
 }

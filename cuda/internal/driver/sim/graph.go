@@ -33,6 +33,7 @@ type node struct {
 	before   []*node
 	after    []*node
 	original *node // what it was cloned from
+	name     string
 }
 
 // graph finds a graph.

@@ -51,6 +51,9 @@ func (a *graphAlloc) setLive(live bool) (was bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was, a.live = a.live, live
+	if !live {
+		a.sim.check.frees.Add(1)
+	}
 	return was
 }
 

@@ -35,9 +35,12 @@ func (w *kernelWork) run(x *execution) *failure {
 	}
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
-		Cooperative: w.cooperative, Cancel: x.sim.cancel, Printf: x.sim.printf,
+		Cooperative: w.cooperative, Cancel: x.sim.cancel.channel(), Printf: x.sim.printf,
 	}
 	err := w.fn.kernel.Launch(&x.launch)
+	if x.wasCanceled(err) {
+		return nil
+	}
 	f := failureOf(err)
 	if f != nil {
 		f.text += w.culprit(err)

@@ -12,7 +12,7 @@ import (
 
 // allocate makes device memory of some kind and enters it into the space.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
-	a.id = bufferCount.Add(1)
+	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
 	base, err := c.dev.memory.Alloc(size, a)
 	if errors.Is(err, ptxvm.ErrOutOfMemory) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
@@ -41,13 +41,13 @@ func (d *simulator) poison(a *allocation) {
 // release gives memory of any kind back at once. The call that frees it is for
 // messages about later accesses.
 func (d *simulator) release(a *allocation, call string) {
-	a.freed.Store(true)
+	d.give(a, call)
 	a.gone.Store(true)
 	d.space.remove(a)
 	if a.onDevice() {
 		// It can only fail for an allocation that is not live, and the space
 		// had it: the device was closed meanwhile.
-		_ = a.ctx.dev.memory.Free(a.base, call)
+		_ = a.ctx.dev.memory.Free(a.base, *a.freedBy.Load())
 		if a.pool != nil {
 			a.pool.returned(a.size)
 		}
@@ -56,6 +56,7 @@ func (d *simulator) release(a *allocation, call string) {
 	for _, dev := range d.devices {
 		dev.memory.RemoveHost(uintptr(a.base), a.size)
 	}
+	d.check.bury(a)
 	unmap(a.mapping)
 }
 
@@ -110,7 +111,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		(&graphFreeWork{a.graph}).run(nil)
 		return a.ctx.result()
 	}
-	if !a.freed.CompareAndSwap(false, true) {
+	if !d.give(a, "cuMemFree") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if a.kind != memPool {
@@ -161,6 +162,7 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.Ho
 	}
 	a := &allocation{
 		base: uint64(addressOf(mapping)), size: size, kind: kind, id: bufferCount.Add(1), ctx: c, mapping: mapping,
+		site: d.check.site(allocators[kind]),
 	}
 	for _, dev := range d.devices {
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)
@@ -177,7 +179,7 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 		return r
 	}
 	a := d.space.start(driver.CUdeviceptr(host))
-	if a == nil || a.kind != memPinned || !a.freed.CompareAndSwap(false, true) {
+	if a == nil || a.kind != memPinned || !d.give(a, "cuMemFreeHost") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	a.ctx.synchronize()

@@ -22,6 +22,12 @@ type planNode struct {
 	work     work
 	disabled bool
 	after    []int32 // what it depends on; all of lower index
+
+	// For messages: the name and number in its graph, and the node that starts
+	// the child graph that it is in, or -1.
+	name   string
+	order  int32
+	within int32
 }
 
 // shape is the structure of a graph at the time of instantiating it. Updates
@@ -55,6 +61,14 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 		return nil
 	}
 	children := map[*node]*shape{}
+	position := make(map[*node]int32, len(g.nodes))
+	for i, n := range g.nodes {
+		position[n] = int32(i)
+	}
+	within := int32(-1)
+	if g.parent != nil && len(roots) > 0 {
+		within = roots[0]
+	}
 	for _, n := range order {
 		after := make([]int32, 0, max(len(n.before), len(roots)))
 		for _, p := range n.before {
@@ -64,19 +78,20 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 			after = append(after, roots...)
 		}
 		if n.child != nil {
-			if after = b.embed(n, after, children); after == nil {
+			start := planNode{after: after, name: n.name, order: position[n], within: within}
+			if after = b.embed(n, start, children); after == nil {
 				return nil
 			}
 		}
-		b.index[n] = b.add(planNode{work: n.work, after: after})
+		b.index[n] = b.add(planNode{work: n.work, after: after, name: n.name, order: position[n], within: within})
 	}
-	return b.describe(g, children)
+	return b.describe(g, children, position)
 }
 
 // embed adds a child graph between a node that starts it and, by the caller,
 // one that ends it.
-func (b *planner) embed(n *node, after []int32, children map[*node]*shape) []int32 {
-	start := b.add(planNode{after: after})
+func (b *planner) embed(n *node, first planNode, children map[*node]*shape) []int32 {
+	start := b.add(first)
 	s := b.shape(n.child, []int32{start})
 	if s == nil {
 		return nil
@@ -97,12 +112,8 @@ func (b *planner) add(n planNode) int32 {
 	return int32(len(b.plan.nodes) - 1)
 }
 
-func (b *planner) describe(g *graph, children map[*node]*shape) *shape {
+func (b *planner) describe(g *graph, children map[*node]*shape, position map[*node]int32) *shape {
 	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
-	position := make(map[*node]int32, len(g.nodes))
-	for i, n := range g.nodes {
-		position[n] = int32(i)
-	}
 	for i, n := range g.nodes {
 		sn := shapeNode{source: n, kind: n.kind, child: children[n], at: b.index[n]}
 		for _, p := range n.before {

@@ -198,7 +198,7 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 		s.enqueueQuick(&graphFreeWork{a.graph})
 		return driver.CUDA_SUCCESS
 	}
-	if !a.freed.CompareAndSwap(false, true) {
+	if !d.give(a, "cuMemFreeAsync") {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	s.enqueueQuick(&freeWork{a})

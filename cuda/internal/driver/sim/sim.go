@@ -49,7 +49,9 @@ func Open(o Options) (driver.API, error) {
 		printf:   &lockedWriter{w: o.Printf},
 		threads:  map[int]*thread{},
 		captures: map[*capture]struct{}{},
-		cancel:   make(chan struct{}),
+	}
+	if c.full {
+		d.check.on.Store(uint32(checkAll))
 	}
 	for i := range c.devices {
 		d.devices = append(d.devices, newDevice(d, i))
@@ -66,8 +68,10 @@ type simulator struct {
 	space    space
 	virtual  virtualSpace
 
+	check checker
+
 	initialized atomic.Bool
-	cancel      chan struct{}  // closed by Close: stops running kernels
+	cancel      canceler
 	workers     sync.WaitGroup // running streams
 
 	contexts  table[driver.CUcontext, context]
@@ -101,7 +105,7 @@ func (d *simulator) EntryPoint(string) uintptr { return 0 }
 
 // Close ends all work, running kernels included, and unmaps all memory.
 func (d *simulator) Close() error {
-	close(d.cancel)
+	d.cancel.end(true)
 	for _, dev := range d.devices {
 		if c := dev.primaryContext(); c != nil {
 			c.fail(&failure{code: driver.CUDA_ERROR_DEINITIALIZED, text: "the driver was closed"})

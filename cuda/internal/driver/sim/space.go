@@ -41,6 +41,9 @@ type allocation struct {
 	// freed says that the owner gave it back, though work that still uses it
 	// may be queued; gone says that there is no memory any more.
 	freed, gone atomic.Bool
+
+	site    string                 // the call that made it, and from where
+	freedBy atomic.Pointer[string] // the same of the call that gave it back
 }
 
 // allocators are the calls that make each kind, for messages.
@@ -48,7 +51,19 @@ var allocators = [...]string{"cuMemAlloc", "cuMemAllocAsync", "an allocation nod
 
 // String names the allocation in messages of the VM, as the place where it
 // comes from.
-func (a *allocation) String() string { return fmt.Sprintf("%s (buffer %d)", allocators[a.kind], a.id) }
+func (a *allocation) String() string { return fmt.Sprintf("%s (buffer %d)", a.site, a.id) }
+
+// give notes that the owner gives the memory back by a call. It reports false
+// if that has happened before.
+func (d *simulator) give(a *allocation, call string) bool {
+	if !a.freed.CompareAndSwap(false, true) {
+		return false
+	}
+	by := d.check.site(call)
+	a.freedBy.Store(&by)
+	d.check.frees.Add(1)
+	return true
+}
 
 // onDevice reports whether the memory is a device's and not the host's.
 func (a *allocation) onDevice() bool { return a.kind <= memGraph }

@@ -290,7 +290,7 @@ func (d *simulator) CuStreamSynchronize(h driver.CUstream) driver.CUresult {
 	}
 	p.wait()
 	s.ctx.dev.trimPools()
-	return s.ctx.result()
+	return s.ctx.outcome()
 }
 
 func (d *simulator) CuStreamQuery(h driver.CUstream) driver.CUresult {
@@ -304,7 +304,7 @@ func (d *simulator) CuStreamQuery(h driver.CUstream) driver.CUresult {
 	if !s.end().reached() || s.isLegacy && !allReached(s.implicit(nil)) {
 		return driver.CUDA_ERROR_NOT_READY
 	}
-	return s.ctx.result()
+	return s.ctx.outcome()
 }
 
 func (d *simulator) CuStreamGetPriority(h driver.CUstream) (int32, driver.CUresult) {

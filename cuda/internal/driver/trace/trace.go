@@ -37,6 +37,9 @@ func New(api driver.API, w io.Writer) driver.API { return &tracer{API: api, w: w
 // EntryPoint returns zero, so that callers in C come through here too.
 func (d *tracer) EntryPoint(string) uintptr { return 0 }
 
+// Unwrap returns the driver behind.
+func (d *tracer) Unwrap() driver.API { return d.API }
+
 // field is an argument of a call, or a value that it returned.
 type field struct {
 	name  string

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+// CUDAGO_CHECK_FAILED is the one result that cuda.h does not have: a [Checker]
+// has found a defect in the program. It is not sticky, and FaultReport has the
+// text. Drivers without checks never return it.
+const CUDAGO_CHECK_FAILED CUresult = 10001
+
+// Checker is implemented by a driver that can look for defects in the programs
+// that it runs. It stands beside [API] and not in it: ask with [CheckerOf].
+//
+// What a check finds does not stop the work that it was found in. The next call
+// that waits for the context returns CUDAGO_CHECK_FAILED once, unless the check
+// "collect" is on, and the report is kept for TakeReports.
+type Checker interface {
+	// SetChecks switches to exactly the named checks, for work that is launched
+	// from now on, and returns those that were on. Names are separated by
+	// commas; "all" is all of them and "" none. The error names an unknown one.
+	SetChecks(names string) (was string, err error)
+	// CheckNames lists the checks that SetChecks knows.
+	CheckNames() []string
+	// TakeReports returns what was found since the last call.
+	TakeReports() []string
+	// NoteSite says where in the program the next call of this OS thread comes
+	// from, for reports. Only an allocation, a free or a launch uses it.
+	NoteSite(site string)
+	// HostAccess says that the host is about to use size bytes of memory that
+	// the driver knows, at a host or device address.
+	HostAccess(p uintptr, size uint64)
+	// NameNodes gives graph nodes names for reports. A graph's executables have
+	// the names of the moment when they were made.
+	NameNodes(nodes []CUgraphNode, names []string)
+	// Cancel ends the kernels that run now. It is reported like a finding: their
+	// context stays usable, their results are incomplete.
+	Cancel()
+}
+
+// CheckerOf finds the Checker of a driver, below drivers that wrap it with a
+// method Unwrap. It is nil if there is none.
+func CheckerOf(api API) Checker {
+	for api != nil {
+		if c, ok := api.(Checker); ok {
+			return c
+		}
+		w, ok := api.(interface{ Unwrap() API })
+		if !ok {
+			return nil
+		}
+		api = w.Unwrap()
+	}
+	return nil
+}

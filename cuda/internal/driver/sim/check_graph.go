@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// A graph launch is refused, before anything runs, if a node's operand lies in
+// memory that was freed. Operands are those of copies and fills, and the 8-byte
+// parameters of kernels: a device address is never used twice, so a number that
+// lies in a freed range is a dangling pointer. What lies nowhere is nothing to
+// complain of: it may be no pointer.
+//
+// The search runs only if something was freed since the launch before, or a
+// node was changed.
+
+// refuseDangling looks for operands that dangle.
+//
+// Preconditions: x.mu must be locked.
+func (x *graphExec) refuseDangling() driver.CUresult {
+	frees := x.sim.check.frees.Load()
+	if x.soundAt == frees {
+		return driver.CUDA_SUCCESS
+	}
+	for i := range x.plan.nodes {
+		n := &x.plan.nodes[i]
+		if n.disabled || n.work == nil {
+			continue
+		}
+		if text := x.dangling(n.work); text != "" {
+			text = fmt.Sprintf("graph launch refused, nothing ran: %s: %s", x.plan.label(int32(i)), text)
+			contextOfWork(n.work).found(text, x.sim.check.flags()&^checkCollect)
+			return driver.CUDAGO_CHECK_FAILED
+		}
+	}
+	x.soundAt = frees
+	return driver.CUDA_SUCCESS
+}
+
+// dangling says which operand of a node dangles.
+func (x *graphExec) dangling(w work) string {
+	switch w := w.(type) {
+	case *kernelWork:
+		for i := range w.fn.params {
+			p := &w.fn.params[i]
+			if p.Size != 8 {
+				continue
+			}
+			if text := x.freed(binary.LittleEndian.Uint64(w.args[p.Offset:])); text != "" {
+				return fmt.Sprintf("kernel %s, parameter %d (%s) %s", w.fn.kernel.Name(), i, p.Name, text)
+			}
+		}
+	case *copyWork:
+		if text := x.freedOperand(&w.dst); text != "" {
+			return fmt.Sprintf("copy of %d bytes, its destination %s", w.dst.size, text)
+		}
+		if text := x.freedOperand(&w.src); text != "" {
+			return fmt.Sprintf("copy of %d bytes, its source %s", w.src.size, text)
+		}
+	case *fillWork:
+		if text := x.freedOperand(&w.dst); text != "" {
+			return fmt.Sprintf("fill of %d bytes, its destination %s", w.dst.size, text)
+		}
+	}
+	return ""
+}
+
+// freed describes where addr points if that memory was freed. Memory whose
+// stream-ordered free is only queued counts: a launch that is called later
+// cannot come before it.
+func (x *graphExec) freed(addr uint64) string {
+	d := x.sim
+	if a := d.space.find(addr); a != nil {
+		switch {
+		case a.freed.Load():
+			return fmt.Sprintf("is %#x, %s", addr, a.nearest(addr))
+		case a.graph != nil && !a.graph.isLive() && !slices.Contains(x.allocs, a.graph):
+			return fmt.Sprintf("is %#x, %s, which is not allocated now", addr, a.nearest(addr))
+		}
+		return ""
+	}
+	if !isSimulated(addr) {
+		// The system may have given the addresses to memory that was lent since.
+		if a := d.check.exhume(addr); a != nil && d.memoryOf(addr) == nil {
+			return fmt.Sprintf("is %#x, %s", addr, a.nearest(addr))
+		}
+		return ""
+	}
+	for _, dev := range d.devices {
+		if n, ok := dev.memory.Freed(addr); ok {
+			return fmt.Sprintf("is %#x, %s", addr, n)
+		}
+	}
+	return ""
+}
+
+// freedOperand is freed for an operand that was checked when the node was made.
+// Of host addresses that were nobody's then, nothing is known.
+func (x *graphExec) freedOperand(o *operand) string {
+	switch {
+	case o.known != nil && o.known.freed.Load():
+		return fmt.Sprintf("is %#x, %s", o.addr, o.known.nearest(o.addr))
+	case isSimulated(o.addr):
+		return x.freed(o.addr)
+	}
+	return ""
+}
+
+var vmKinds = [...]ptxvm.Kind{
+	memDevice: ptxvm.DeviceMemory, memPool: ptxvm.DeviceMemory, memGraph: ptxvm.DeviceMemory,
+	memPinned: ptxvm.HostPinned, memManaged: ptxvm.HostManaged,
+}
+
+// nearest describes an address in the allocation as the VM would.
+func (a *allocation) nearest(addr uint64) ptxvm.Nearest {
+	n := ptxvm.Nearest{
+		Found: true, Base: a.base, Size: a.size, Kind: vmKinds[a.kind], Freed: a.freed.Load(), Site: a, Offset: int64(addr - a.base),
+	}
+	if by := a.freedBy.Load(); by != nil {
+		n.FreeSite = *by
+	}
+	return n
+}
+
+// mostBuried is how many freed host allocations are remembered.
+const mostBuried = 256
+
+// bury remembers freed host memory, whose addresses the system may give to
+// somebody else.
+func (k *checker) bury(a *allocation) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.buried) == mostBuried {
+		k.buried = append(k.buried[:0], k.buried[1:]...)
+	}
+	k.buried = append(k.buried, a)
+}
+
+// exhume finds the freed host memory that addr was in. Where live memory of
+// ours lies there now, the caller has found that already.
+func (k *checker) exhume(addr uint64) *allocation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range slices.Backward(k.buried) {
+		if addr-a.base < a.size {
+			return a
+		}
+	}
+	return nil
+}
+
+// label names a node of a plan: by its own name, or by its number in its graph.
+func (p *plan) label(at int32) string {
+	n := &p.nodes[at]
+	text := fmt.Sprintf("node %d", n.order)
+	if n.name != "" {
+		text = fmt.Sprintf("node %q", n.name)
+	}
+	if n.within >= 0 {
+		text += " of the child graph, " + p.label(n.within)
+	}
+	return text
+}
+
+// NameNodes is documented at driver.Checker.
+func (d *simulator) NameNodes(nodes []driver.CUgraphNode, names []string) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	for i, h := range nodes {
+		if n := d.nodes.get(h); n != nil {
+			n.name = names[i]
+		}
+	}
+}

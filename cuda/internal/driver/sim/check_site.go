@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import "syscall"
+
+// NoteSite is documented at driver.Checker.
+func (d *simulator) NoteSite(site string) {
+	k := &d.check
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sites == nil {
+		k.sites = map[int]string{}
+	}
+	k.sites[syscall.Gettid()] = site
+	k.noted.Store(int32(len(k.sites)))
+}
+
+// site returns where the call that this thread makes comes from: what NoteSite
+// was told just before, and the call itself.
+func (k *checker) site(call string) string {
+	if k.noted.Load() == 0 {
+		return call
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	tid := syscall.Gettid()
+	at := k.sites[tid]
+	if at == "" {
+		return call
+	}
+	delete(k.sites, tid)
+	k.noted.Store(int32(len(k.sites)))
+	return at + " (" + call + ")"
+}
