@@ -14,7 +14,8 @@ import (
 const MappingGranularity = 2 << 20
 
 // A Reservation is a range of device addresses of this process at which memory
-// of any device can be mapped. Its addresses are never given out again.
+// of any device can be mapped. Once it is freed, its addresses are given out
+// only to who asks for them: see Behind.
 type Reservation struct {
 	base, size uint64
 	arena      *arena
@@ -47,7 +48,7 @@ func (r *Reservation) Contains(addr, size uint64) bool {
 
 // Free ends the reservation. Nothing may be mapped in it, and it may not be
 // used again.
-func (r *Reservation) Free() { r.arena.unref() }
+func (r *Reservation) Free() { r.arena.free(r) }
 
 // Physical is memory of a device that has no address of its own.
 type Physical struct {

@@ -48,6 +48,16 @@ func (a *arena) reserve(addr, size uint64) *Reservation {
 	return &Reservation{base: addr, size: size, arena: a}
 }
 
+// free ends a reservation. Those behind the first can be had again.
+func (a *arena) free(r *Reservation) {
+	a.mu.Lock()
+	if r.base+r.size == a.next && r.base != a.base {
+		a.next = r.base
+	}
+	a.mu.Unlock()
+	a.unref()
+}
+
 func (a *arena) host(addr uint64) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(a.mem)), addr-a.base)
 }
