@@ -51,7 +51,8 @@ func (k MemoryKind) HostAccessible() bool { return k != DeviceMemory }
 type Buffer struct {
 	a      *allocation
 	offset uint64 // bytes into the allocation
-	size   uint64 // bytes
+	size   uint64 // bytes, unless whole
+	whole  bool   // the size is always that of the allocation, which may grow
 	closed atomic.Bool
 }
 
@@ -61,7 +62,8 @@ type allocation struct {
 	ctx      *Context
 	kind     MemoryKind
 	base     uint64         // address of the first byte
-	size     uint64         // bytes
+	size     uint64         // bytes, unless virtual
+	virtual  *virtualMemory // nil unless it can grow
 	resource MemoryResource // nil if wrapped
 
 	// free gives the memory back. It runs once, after the last holder has gone,
@@ -117,6 +119,14 @@ func (a *allocation) useStream(s *Stream) error {
 	return nil
 }
 
+// bytes returns the size.
+func (a *allocation) bytes() uint64 {
+	if a.virtual != nil {
+		return a.virtual.size.Load()
+	}
+	return a.size
+}
+
 func (a *allocation) release() {
 	if !a.refs.release() {
 		return
@@ -139,7 +149,12 @@ func unuse(s *Stream) {
 func (b *Buffer) Ptr() uint64 { return b.a.base + b.offset }
 
 // Size returns the size in bytes.
-func (b *Buffer) Size() uint64 { return b.size }
+func (b *Buffer) Size() uint64 {
+	if b.whole {
+		return b.a.bytes()
+	}
+	return b.size
+}
 
 // Kind returns where the memory is.
 func (b *Buffer) Kind() MemoryKind { return b.a.kind }
@@ -155,7 +170,7 @@ func (b *Buffer) Context() *Context { return b.a.ctx }
 func (b *Buffer) Resource() MemoryResource { return b.a.resource }
 
 // Allocation returns the address and the size in bytes of the whole allocation.
-func (b *Buffer) Allocation() (ptr, size uint64) { return b.a.base, b.a.size }
+func (b *Buffer) Allocation() (ptr, size uint64) { return b.a.base, b.a.bytes() }
 
 // SameAllocation reports whether b and other share their allocation.
 func (b *Buffer) SameAllocation(other *Buffer) bool { return b.a == other.a }
@@ -181,7 +196,7 @@ func (b *Buffer) SetStream(s *Stream) error {
 
 // String returns "buffer of 4096 bytes at 0x7f0000000000 on device 0".
 func (b *Buffer) String() string {
-	return fmt.Sprintf("buffer of %d bytes at %#x on %v", b.size, b.Ptr(), b.a.ctx.dev)
+	return fmt.Sprintf("buffer of %d bytes at %#x on %v", b.Size(), b.Ptr(), b.a.ctx.dev)
 }
 
 // Retain adds a holder of the allocation, which may be closed as far as b goes
@@ -212,8 +227,8 @@ func (b *Buffer) begin() error {
 //
 // Errors: [ErrClosed]; an [*ArgumentError] if the range is not inside b.
 func (b *Buffer) Slice(offset, size uint64) (*Buffer, error) {
-	if offset > b.size || size > b.size-offset {
-		return nil, badValue("", "range of %d bytes at offset %d is not inside the buffer of %d bytes", size, offset, b.size)
+	if have := b.Size(); offset > have || size > have-offset {
+		return nil, badValue("", "range of %d bytes at offset %d is not inside the buffer of %d bytes", size, offset, have)
 	}
 	if err := b.begin(); err != nil {
 		return nil, err
@@ -226,8 +241,8 @@ func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
 // Close ends this holder. Closing twice is fine. If it was the last one, the
 // memory is given back: device memory by cuMemFreeAsync on its stream, which
-// does not block; pinned and managed memory after waiting for its stream, if it
-// has one.
+// does not block; pinned, managed and virtual memory after waiting for its
+// stream, if it has one.
 func (b *Buffer) Close() error {
 	if !b.closed.Swap(true) {
 		b.a.release()
@@ -248,9 +263,9 @@ func (b *Buffer) CloseOn(s *Stream) error {
 
 // Disown takes the memory from its only holder: b is closed, and the caller
 // frees it, in the order of stream. It reports false, and does nothing, if there
-// are other holders.
+// are other holders, or if the memory is virtual: no single call frees that.
 func (b *Buffer) Disown() (ptr uint64, stream *Stream, ok bool) {
-	if b.closed.Load() || !b.a.refs.n.CompareAndSwap(1, 0) {
+	if b.a.virtual != nil || b.closed.Load() || !b.a.refs.n.CompareAndSwap(1, 0) {
 		return 0, nil, false
 	}
 	b.closed.Store(true)
@@ -273,8 +288,9 @@ func (b *Buffer) Disown() (ptr uint64, stream *Stream, ok bool) {
 //
 // Errors: [ErrClosed]; an [*ArgumentError] if the sizes differ; an [*Error].
 func (b *Buffer) CopyFrom(src *Buffer, s *Stream) error {
-	if src.size != b.size {
-		return badValue("src", "must have %d bytes, as the destination has, got %d", b.size, src.size)
+	size := b.Size()
+	if src.Size() != size {
+		return badValue("src", "must have %d bytes, as the destination has, got %d", size, src.Size())
 	}
 	if err := src.begin(); err != nil {
 		return err
@@ -284,13 +300,13 @@ func (b *Buffer) CopyFrom(src *Buffer, s *Stream) error {
 		return err
 	}
 	defer b.a.release()
-	return Memcpy(b.Ptr(), src.Ptr(), b.size, s)
+	return Memcpy(b.Ptr(), src.Ptr(), size, s)
 }
 
 // CopyTo copies b into dst; it is dst.CopyFrom(b, s).
 func (b *Buffer) CopyTo(dst *Buffer, s *Stream) error {
-	if dst.size != b.size {
-		return badValue("dst", "must have %d bytes, as the source has, got %d", b.size, dst.size)
+	if dst.Size() != b.Size() {
+		return badValue("dst", "must have %d bytes, as the source has, got %d", b.Size(), dst.Size())
 	}
 	return dst.CopyFrom(b, s)
 }
@@ -302,14 +318,15 @@ func (b *Buffer) CopyTo(dst *Buffer, s *Stream) error {
 // Errors: [ErrClosed]; an [*ArgumentError] if b is not a whole number of
 // elements or value does not fit into one; an [*Error].
 func (b *Buffer) Fill(value uint32, elementSize int, s *Stream) error {
-	if elementSize > 0 && b.size%uint64(elementSize) != 0 {
-		return badValue("", "buffer of %d bytes is not a whole number of %d-byte elements", b.size, elementSize)
+	size := b.Size()
+	if elementSize > 0 && size%uint64(elementSize) != 0 {
+		return badValue("", "buffer of %d bytes is not a whole number of %d-byte elements", size, elementSize)
 	}
 	if err := b.begin(); err != nil {
 		return err
 	}
 	defer b.a.release()
-	return Memset(b.Ptr(), value, elementSize, b.size/uint64(max(elementSize, 1)), s)
+	return Memset(b.Ptr(), value, elementSize, size/uint64(max(elementSize, 1)), s)
 }
 
 // Memcpy copies size bytes between any two addresses that the driver knows or,

@@ -55,6 +55,12 @@ func (d *deferred) drain() int {
 // What fails is reported to the driver's warning function: a release has no
 // caller who could act on it.
 func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
+	c.disposeSteps(what, s, count, func(api driver.API) (string, driver.CUresult) { return op, free(api) }, then)
+}
+
+// disposeSteps is dispose for what takes several driver calls. free returns the
+// one that failed, and goes on from there when it runs again.
+func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free func(driver.API) (op string, r driver.CUresult), then func()) {
 	if c.drv.closed.Load() {
 		// The driver has gone and taken everything with it; objects may be closed
 		// after it in any order.
@@ -77,7 +83,7 @@ func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free 
 		}
 		restore := c.drv.relax()
 		defer restore()
-		r := free(c.drv.api)
+		op, r := free(c.drv.api)
 		if isCaptureRefusal(r) {
 			return false
 		}

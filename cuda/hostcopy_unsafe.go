@@ -27,19 +27,20 @@ func (b *Buffer) Bytes() []byte {
 // until it is done. It calls cuMemcpyAsync and cuStreamSynchronize. Not allowed
 // while s is capturing: nothing would keep src alive.
 func (b *Buffer) CopyFromHost(src []byte, s *Stream) error {
-	return b.copyHost("src", src, s, func(host uint64) error { return Memcpy(b.Ptr(), host, b.size, s) })
+	return b.copyHost("src", src, s, func(host uint64) error { return Memcpy(b.Ptr(), host, uint64(len(src)), s) })
 }
 
 // CopyToHost copies b into dst, which must have the same size, and blocks until
 // it is done. It calls cuMemcpyAsync and cuStreamSynchronize. Not allowed while
 // s is capturing: nothing would keep dst alive.
 func (b *Buffer) CopyToHost(dst []byte, s *Stream) error {
-	return b.copyHost("dst", dst, s, func(host uint64) error { return Memcpy(host, b.Ptr(), b.size, s) })
+	return b.copyHost("dst", dst, s, func(host uint64) error { return Memcpy(host, b.Ptr(), uint64(len(dst)), s) })
 }
 
 func (b *Buffer) copyHost(arg string, host []byte, s *Stream, enqueue func(host uint64) error) error {
-	if uint64(len(host)) != b.size {
-		return badValue(arg, "must have %d bytes, as the buffer has, got %d", b.size, len(host))
+	size := b.Size()
+	if uint64(len(host)) != size {
+		return badValue(arg, "must have %d bytes, as the buffer has, got %d", size, len(host))
 	}
 	if err := b.begin(); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (b *Buffer) copyHost(arg string, host []byte, s *Stream, enqueue func(host 
 	pin.Pin(&host[0])
 	defer pin.Unpin()
 	p := uintptr(unsafe.Pointer(&host[0]))
-	s.ctx.drv.AllowHost(p, b.size)
+	s.ctx.drv.AllowHost(p, size)
 	defer s.ctx.drv.DisallowHost(p, b.size)
 	if err := enqueue(uint64(p)); err != nil {
 		return err

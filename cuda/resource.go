@@ -210,7 +210,7 @@ func (s *Stream) anyThread() *Stream {
 
 // what describes a for a warning.
 func (a *allocation) what() string {
-	return fmt.Sprintf("%d bytes of %v memory at %#x", a.size, a.kind, a.base)
+	return fmt.Sprintf("%d bytes of %v memory at %#x", a.bytes(), a.kind, a.base)
 }
 
 func (mr *DeviceMemoryResource) begin() error {
