@@ -28,8 +28,10 @@ from ._device import Device, DeviceProperties  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._event import Event  # noqa: E402
+from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
-from ._graph import ExecNode, Graph, GraphExec, Node, Retained  # noqa: E402
+from ._graph import Graph, Node  # noqa: E402
+from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import (  # noqa: E402
     Buffer,
@@ -41,14 +43,8 @@ from ._memory import (  # noqa: E402
     PoolOptions,
     PoolStatistics,
 )
-from ._program import (  # noqa: E402
-    Kernel,
-    KernelAttributes,
-    ObjectCode,
-    Parameter,
-    Program,
-    ProgramOptions,
-)
+from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
+from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
 from .errors import (  # noqa: E402

@@ -15,7 +15,19 @@ from typing import Any, Literal, Self, SupportsIndex, TypeVar, final, overload
 import numpy as np
 from typing_extensions import CapsuleType
 
-from . import _device, _event, _finalize, _graph, _launch, _memory, _program, _stream, _tensor
+from . import (
+    _device,
+    _event,
+    _exec,
+    _finalize,
+    _graph,
+    _kernel,
+    _launch,
+    _memory,
+    _program,
+    _stream,
+    _tensor,
+)
 from .typing import Dims, KernelArgument, MemoryLike, StreamLike, SupportsDLPack
 
 _Resource = TypeVar("_Resource", bound=MemoryResource)
@@ -887,7 +899,7 @@ class LaunchConfig:
 def launch(
     stream: StreamLike,
     config: _launch.LaunchConfig,
-    kernel: _program.Kernel,
+    kernel: _kernel.Kernel,
     /,
     *args: KernelArgument,
 ) -> None:
@@ -1017,7 +1029,7 @@ class Graph:
     def _text(self, what: Literal["nodes", "edges", "retained", "dot"], /) -> str: ...
     def _held(self, address: int, /) -> Any: ...
     def _clone(self) -> _graph.Graph: ...
-    def _instantiate(self, flags: int, /) -> _graph.GraphExec: ...
+    def _instantiate(self, flags: int, /) -> _exec.GraphExec: ...
 
 class GraphExec:
     def launch(self, stream: StreamLike, /) -> None:
@@ -1176,7 +1188,7 @@ def _compile(
 ) -> tuple[Handle, str, str]: ...
 def _code_from(kind: str, code: bytes, /) -> Handle: ...
 def _code_data(id: int, what: str, device: Device | None, /) -> bytes: ...
-def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _program.Kernel: ...
+def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _kernel.Kernel: ...
 def _config_new(
     cls: type[_Config],
     grid: Dims,

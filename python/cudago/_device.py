@@ -20,8 +20,19 @@ _devices: dict[int, Device] = {}
 class DeviceProperties:
     """The attributes of a device, read when asked for and then kept.
 
-    Every attribute of ``CUdevice_attribute`` is here under its name in lower case, such as
-    ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists them.
+    Made by `Device.properties`. Every attribute of ``CUdevice_attribute`` is here under its name in
+    lower case, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists them.
+
+    References
+    ----------
+    ``cuDeviceGetAttribute``
+
+    Examples
+    --------
+    >>> device.properties.warp_size
+    32
+    >>> "max_threads_per_block" in dir(device.properties)
+    True
     """
 
     def __init__(self, ordinal: int) -> None:
@@ -67,25 +78,36 @@ class Device(_core.Device):
     """A CUDA device.
 
     Nobody has to set a current device: a call makes its device's primary context current where
-    needed and leaves the caller's as it was.
+    needed and leaves the caller's as it was. That context is the one of PyTorch and CuPy too.
 
     Parameters
     ----------
     ordinal : int, optional
-        The device's number; by default 0.
+        The device's number; by default 0. There is one object for each number.
 
     Raises
     ------
+    TypeError
+        If `ordinal` is no int.
     ValueError
         If there is no such device.
     DriverNotFoundError
         If no driver can be opened.
 
+    Notes
+    -----
+    Not stream-ordered. The first use of a device makes its primary context: blocks until that is
+    there, with the GIL released. A device is never closed.
+
+    References
+    ----------
+    ``cuDeviceGet``, ``cuDevicePrimaryCtxRetain``
+
     Examples
     --------
-    >>> device = cudago.Device()
-    >>> device.ordinal
-    0
+    >>> device = cudago.Device(0)
+    >>> device is cudago.Device(), device.ordinal
+    (True, 0)
     """
 
     __slots__ = ("_default_stream", "_properties")
@@ -104,7 +126,31 @@ class Device(_core.Device):
 
     @classmethod
     def all(cls) -> tuple[Device, ...]:
-        """Return every device of the driver in use."""
+        """Return every device of the driver in use.
+
+        Returns
+        -------
+        tuple of Device
+            In order of their numbers.
+
+        Raises
+        ------
+        DriverNotFoundError
+            If no driver can be opened.
+
+        Notes
+        -----
+        Not stream-ordered. Blocks until all primary contexts are there, with the GIL released.
+
+        References
+        ----------
+        ``cuDeviceGetCount``
+
+        Examples
+        --------
+        >>> cudago.Device.all()[0] is device
+        True
+        """
         _core._open()
         return tuple(cls(i) for i in range(_read(api.device_count)))
 
@@ -150,12 +196,17 @@ class Device(_core.Device):
 
     @property
     def default_stream(self) -> Stream:
-        """The legacy default stream, which waits for blocking streams and they for it."""
+        """The legacy default stream, which waits for blocking streams and they for it.
+
+        Streams of cudago are non-blocking. The stream cannot be captured.
+        """
         try:
-            return self._default_stream
+            if not self._default_stream.is_closed:
+                return self._default_stream
         except AttributeError:
-            self._default_stream = _core._stream_wrap(self, 1, None)
-            return self._default_stream
+            pass
+        self._default_stream = _core._stream_wrap(self, 1, None)
+        return self._default_stream
 
     def create_stream(self, *, priority: int = 0, name: str = "") -> Stream:
         """Create a stream: a queue of device work that runs in order.
@@ -165,7 +216,7 @@ class Device(_core.Device):
         priority : int
             Lower numbers are served first; values outside the device's range are clamped.
         name : str
-            For reprs and messages.
+            For reprs; need not be unique.
 
         Returns
         -------
@@ -174,12 +225,25 @@ class Device(_core.Device):
 
         Raises
         ------
-        CUDAError
+        OverflowError
+            If `priority` does not fit 32 bits.
+        OutOfMemoryError, CUDAError
             If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered. Returns when the stream is there, with the GIL released meanwhile.
+        Captures are not affected.
 
         References
         ----------
         ``cuStreamCreateWithPriority``
+
+        Examples
+        --------
+        >>> with device.create_stream(priority=-1, name="urgent") as urgent:
+        ...     urgent.name
+        'urgent'
         """
         stream: Stream = _core._stream_new(self, priority)
         if name:
@@ -199,11 +263,26 @@ class Device(_core.Device):
         Returns
         -------
         Event
-            Not recorded yet.
+            Not recorded yet, which counts as complete.
+
+        Raises
+        ------
+        OutOfMemoryError, CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered. Returns when the event is there, with the GIL released meanwhile.
+        Captures are not affected.
 
         References
         ----------
         ``cuEventCreate``
+
+        Examples
+        --------
+        >>> device.create_event().is_done
+        True
         """
         event: Event = _core._event_new(self, timing_enabled, blocking_sync)
         return event

@@ -15,7 +15,10 @@ __all__ = ["Finalizer", "finalize"]
 
 
 class Finalizer(_core.Finalizer):
-    """What `finalize` returns. Calling it runs the function, if it did not run yet."""
+    """What `finalize` returns. Calling it runs the function, if it did not run yet.
+
+    It lives until then without a reference: Go holds it.
+    """
 
     __slots__ = ()
 
@@ -57,7 +60,8 @@ def finalize(obj: object, func: Callable[..., Any], /, *args: Any, **kwargs: Any
 
     Notes
     -----
-    An exception of `func` goes to `sys.unraisablehook`, but for a call of the finalizer itself.
+    An exception of `func` goes to `sys.unraisablehook`; a call of the finalizer itself raises it.
+    No driver is needed, and none is opened.
 
     Examples
     --------

@@ -1,69 +1,29 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs: built once, launched often, and keeping what they were given."""
+"""Graphs that can be edited. Those that can be launched are in ``_exec.py``."""
 
 from __future__ import annotations
 
 import gc
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._dot import render_svg
+from ._retained import Retained, read_retained, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._device import Device
+    from ._exec import GraphExec
+    from ._kernel import Kernel
     from ._launch import LaunchConfig
-    from ._program import Kernel
     from ._stream import Stream
 
-__all__ = ["ExecNode", "Graph", "GraphExec", "Node", "Retained"]
+__all__ = ["Graph", "Node"]
 
 _AUTO_FREE, _UPLOAD, _PRIORITIES = 1, 2, 8  # CUDA_GRAPH_INSTANTIATE_FLAG_..., cuda.h, CUDA 12.4
-
-
-def _rows(text: str) -> list[list[str]]:
-    """Split what the native module says: fields end in U+001F, lines in U+001E."""
-    return [line.split("\x1f") for line in text.split("\x1e")[:-1]]
-
-
-@dataclass(frozen=True)
-class Retained:
-    """One thing that a graph or an executable keeps alive.
-
-    Parameters
-    ----------
-    node : str
-        Name of the node that uses it.
-    operand : str
-        Its part in the node: ``"dst"``, ``"src"``, ``"argument 1"``, ``"callback"``, ``"kernel"``.
-    object : object
-        The object that was handed in.
-    nbytes : int
-        Bytes of its memory that are kept; 0 for what has none.
-    reason : str
-        Kind of operation: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``.
-    """
-
-    node: str
-    operand: str
-    object: Any
-    nbytes: int
-    reason: str
-
-
-def _retained(holder: Any) -> tuple[Retained, ...]:
-    found = []
-    for node, operand, address, nbytes, reason in _rows(holder._text("retained")):
-        held = holder._held(int(address)) if address != "0" else None
-        if held is None:
-            continue
-        kept = held.object if isinstance(held, _core.Operand) else held
-        found.append(Retained(node, operand, kept, int(nbytes), reason))
-    return tuple(found)
 
 
 class _Builder:
@@ -96,12 +56,27 @@ class _Builder:
             If sizes differ, a name is taken or a device does not fit.
         TypeError
             If an operand has no memory.
+        BufferError
+            If an operand is not C-contiguous, or `dst` is read-only.
         ClosedError
             If the graph or an operand is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
+        Captures are not affected.
 
         References
         ----------
         ``cuGraphAddMemcpyNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> graph.memcpy(device.allocate(4, stream=stream), b"abcd", name="upload")
+        <cudago.Node 'upload': memcpy>
         """
         graph, deps = self._at()
         return Node(graph, graph._add_memcpy(deps, dst, src, name))
@@ -123,9 +98,35 @@ class _Builder:
         Node
             The new node, after this one.
 
+        Raises
+        ------
+        ValueError
+            If `value` does not divide the memory, a name is taken or a device does not fit.
+        OverflowError
+            If an int does not fit 4 bytes.
+        TypeError
+            If `dst` has no memory, or `value` is neither int nor bytes.
+        BufferError
+            If `dst` is not C-contiguous, or read-only.
+        ClosedError
+            If the graph or `dst` is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
+        Captures are not affected.
+
         References
         ----------
         ``cuGraphAddMemsetNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> graph.memset(device.allocate(4, stream=stream), 0)
+        <cudago.Node 'memset_0': memset>
         """
         graph, deps = self._at()
         return Node(graph, graph._add_memset(deps, dst, value, name))
@@ -154,11 +155,34 @@ class _Builder:
         Raises
         ------
         TypeError, OverflowError, ValueError
-            If an argument does not fit the kernel's parameter, or the shape the device.
+            If an argument does not fit the kernel's parameter, the shape the device, or a name is
+            taken.
+        ClosedError
+            If the graph or an argument is closed.
+        CUDAError
+            If the driver refuses.
+
+        See Also
+        --------
+        cudago.launch : The same at once, on a stream.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held;
+        loading the kernel on the graph's device releases it. Captures are not affected.
 
         References
         ----------
-        ``cuGraphAddKernelNode``
+        ``cuGraphAddKernelNode_v2``
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name="set")
+        <cudago.Node 'set': kernel>
         """
         graph, deps = self._at()
         return Node(graph, graph._add_kernel(deps, config, kernel, args, name))
@@ -179,9 +203,36 @@ class _Builder:
         Node
             The new node, after this one.
 
+        Raises
+        ------
+        TypeError
+            If `func` is not callable.
+        ValueError
+            If a name is taken.
+        ClosedError
+            If the graph is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
+        Captures are not affected.
+
+        All callbacks run one after the other, with the GIL held; device work behind one waits for
+        it.
+
         References
         ----------
         ``cuGraphAddHostNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.callback(lambda: print("step done"))
+        >>> graph.instantiate().launch(stream)
+        >>> stream.sync()
+        step done
         """
         graph, deps = self._at()
         return Node(graph, graph._add_host(deps, func, name))
@@ -201,16 +252,47 @@ class _Builder:
         Node
             The new node, after this one.
 
+        Raises
+        ------
+        TypeError
+            If `other` is no Graph.
+        ValueError
+            If a name is taken, or the graphs are on different devices.
+        ClosedError
+            If either graph is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
+        Captures are not affected. Later changes of `other` do not reach this graph.
+
         References
         ----------
         ``cuGraphAddChildGraphNode``
+
+        Examples
+        --------
+        >>> inner, outer = cudago.Graph(device), cudago.Graph(device)
+        >>> node = inner.memset(device.allocate(4, stream=stream), 0)
+        >>> outer.embed(inner, name="inner").kind
+        'child graph'
         """
         graph, deps = self._at()
         return Node(graph, graph._add_child(deps, other, name))
 
 
 class Node(_Builder):
-    """One operation of a graph. Its methods add operations that come after it."""
+    """One operation of a graph. Its methods add operations that come after it.
+
+    Made by the methods of `Graph` and of other nodes.
+
+    Attributes
+    ----------
+    graph : Graph
+        The graph.
+    """
 
     __slots__ = ("_id", "graph")
 
@@ -223,7 +305,7 @@ class Node(_Builder):
 
     def _row(self) -> list[str]:
         wanted = str(self._id)
-        return next(row for row in _rows(self.graph._text("nodes")) if row[0] == wanted)
+        return next(row for row in read_rows(self.graph._text("nodes")) if row[0] == wanted)
 
     @property
     def name(self) -> str:
@@ -267,12 +349,18 @@ class Graph(_Builder, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand that it is given, and so does each executable made from it: close or
-    drop what you like.
+    drop what you like. Made by itself or by `Stream.capture`. A context manager: leaving the
+    ``with`` block closes the graph. ``graph[name]`` is a node.
 
     Parameters
     ----------
     device : Device, optional
         Where the graph runs; by default device 0.
+
+    Notes
+    -----
+    Methods of the graph add nodes that wait for nothing, methods of a `Node` such that wait for it;
+    `join` makes one that waits for several.
 
     Examples
     --------
@@ -317,9 +405,31 @@ class Graph(_Builder, _core.Graph):
         Node
             What comes after it comes after all of `nodes`.
 
+        Raises
+        ------
+        TypeError
+            If one of `nodes` is no Node.
+        ValueError
+            If one is of another graph, or a name is taken.
+        ClosedError
+            If the graph is closed.
+
+        Notes
+        -----
+        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
+        Captures are not affected.
+
         References
         ----------
         ``cuGraphAddEmptyNode``
+
+        Examples
+        --------
+        >>> x, y = device.allocate(4, stream=stream), device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> both = graph.join(graph.memset(x, 0), graph.memset(y, 0))
+        >>> len(both.dependencies)
+        2
         """
         for node in nodes:
             if not isinstance(node, Node):
@@ -329,22 +439,22 @@ class Graph(_Builder, _core.Graph):
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes, in order of creation."""
-        return tuple(Node(self, int(row[0])) for row in _rows(self._text("nodes")))
+        return tuple(Node(self, int(row[0])) for row in read_rows(self._text("nodes")))
 
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
         """Pairs of nodes, of which the second waits for the first."""
         return tuple(
-            (Node(self, int(a)), Node(self, int(b))) for a, b in _rows(self._text("edges"))
+            (Node(self, int(a)), Node(self, int(b))) for a, b in read_rows(self._text("edges"))
         )
 
     @property
     def retained(self) -> tuple[Retained, ...]:
         """What the graph keeps alive."""
-        return _retained(self)
+        return read_retained(self)
 
     def __getitem__(self, name: str) -> Node:
-        rows = _rows(self._text("nodes"))
+        rows = read_rows(self._text("nodes"))
         for id, own, _ in rows:
             if own == name:
                 return Node(self, int(id))
@@ -360,9 +470,27 @@ class Graph(_Builder, _core.Graph):
         Graph
             With the same names.
 
+        Raises
+        ------
+        ClosedError
+            If the graph is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
+
         References
         ----------
         ``cuGraphClone``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.callback(lambda: None, name="hook")
+        >>> graph.clone()["hook"] == node
+        False
         """
         made: Graph = self._clone()
         return made
@@ -388,16 +516,26 @@ class Graph(_Builder, _core.Graph):
 
         Raises
         ------
-        CUDAError
+        ClosedError
+            If the graph is closed.
+        OutOfMemoryError, CUDAError
             If the graph cannot run; the text says why.
 
         Notes
         -----
-        Blocks with the GIL released.
+        Not stream-ordered, but for the upload. Blocks until done, with the GIL released. Captures
+        are not affected, unless it is `upload` that is capturing.
 
         References
         ----------
         ``cuGraphInstantiateWithParams``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
+        >>> with graph.instantiate(upload=stream) as step:
+        ...     step.launch(stream)
         """
         _watch_collections()
         made: GraphExec = self._instantiate(_AUTO_FREE * auto_free | _PRIORITIES * priorities)
@@ -412,6 +550,11 @@ class Graph(_Builder, _core.Graph):
         -------
         str
             Nodes with names, kinds, sizes and what they keep.
+
+        Examples
+        --------
+        >>> cudago.Graph(device).to_dot().startswith("digraph")
+        True
         """
         return str(self._text("dot"))
 
@@ -426,138 +569,13 @@ class Graph(_Builder, _core.Graph):
         if self.is_closed:
             return "<cudago.Graph: closed>"
         try:
-            rows = _rows(self._text("nodes"))
+            rows = read_rows(self._text("nodes"))
         except ValueError:
             return "<cudago.Graph: capturing>"
         return f"<cudago.Graph of {len(rows)} nodes>"
 
 
-class ExecNode:
-    """A node of an executable, by which its parameters are changed for later launches."""
-
-    __slots__ = ("_id", "exec", "kind", "name")
-
-    def __init__(self, exec: GraphExec, id: int, name: str, kind: str) -> None:
-        self.exec, self._id, self.name, self.kind = exec, id, name, kind
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Change what the node does in later launches; launches under way keep the old.
-
-        What was replaced is released when the last launch that used it has ended, not later.
-
-        Parameters
-        ----------
-        dst, src : optional
-            Of a memcpy node: one or both. Same size as before.
-        dst, value
-            Of a memset node.
-        config, kernel, *args
-            Of a kernel node, positional, as for `Graph.launch`.
-        func
-            Of a host node.
-
-        Raises
-        ------
-        TypeError
-            If the node's kind cannot be updated, or the arguments are not those of its kind.
-        ValueError
-            If sizes differ.
-        CUDAError
-            If the driver refuses. The node does what it did before.
-
-        References
-        ----------
-        ``cuGraphExecMemcpyNodeSetParams`` and its kin
-        """
-        call = _UPDATES.get(self.kind)
-        if call is None:
-            raise TypeError(
-                f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
-                f"only {', '.join(_UPDATES)} nodes can be"
-            )
-        call(self, *args, **kwargs)
-
-    def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
-        if dst is None and src is None:
-            raise TypeError("update of a memcpy node needs dst=, src= or both")
-        self.exec._update_memcpy(self._id, dst, src)
-
-    def _update_memset(self, dst: Any, value: Any) -> None:
-        self.exec._update_memset(self._id, dst, value)
-
-    def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
-        self.exec._update_kernel(self._id, config, kernel, args)
-
-    def _update_host(self, func: Callable[[], Any]) -> None:
-        self.exec._update_host(self._id, func)
-
-    def enable(self) -> None:
-        """Let the node run again in later launches."""
-        self.exec._set_enabled(self._id, True)
-
-    def disable(self) -> None:
-        """Let later launches skip the node. Its operands stay kept: it can be enabled again."""
-        self.exec._set_enabled(self._id, False)
-
-    def __repr__(self) -> str:
-        return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
-
-
-_UPDATES: dict[str, Callable[..., None]] = {
-    "kernel": ExecNode._update_kernel,
-    "memcpy": ExecNode._update_memcpy,
-    "memset": ExecNode._update_memset,
-    "host": ExecNode._update_host,
-}
-
-
-class GraphExec(_core.GraphExec):
-    """A graph that can be launched. Made by `Graph.instantiate`.
-
-    It keeps every operand until it is closed and its last launch has ended. Launching costs nothing
-    for that. A context manager.
-    """
-
-    __slots__ = ()
-
-    @property
-    def device(self) -> Device:
-        """The device that the executable runs on."""
-        from ._device import Device
-
-        return Device(self._ordinal)
-
-    @property
-    def retained(self) -> tuple[Retained, ...]:
-        """What the executable keeps alive."""
-        return _retained(self)
-
-    @property
-    def nodes(self) -> tuple[ExecNode, ...]:
-        """The nodes, in order of creation."""
-        rows = sorted(_rows(self._text("nodes")), key=lambda row: int(row[0]))
-        return tuple(ExecNode(self, int(id), name, kind) for id, name, kind in rows)
-
-    def __getitem__(self, name: str) -> ExecNode:
-        nodes = self.nodes
-        for node in nodes:
-            if node.name == name:
-                return node
-        raise KeyError(
-            f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}"
-        )
-
-    def __call__(self, stream: Stream) -> None:
-        self.launch(stream)
-
-    def __repr__(self) -> str:
-        if self.is_closed:
-            return "<cudago.GraphExec: closed>"
-        return f"<cudago.GraphExec of {len(self.nodes)} nodes, launched {self.launch_count} times>"
-
-
 _core._set_class("Graph", Graph)
-_core._set_class("GraphExec", GraphExec)
 
 
 def _watch_collections() -> None:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from . import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from .typing import Dims
 
 __all__ = ["LaunchConfig", "launch"]
-
-Dims = "int | Sequence[int]"
 
 
 class LaunchConfig(_core.LaunchConfig):
@@ -24,7 +22,7 @@ class LaunchConfig(_core.LaunchConfig):
     grid : int or tuple of int
         Blocks, in up to three dimensions.
     block : int or tuple of int
-        Threads of a block.
+        Threads of a block, in up to three dimensions.
     cluster : int or tuple of int, optional
         Blocks of a cluster; needs compute capability 9.0.
     shared_memory : int
@@ -41,6 +39,10 @@ class LaunchConfig(_core.LaunchConfig):
     TypeError
         If a number is no int.
 
+    Notes
+    -----
+    Two are equal if all their numbers are. Making one calls no driver.
+
     Examples
     --------
     >>> cudago.LaunchConfig(grid=(2, 3), block=64)
@@ -51,10 +53,10 @@ class LaunchConfig(_core.LaunchConfig):
 
     def __new__(
         cls,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
+        grid: Dims,
+        block: Dims,
         *,
-        cluster: int | Sequence[int] | None = None,
+        cluster: Dims | None = None,
         shared_memory: int = 0,
         cooperative: bool = False,
         priority: int | None = None,

@@ -35,14 +35,22 @@ class Buffer(_core.Buffer):
     allocation alive, and so does a graph that was given one: `close` drops this buffer's reference,
     and the memory goes with the last.
 
+    Notes
+    -----
+    Sizes are bytes. Pinned and managed memory has Python's buffer protocol, so that
+    ``numpy.frombuffer(buf, dtype)`` is an array over it; the host does not wait for device work by
+    that. Device memory is shared over DLPack, or copied.
+
+    Two buffers are equal if they are the same bytes of the same allocation; what is in them is not
+    compared.
+
     Examples
     --------
     >>> with device.allocate(16, stream=stream) as buf:
     ...     buf.fill(7, stream=stream)
-    ...     out = bytearray(16)
-    ...     buf.copy_to(out, stream=stream)
-    ...     stream.sync()
-    >>> out[15]
+    ...     out = bytearray(8)
+    ...     buf[8:16].copy_to(out, stream=stream)
+    >>> out[7]
     7
     """
 
@@ -64,7 +72,7 @@ class Buffer(_core.Buffer):
 class MemoryResource(_core.MemoryResource):
     """Something that allocates memory: see its subclasses.
 
-    A context manager. Buffers stay valid after their resource is closed.
+    A context manager: leaving the ``with`` block closes the resource. Its buffers stay valid.
     """
 
     __slots__ = ()
@@ -132,6 +140,10 @@ class DeviceMemoryResource(MemoryResource):
     CUDAError
         If the driver refuses.
 
+    Notes
+    -----
+    Making one is not stream-ordered, and releases the GIL. What it allocates is: see `allocate`.
+
     References
     ----------
     ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
@@ -172,9 +184,30 @@ class DeviceMemoryResource(MemoryResource):
         keep : int
             Bytes that the pool may keep.
 
+        Raises
+        ------
+        ClosedError
+            If the resource is closed.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered: what the device may still use is not given back. Returns when done, with
+        the GIL released meanwhile.
+
         References
         ----------
         ``cuMemPoolTrimTo``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.trim()
+        >>> pool.statistics.reserved
+        0
         """
         self._trim(keep)
 
@@ -186,7 +219,9 @@ class PinnedMemoryResource(MemoryResource):
 
     Notes
     -----
-    The host does not wait for device work that still uses the memory: `Stream.sync` first.
+    Not stream-ordered: the host does not wait for device work that still uses the memory, so
+    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
+    own.
 
     References
     ----------
@@ -214,9 +249,28 @@ class ManagedMemoryResource(MemoryResource):
     device : Device
         The device whose context the memory is allocated in.
 
+    Raises
+    ------
+    UnsupportedError
+        If the device has no managed memory.
+
+    Notes
+    -----
+    Not stream-ordered: the host does not wait for device work that still uses the memory, so
+    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
+    own.
+
     References
     ----------
     ``cuMemAllocManaged``
+
+    Examples
+    --------
+    >>> buffer = cudago.ManagedMemoryResource(device).allocate(4)
+    >>> buffer.fill(7, stream=stream)
+    >>> stream.sync()
+    >>> memoryview(buffer)[0]
+    7
     """
 
     __slots__ = ()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""From source to kernels."""
+"""From source to code, and to its kernels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._device import Device
+    from ._kernel import Kernel
 
-__all__ = ["Kernel", "KernelAttributes", "ObjectCode", "Parameter", "Program", "ProgramOptions"]
+__all__ = ["ObjectCode", "Program", "ProgramOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,12 @@ class ProgramOptions:
         Stands for the source's file name in messages.
     name_expressions : sequence of str
         Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
+
+    Examples
+    --------
+    >>> options = cudago.ProgramOptions(std="c++17", define_macro={"SIZE": 4})
+    >>> options.std
+    'c++17'
     """
 
     arch: str | None = None
@@ -106,8 +113,15 @@ class Program:
     options : ProgramOptions, optional
         How it is compiled.
 
+    Attributes
+    ----------
+    source, kind : str
+        As given.
+
     Raises
     ------
+    TypeError
+        If `source` is no str.
     ValueError
         If `kind` is no choice.
 
@@ -158,19 +172,24 @@ class Program:
         Raises
         ------
         CompileError
-            If the source does not compile; ``.log`` has what the compiler wrote.
+            If the source does not compile: ``.log`` has what the compiler wrote. Or if NVRTC cannot
+            be found: the text says where it was looked for.
         ValueError
             If `target` is no choice, or is not possible for PTX source.
-        CUDAError
-            If NVRTC cannot be found; the text says where it was looked for.
 
         Notes
         -----
-        Blocks until done, with the GIL released.
+        Not stream-ordered. Blocks until done, with the GIL released. Captures are not affected.
 
         References
         ----------
         ``nvrtcCompileProgram``
+
+        Examples
+        --------
+        >>> code = cudago.Program('extern "C" __global__ void nothing() {}').compile("ptx")
+        >>> code.kind, ".entry nothing" in code.ptx
+        ('ptx', True)
         """
         from ._device import Device
 
@@ -194,7 +213,23 @@ _PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a pat
 class ObjectCode:
     """Compiled code. It is loaded on a device when a kernel of it is first needed there.
 
-    Made by `Program.compile`, or from existing code by the class methods.
+    Made by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
+    ``code.get_kernel(name)``. The code stays loaded until it and its kernels have gone.
+
+    Attributes
+    ----------
+    kind : str
+        ``"ptx"``, ``"cubin"``, ``"ltoir"`` or ``"fatbin"``.
+    log : str
+        What the compiler wrote, such as warnings.
+
+    Examples
+    --------
+    >>> code = cudago.Program('extern "C" __global__ void nothing() {}').compile()
+    >>> code.kernels
+    ('nothing',)
+    >>> code["nothing"]
+    <cudago.Kernel nothing()>
     """
 
     __slots__ = ("_handle", "_kernels", "kind", "log")
@@ -227,17 +262,54 @@ class ObjectCode:
         -------
         ObjectCode
             Checked when it is loaded: `PTXError` then.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
         """
         return cls._from("ptx", code)
 
     @classmethod
     def from_cubin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take machine code of one architecture: its bytes, or the path of a file."""
+        """Take machine code of one architecture: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The code, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded. The simulated driver runs PTX only.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        """
         return cls._from("cubin", code)
 
     @classmethod
     def from_fatbin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take a bundle of code for several architectures: its bytes, or the path of a file."""
+        """Take a bundle of code for several architectures: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The code, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded. The simulated driver runs PTX only.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        """
         return cls._from("fatbin", code)
 
     @property
@@ -282,6 +354,17 @@ class ObjectCode:
             If the code is PTX that the driver refuses.
         UnsupportedError
             If the kernel needs what the simulated driver does not have.
+        CUDAError
+            If the code is not for the device.
+
+        Notes
+        -----
+        Not stream-ordered. Returns when the code is loaded, with the GIL released meanwhile.
+        Captures are not affected.
+
+        References
+        ----------
+        ``cuModuleLoadDataEx``, ``cuModuleGetFunction``
         """
         from ._device import Device
 
@@ -298,145 +381,3 @@ class ObjectCode:
 
     def __repr__(self) -> str:
         return f"<cudago.ObjectCode: {self.kind}>"
-
-
-class Parameter(str):
-    """The type of a kernel's parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
-
-    Attributes
-    ----------
-    size, offset : int
-        Bytes of the parameter, and where it lies among the others.
-    """
-
-    __slots__ = ("offset", "size")
-    size: int
-    offset: int
-
-    def __new__(cls, kind: str, size: int, offset: int) -> Parameter:
-        """Make a parameter."""
-        self = super().__new__(cls, kind)
-        self.size, self.offset = size, offset
-        return self
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-_ATTRIBUTES = {
-    "max_threads_per_block": 0,
-    "shared_size": 1,
-    "const_size": 2,
-    "local_size": 3,
-    "register_count": 4,
-    "ptx_version": 5,
-    "binary_version": 6,
-    "cache_mode_ca": 7,
-    "max_dynamic_shared_size": 8,
-    "shared_memory_preference": 9,
-}
-_SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
-
-
-class KernelAttributes:
-    """Facts about a kernel on one device; sizes in bytes. The last two can be set."""
-
-    __slots__ = ("_device", "_kernel")
-    _device: Device
-    _kernel: Kernel
-
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        object.__setattr__(self, "_kernel", kernel)
-        object.__setattr__(self, "_device", device)
-
-    def __getattr__(self, name: str) -> int:
-        if name not in _ATTRIBUTES:
-            raise AttributeError(
-                f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
-            )
-        return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
-
-    def __setattr__(self, name: str, value: int) -> None:
-        if name not in _SETTABLE:
-            raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
-        self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
-
-    def __dir__(self) -> list[str]:
-        return list(_ATTRIBUTES)
-
-    def __repr__(self) -> str:
-        return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
-
-
-class Kernel(_core.Kernel):
-    """A function that runs on a device.
-
-    Made by `ObjectCode.get_kernel`; launched by `launch`.
-    """
-
-    __slots__ = ()
-
-    @property
-    def signature(self) -> tuple[Parameter, ...]:
-        """Types of the parameters, such as ``(f32, u64, u64, u32)``.
-
-        Arguments are checked against them. They come from PTX, where there is any; PTX does not
-        tell signed from unsigned, nor pointers from 64-bit integers. Otherwise the driver tells
-        sizes only.
-        """
-        return tuple(Parameter(*p) for p in self._parameters())
-
-    @property
-    def attributes(self) -> KernelAttributes:
-        """Facts about the kernel on device 0; `attributes_on` for another."""
-        from ._device import Device
-
-        return KernelAttributes(self, Device())
-
-    def attributes_on(self, device: Device) -> KernelAttributes:
-        """Return facts about the kernel on a device.
-
-        Parameters
-        ----------
-        device : Device
-            The device.
-
-        Returns
-        -------
-        KernelAttributes
-            Read when asked for.
-        """
-        return KernelAttributes(self, device)
-
-    def max_active_blocks(
-        self, block: int, *, shared_memory: int = 0, device: Device | None = None
-    ) -> int:
-        """Return how many blocks can run on one multiprocessor at once.
-
-        Parameters
-        ----------
-        block : int
-            Threads of a block.
-        shared_memory : int
-            Dynamic shared memory of a block, in bytes.
-        device : Device, optional
-            By default device 0.
-
-        Returns
-        -------
-        int
-            Number of blocks.
-
-        References
-        ----------
-        ``cuOccupancyMaxActiveBlocksPerMultiprocessor``
-        """
-        from ._device import Device
-
-        return int(self._max_active_blocks(device or Device(), block, shared_memory))
-
-    def __repr__(self) -> str:
-        return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"
-
-
-_core._set_class("Kernel", Kernel)

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Executable graphs: launched often, updated in place, and keeping what they were given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._retained import Retained, read_retained, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._device import Device
+    from ._kernel import Kernel
+    from ._launch import LaunchConfig
+    from ._stream import Stream
+
+__all__ = ["ExecNode", "GraphExec"]
+
+
+class ExecNode:
+    """A node of an executable, by which its parameters are changed for later launches.
+
+    Made by `GraphExec.nodes` and ``step[name]``.
+
+    Attributes
+    ----------
+    exec : GraphExec
+        The executable.
+    name, kind : str
+        As those of the `Node`.
+    """
+
+    __slots__ = ("_id", "exec", "kind", "name")
+
+    def __init__(self, exec: GraphExec, id: int, name: str, kind: str) -> None:
+        self.exec, self._id, self.name, self.kind = exec, id, name, kind
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Change what the node does in later launches; launches under way keep the old.
+
+        What was replaced is released when the last launch that used it has ended, not later.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            By the node's kind:
+
+            - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
+            - memset: ``dst, value``;
+            - kernel: ``config, kernel, *args``, as for `Graph.launch`;
+            - host: ``func``.
+
+        Raises
+        ------
+        TypeError
+            If the node's kind cannot be updated, or the arguments are not those of its kind.
+        ValueError
+            If sizes differ, or something is on another device.
+        ClosedError
+            If the executable or an operand is closed.
+        CUDAError
+            If the driver refuses. The node does what it did before.
+
+        Notes
+        -----
+        Not stream-ordered: what was launched before does not see it, what is launched later does.
+        Returns at once, with the GIL held; a launch that another thread is in the midst of is
+        waited for first, with the GIL released. Captures are not affected.
+
+        References
+        ----------
+        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
+        ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, b"abcd", name="upload")
+        >>> step = graph.instantiate()
+        >>> step["upload"].update(src=b"efgh")
+        >>> step.launch(stream)
+        >>> out = bytearray(4)
+        >>> x.copy_to(out, stream=stream)
+        >>> out
+        bytearray(b'efgh')
+        """
+        call = _UPDATES.get(self.kind)
+        if call is None:
+            raise TypeError(
+                f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
+                f"only {', '.join(_UPDATES)} nodes can be"
+            )
+        call(self, *args, **kwargs)
+
+    def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
+        if dst is None and src is None:
+            raise TypeError("update of a memcpy node needs dst=, src= or both")
+        self.exec._update_memcpy(self._id, dst, src)
+
+    def _update_memset(self, dst: Any, value: Any) -> None:
+        self.exec._update_memset(self._id, dst, value)
+
+    def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
+        self.exec._update_kernel(self._id, config, kernel, args)
+
+    def _update_host(self, func: Callable[[], Any]) -> None:
+        self.exec._update_host(self._id, func)
+
+    def enable(self) -> None:
+        """Let the node run again in later launches.
+
+        Raises
+        ------
+        ClosedError
+            If the executable is closed.
+        CUDAError
+            If the node's kind cannot be disabled.
+
+        Notes
+        -----
+        As for `update`.
+
+        References
+        ----------
+        ``cuGraphNodeSetEnabled``
+        """
+        self.exec._set_enabled(self._id, True)
+
+    def disable(self) -> None:
+        """Let later launches skip the node. Its operands stay kept: it can be enabled again.
+
+        Raises
+        ------
+        ClosedError
+            If the executable is closed.
+        CUDAError
+            If the node's kind cannot be disabled.
+
+        Notes
+        -----
+        As for `update`.
+
+        References
+        ----------
+        ``cuGraphNodeSetEnabled``
+        """
+        self.exec._set_enabled(self._id, False)
+
+    def __repr__(self) -> str:
+        return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
+
+
+_UPDATES: dict[str, Callable[..., None]] = {
+    "kernel": ExecNode._update_kernel,
+    "memcpy": ExecNode._update_memcpy,
+    "memset": ExecNode._update_memset,
+    "host": ExecNode._update_host,
+}
+
+
+class GraphExec(_core.GraphExec):
+    """A graph that can be launched. Made by `Graph.instantiate`.
+
+    It keeps every operand until it is closed and its last launch has ended. Launching costs nothing
+    for that. A context manager: leaving the ``with`` block closes the executable; launches under
+    way complete. ``step[name]`` is a node, ``step(stream)`` a launch.
+
+    Examples
+    --------
+    >>> graph = cudago.Graph(device)
+    >>> node = graph.memset(device.allocate(4, stream=stream), 7, name="fill")
+    >>> step = graph.instantiate()
+    >>> step.launch(stream)
+    >>> step["fill"], step.launch_count
+    (<cudago.ExecNode 'fill': memset>, 1)
+    >>> [(kept.node, kept.operand, kept.nbytes) for kept in step.retained]
+    [('fill', 'dst', 4)]
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device:
+        """The device that the executable runs on."""
+        from ._device import Device
+
+        return Device(self._ordinal)
+
+    @property
+    def retained(self) -> tuple[Retained, ...]:
+        """What the executable keeps alive."""
+        return read_retained(self)
+
+    @property
+    def nodes(self) -> tuple[ExecNode, ...]:
+        """The nodes, in order of creation."""
+        rows = sorted(read_rows(self._text("nodes")), key=lambda row: int(row[0]))
+        return tuple(ExecNode(self, int(id), name, kind) for id, name, kind in rows)
+
+    def __getitem__(self, name: str) -> ExecNode:
+        nodes = self.nodes
+        for node in nodes:
+            if node.name == name:
+                return node
+        raise KeyError(
+            f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}"
+        )
+
+    def __call__(self, stream: Stream) -> None:
+        self.launch(stream)
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.GraphExec: closed>"
+        return f"<cudago.GraphExec of {len(self.nodes)} nodes, launched {self.launch_count} times>"
+
+
+_core._set_class("GraphExec", GraphExec)

@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels, their parameters and attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._device import Device
+
+__all__ = ["Kernel", "KernelAttributes", "Parameter"]
+
+
+class Parameter(str):
+    """The type of a kernel's parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
+
+    Attributes
+    ----------
+    size, offset : int
+        Bytes of the parameter, and where it lies among the others.
+
+    Notes
+    -----
+    A str, so that it compares with one. Made by `Kernel.signature`.
+    """
+
+    __slots__ = ("offset", "size")
+    size: int
+    offset: int
+
+    def __new__(cls, kind: str, size: int, offset: int) -> Parameter:
+        """Make a parameter."""
+        self = super().__new__(cls, kind)
+        self.size, self.offset = size, offset
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_ATTRIBUTES = {
+    "max_threads_per_block": 0,
+    "shared_size": 1,
+    "const_size": 2,
+    "local_size": 3,
+    "register_count": 4,
+    "ptx_version": 5,
+    "binary_version": 6,
+    "cache_mode_ca": 7,
+    "max_dynamic_shared_size": 8,
+    "shared_memory_preference": 9,
+}
+_SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
+
+
+class KernelAttributes:
+    """Facts about a kernel on one device; sizes in bytes. The last two can be set.
+
+    Made by `Kernel.attributes` and `Kernel.attributes_on`.
+
+    Attributes
+    ----------
+    max_threads_per_block : int
+        Threads of the largest block that the kernel runs with.
+    shared_size, const_size, local_size : int
+        Static shared memory of a block, constant memory, local memory of a thread.
+    register_count : int
+        Registers of a thread.
+    ptx_version, binary_version : int
+        Versions that it was compiled for, such as 75 for 7.5.
+    cache_mode_ca : int
+        Whether it was compiled to cache global loads in L1.
+    max_dynamic_shared_size : int
+        Dynamic shared memory that a launch may ask for.
+    shared_memory_preference : int
+        Percentage of the L1 cache to use as shared memory; -1 leaves it to the driver.
+
+    References
+    ----------
+    ``cuFuncGetAttribute``, ``cuFuncSetAttribute``
+    """
+
+    __slots__ = ("_device", "_kernel")
+    _device: Device
+    _kernel: Kernel
+
+    def __init__(self, kernel: Kernel, device: Device) -> None:
+        object.__setattr__(self, "_kernel", kernel)
+        object.__setattr__(self, "_device", device)
+
+    def __getattr__(self, name: str) -> int:
+        if name not in _ATTRIBUTES:
+            raise AttributeError(
+                f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
+            )
+        return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
+
+    def __setattr__(self, name: str, value: int) -> None:
+        if name not in _SETTABLE:
+            raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
+        self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
+
+    def __dir__(self) -> list[str]:
+        return list(_ATTRIBUTES)
+
+    def __repr__(self) -> str:
+        return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
+
+
+class Kernel(_core.Kernel):
+    """A function that runs on a device.
+
+    Made by `ObjectCode.get_kernel`; launched by `launch` and `Graph.launch`. It keeps its code
+    loaded, and runs on every device that the code is for.
+
+    Examples
+    --------
+    >>> source = 'extern "C" __global__ void scale(float* x, float by, int n) {}'
+    >>> kernel = cudago.Program(source).compile()["scale"]
+    >>> kernel.signature
+    (u64, f32, u32)
+    """
+
+    __slots__ = ()
+
+    @property
+    def signature(self) -> tuple[Parameter, ...]:
+        """Types of the parameters, such as ``(f32, u64, u64, u32)``.
+
+        Arguments are checked against them. They come from PTX, where there is any; PTX does not
+        tell signed from unsigned, nor pointers from 64-bit integers. Otherwise the driver tells
+        sizes only.
+        """
+        return tuple(Parameter(*p) for p in self._parameters())
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """Facts about the kernel on device 0; `attributes_on` for another."""
+        from ._device import Device
+
+        return KernelAttributes(self, Device())
+
+    def attributes_on(self, device: Device) -> KernelAttributes:
+        """Return facts about the kernel on a device.
+
+        Parameters
+        ----------
+        device : Device
+            The device.
+
+        Returns
+        -------
+        KernelAttributes
+            Read when asked for.
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> kernel.attributes_on(device).shared_size
+        0
+        """
+        return KernelAttributes(self, device)
+
+    def max_active_blocks(
+        self, block: int, *, shared_memory: int = 0, device: Device | None = None
+    ) -> int:
+        """Return how many blocks can run on one multiprocessor at once.
+
+        Parameters
+        ----------
+        block : int
+            Threads of a block.
+        shared_memory : int
+            Dynamic shared memory of a block, in bytes.
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        int
+            Number of blocks.
+
+        Raises
+        ------
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
+
+        References
+        ----------
+        ``cuOccupancyMaxActiveBlocksPerMultiprocessor``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> kernel.max_active_blocks(256) > 0
+        True
+        """
+        from ._device import Device
+
+        return int(self._max_active_blocks(device or Device(), block, shared_memory))
+
+    def __repr__(self) -> str:
+        return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"
+
+
+_core._set_class("Kernel", Kernel)
