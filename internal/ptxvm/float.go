@@ -37,15 +37,49 @@ func sat32(x float32) float32 {
 }
 
 // The sum of an exact f64 product and an f32, rounded to f64 and then to f32, is
-// the fused result but where the f64 sum lies half-way between two f32, or below
-// the normal range of f32, which has fewer bits. fmaRounds is false for those,
-// and for what is not finite; it is small enough to be inlined.
-func fmaRounds(sum float64) bool {
+// the fused result unless the f64 sum is inexact and lies half-way between two
+// f32, or below the normal range of f32, which has fewer bits. roundsTwice is
+// false for sums that may do either and for what is not finite. It is small
+// enough to be inlined. (A sum of zero is exact.)
+func roundsTwice(sum float64) bool {
 	u := math.Float64bits(sum)
-	return u&0x1fffffff != 0x10000000 && u<<1>>53-897 < 2047-897
+	return u&0x1fffffff != 0x10000000 && (u<<1>>53-897 < 2047-897 || u<<1 == 0)
 }
 
-// fma32 is a*b + c rounded once, for the sums that fmaRounds refuses.
+// fusedSum rounds the sum once, whatever it is: it is sumToOdd without branches,
+// and twice as slow as rounding twice. NaN stands for every result that is not
+// finite: fma32 tells those apart.
+func fusedSum(p, c float64) float32 {
+	s := p + c
+	b := s - p
+	err := math.Float64bits((p - (s - b)) + (c - b))
+	bits := math.Float64bits(s)
+	step := (err&^(1<<63) + (1<<63 - 1)) >> 63 &^ bits // 1 where the sum is inexact and even
+	down := uint64(int64(err^bits) >> 63)              // all ones where the sum is too large
+	return float32(math.Float64frombits(bits + (step ^ down) - down))
+}
+
+// fmaF32 runs the quick loop until it keeps meeting data of few bits, whose sums
+// are often half-way: there its branches are mispredicted, and the loop without
+// branches is faster. The instruction's site keeps the score for each worker.
+func fmaF32(w *warp, in *inst, m uint32) {
+	const enough, bad = 64, 16
+	s := w.site(in.site)
+	if s.span >= enough {
+		s.span--
+		fmaFusedF32(w, in, m)
+		return
+	}
+	w.redone = 0
+	fmaQuickF32(w, in, m)
+	if w.redone > 2 {
+		s.span += bad
+	} else if s.span > 0 {
+		s.span--
+	}
+}
+
+// fma32 is a*b + c rounded once.
 func fma32(a, b, c float32) float32 {
 	if r := float32(sumToOdd(float64(a)*float64(b), float64(c))); r == r {
 		return r

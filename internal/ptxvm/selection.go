@@ -119,6 +119,9 @@ func (s *selection) simple(key opKey) error {
 		return errNoExecutor
 	}
 	s.in.fn = e.fn
+	if key.op == ptxir.OpFma {
+		s.in.site = s.d.newSite()
+	}
 	return s.operands(e)
 }
 

@@ -33,6 +33,7 @@ type warp struct {
 	ready  []group  // runnable, the next one last
 	parked []parked
 
+	redone   int    // lanes that the last fma did again
 	executed uint64 // thread-level PTX instructions
 	at       *block // block being run, for faults
 	running  group  // the group being run, for faults; mask and frame are current

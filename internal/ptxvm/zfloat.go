@@ -325,48 +325,48 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func fmaF32(w *warp, in *inst, m uint32) {
+func fmaQuickF32(w *warp, in *inst, m uint32) {
 	var redo uint32
 	if m == full {
 		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); fmaRounds(s) {
+			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); roundsTwice(s) {
 				d[0] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 0)
 			}
-			if s := float64(float64(a[1])*float64(b[1])) + float64(c[1]); fmaRounds(s) {
+			if s := float64(float64(a[1])*float64(b[1])) + float64(c[1]); roundsTwice(s) {
 				d[1] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 1)
 			}
-			if s := float64(float64(a[2])*float64(b[2])) + float64(c[2]); fmaRounds(s) {
+			if s := float64(float64(a[2])*float64(b[2])) + float64(c[2]); roundsTwice(s) {
 				d[2] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 2)
 			}
-			if s := float64(float64(a[3])*float64(b[3])) + float64(c[3]); fmaRounds(s) {
+			if s := float64(float64(a[3])*float64(b[3])) + float64(c[3]); roundsTwice(s) {
 				d[3] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 3)
 			}
-			if s := float64(float64(a[4])*float64(b[4])) + float64(c[4]); fmaRounds(s) {
+			if s := float64(float64(a[4])*float64(b[4])) + float64(c[4]); roundsTwice(s) {
 				d[4] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 4)
 			}
-			if s := float64(float64(a[5])*float64(b[5])) + float64(c[5]); fmaRounds(s) {
+			if s := float64(float64(a[5])*float64(b[5])) + float64(c[5]); roundsTwice(s) {
 				d[5] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 5)
 			}
-			if s := float64(float64(a[6])*float64(b[6])) + float64(c[6]); fmaRounds(s) {
+			if s := float64(float64(a[6])*float64(b[6])) + float64(c[6]); roundsTwice(s) {
 				d[6] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 6)
 			}
-			if s := float64(float64(a[7])*float64(b[7])) + float64(c[7]); fmaRounds(s) {
+			if s := float64(float64(a[7])*float64(b[7])) + float64(c[7]); roundsTwice(s) {
 				d[7] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 7)
@@ -376,7 +376,7 @@ func fmaF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); fmaRounds(s) {
+			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); roundsTwice(s) {
 				d[l] = float32(s)
 			} else {
 				redo |= 1 << l
@@ -384,6 +384,75 @@ func fmaF32(w *warp, in *inst, m uint32) {
 		}
 	}
 	if redo != 0 {
+		w.redone = bits.OnesCount32(redo)
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for ; redo != 0; redo &= redo - 1 {
+			l := bits.TrailingZeros32(redo) & 31
+			d[l] = fma32(a[l], b[l], c[l])
+		}
+	}
+}
+
+func fmaFusedF32(w *warp, in *inst, m uint32) {
+	var redo uint32
+	if m == full {
+		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
+		for i := range d {
+			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
+			if r := fusedSum(float64(a[0])*float64(b[0]), float64(c[0])); r == r {
+				d[0] = r
+			} else {
+				redo |= 1 << (8*i + 0)
+			}
+			if r := fusedSum(float64(a[1])*float64(b[1]), float64(c[1])); r == r {
+				d[1] = r
+			} else {
+				redo |= 1 << (8*i + 1)
+			}
+			if r := fusedSum(float64(a[2])*float64(b[2]), float64(c[2])); r == r {
+				d[2] = r
+			} else {
+				redo |= 1 << (8*i + 2)
+			}
+			if r := fusedSum(float64(a[3])*float64(b[3]), float64(c[3])); r == r {
+				d[3] = r
+			} else {
+				redo |= 1 << (8*i + 3)
+			}
+			if r := fusedSum(float64(a[4])*float64(b[4]), float64(c[4])); r == r {
+				d[4] = r
+			} else {
+				redo |= 1 << (8*i + 4)
+			}
+			if r := fusedSum(float64(a[5])*float64(b[5]), float64(c[5])); r == r {
+				d[5] = r
+			} else {
+				redo |= 1 << (8*i + 5)
+			}
+			if r := fusedSum(float64(a[6])*float64(b[6]), float64(c[6])); r == r {
+				d[6] = r
+			} else {
+				redo |= 1 << (8*i + 6)
+			}
+			if r := fusedSum(float64(a[7])*float64(b[7]), float64(c[7])); r == r {
+				d[7] = r
+			} else {
+				redo |= 1 << (8*i + 7)
+			}
+		}
+	} else {
+		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		for n := m; n != 0; n &= n - 1 {
+			l := bits.TrailingZeros32(n) & 31
+			if r := fusedSum(float64(a[l])*float64(b[l]), float64(c[l])); r == r {
+				d[l] = r
+			} else {
+				redo |= 1 << l
+			}
+		}
+	}
+	if redo != 0 {
+		w.redone = bits.OnesCount32(redo)
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for ; redo != 0; redo &= redo - 1 {
 			l := bits.TrailingZeros32(redo) & 31

@@ -41,7 +41,8 @@ func f32Ops(add func(op)) {
 		add(op{name: lower + "FtzF32", op: o.name, key: typ + ftzKey, dst: "f32", src: fff[:2], expr: "ftz(" + o.ftz + ")", nan: true, long: true})
 		add(op{name: lower + "AnyF32", op: o.name, key: typ + anyKey, dst: "f32", src: fff[:2], expr: lower + "32(in.ir, A, B)", nan: true, long: true})
 	}
-	add(op{name: "fmaF32", op: "Fma", key: typ, dst: "f32", src: fff, expr: "IF s := float64(float64(A)*float64(B)) + float64(C); fmaRounds(s) THEN float32(s)", redo: "fma32(A, B, C)"})
+	add(op{name: "fmaQuickF32", op: "Fma", key: typ, dst: "f32", src: fff, expr: "IF s := float64(float64(A)*float64(B)) + float64(C); roundsTwice(s) THEN float32(s)", redo: "fma32(A, B, C)", entry: "fmaF32"})
+	add(op{name: "fmaFusedF32", dst: "f32", src: fff, expr: "IF r := fusedSum(float64(A)*float64(B), float64(C)); r == r THEN r", redo: "fma32(A, B, C)"})
 	add(op{name: "fmaFtzF32", op: "Fma", key: typ + ftzKey, dst: "f32", src: fff, expr: "ftz(fma32(ftz(A), ftz(B), ftz(C)))", nan: true, long: true})
 	add(op{name: "fmaAnyF32", op: "Fma", key: typ + anyKey, dst: "f32", src: fff, expr: "fmaAny32(in.ir, A, B, C)", nan: true, long: true})
 	add(op{name: "divF32", op: "Div", key: typ, dst: "f32", src: fff[:2], expr: "A / B", nan: true})

@@ -87,15 +87,16 @@ var kinds = map[string]kind{
 
 // op is one row of a table: an operation for one type and variant.
 type op struct {
-	name string   // Go function
-	key  string   // fields of the table's key, beside op
-	op   string   // ptxir.Op… without the prefix
-	dst  string   // kind
-	src  []string // kinds, for A, B, C, D
-	expr string   // value of a lane; R is the runtime inst
-	redo string   // value of a lane for which expr, "IF x THEN y", gives none
-	nan  bool     // an f32 NaN result becomes the canonical one
-	long bool     // too big to unroll
+	name  string   // Go function
+	key   string   // fields of the table's key, beside op
+	op    string   // ptxir.Op… without the prefix
+	dst   string   // kind
+	src   []string // kinds, for A, B, C, D
+	expr  string   // value of a lane; R is the runtime inst
+	redo  string   // value of a lane for which expr, "IF x THEN y", gives none
+	nan   bool     // an f32 NaN result becomes the canonical one
+	entry string   // the function for the table, if it is not this one
+	long  bool     // too big to unroll
 }
 
 // lanesOf writes the functions of a table and their entries.
@@ -109,6 +110,12 @@ func lanesOf(ops []op, table *bytes.Buffer) string {
 		if !seen[o.name] {
 			seen[o.name] = true
 			b.WriteString(o.function())
+		}
+		if o.op == "" {
+			continue // called by another
+		}
+		if o.entry != "" {
+			o.name = o.entry
 		}
 		classes := make([]string, len(o.src))
 		for i, s := range o.src {
@@ -148,7 +155,7 @@ func (o op) function() string {
 	}
 	if o.redoes() {
 		return b.String() + "} else {\n" + o.rows("") + "for n := m; n != 0; n &= n - 1 {\nl := bits.TrailingZeros32(n) & 31\n" + o.lane("[l]", "l") + "}\n}\n" +
-			"if redo != 0 {\n" + o.rows("") + "for ; redo != 0; redo &= redo - 1 {\nl := bits.TrailingZeros32(redo) & 31\n" +
+			"if redo != 0 {\nw.redone = bits.OnesCount32(redo)\n" + o.rows("") + "for ; redo != 0; redo &= redo - 1 {\nl := bits.TrailingZeros32(redo) & 31\n" +
 			"d[l] = " + o.filled(o.redo, "[l]", "l") + "\n}\n}\n}\n\n"
 	}
 	b.WriteString("return\n}\n" + o.rows("") + "for ; m != 0; m &= m - 1 {\nl := bits.TrailingZeros32(m) & 31\n")
