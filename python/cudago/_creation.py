@@ -5,28 +5,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._tensor import Tensor, _extended_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ._memory import MemoryResource
     from ._stream import Stream
+    from .typing import Dims
 
 __all__ = ["asarray", "empty", "full", "zeros"]
 
 _ON_DEVICE = (2, 13)  # DLPack: CUDA, managed
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+def _shape(shape: Dims) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
 
 
 def empty(
-    shape: int | Sequence[int],
+    shape: Dims,
     dtype: Any = "float32",
     *,
     stream: Stream,
@@ -56,14 +56,21 @@ def empty(
     TypeError
         If `dtype` is not an element type.
     ValueError
-        If a dimension is negative.
+        If a dimension is negative, or `stream` is capturing.
     OutOfMemoryError
-        If the memory cannot be had.
+        If there is not enough memory.
+    ClosedError
+        If the stream or the resource is closed.
+
+    See Also
+    --------
+    zeros : Sets the elements to zero.
+    asarray : Sets them to those of an array.
 
     Notes
     -----
-    Stream-ordered on `stream`; returns before completion. During capture it adds a memory
-    allocation node.
+    Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while
+    `stream` is capturing, which goes on: allocate before the capture.
 
     References
     ----------
@@ -84,7 +91,7 @@ def empty(
 
 
 def zeros(
-    shape: int | Sequence[int],
+    shape: Dims,
     dtype: Any = "float32",
     *,
     stream: Stream,
@@ -94,21 +101,44 @@ def zeros(
 
     Parameters
     ----------
-    shape, dtype, stream, resource
-        As for `empty`.
+    shape : int or sequence of int
+        Sizes of the dimensions.
+    dtype : dtype_like
+        Element type, as for `empty`.
+    stream : Stream
+        Stream that orders allocation and fill; the tensor is on its device.
+    resource : MemoryResource, optional
+        Where the memory comes from; by default the device's own resource.
 
     Returns
     -------
     Tensor
         Row-major.
 
+    Raises
+    ------
+    TypeError
+        If `dtype` is not an element type.
+    ValueError
+        If a dimension is negative, or `stream` is capturing.
+    OutOfMemoryError
+        If there is not enough memory.
+    ClosedError
+        If the stream or the resource is closed.
+
     See Also
     --------
-    empty, full
+    empty : Leaves the elements as they are.
+    full : Sets them to any value.
 
     Notes
     -----
-    Stream-ordered on `stream`; returns before completion.
+    Stream-ordered on `stream`. Returns before completion; releases the GIL. Not allowed while
+    `stream` is capturing, which goes on.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemsetD8Async``
 
     Examples
     --------
@@ -122,7 +152,7 @@ def zeros(
 
 
 def full(
-    shape: int | Sequence[int],
+    shape: Dims,
     value: Any,
     dtype: Any = "float32",
     *,
@@ -133,10 +163,16 @@ def full(
 
     Parameters
     ----------
+    shape : int or sequence of int
+        Sizes of the dimensions.
     value : number
         What every element becomes, converted to `dtype`.
-    shape, dtype, stream, resource
-        As for `empty`.
+    dtype : dtype_like
+        Element type, as for `empty`.
+    stream : Stream
+        Stream that orders allocation and fill; the tensor is on its device.
+    resource : MemoryResource, optional
+        Where the memory comes from; by default the device's own resource.
 
     Returns
     -------
@@ -147,15 +183,29 @@ def full(
     ------
     OverflowError
         If `value` does not fit `dtype`.
+    TypeError
+        If `dtype` is not an element type.
+    ValueError
+        If a dimension is negative, or `stream` is capturing.
+    OutOfMemoryError
+        If there is not enough memory.
+    ClosedError
+        If the stream or the resource is closed.
 
     See Also
     --------
-    empty, zeros
+    empty : Leaves the elements as they are.
+    zeros : Sets them to zero.
 
     Notes
     -----
-    Stream-ordered on `stream`; returns before completion, but for values of 8 and 16 bytes, which
-    are copied from the host unless they repeat every 4 bytes.
+    Stream-ordered on `stream`. Returns before completion, but for values of 8 and 16 bytes, which
+    are copied from the host unless they repeat every 4 bytes; releases the GIL. Not allowed while
+    `stream` is capturing, which goes on.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemsetD32Async``
 
     Examples
     --------
@@ -208,15 +258,27 @@ def asarray(
     ------
     TypeError
         If shared memory has another element type, or the array's type is not an element type.
+    BufferError
+        If memory that would be shared cannot be described.
+    ValueError
+        If something is to be copied while `stream` is capturing.
+    OutOfMemoryError
+        If there is not enough memory.
+    ClosedError
+        If the stream or the resource is closed.
 
     See Also
     --------
-    from_dlpack : Share memory of any kind, never copy.
+    from_dlpack : Shares memory of any kind, and never copies.
 
     Notes
     -----
-    Stream-ordered on `stream`. Blocks, with the GIL released, until pageable host memory has been
-    read.
+    Stream-ordered on `stream`. Blocks until pageable host memory has been read, with the GIL
+    released. Not allowed while `stream` is capturing, which goes on, unless nothing is copied.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemcpyAsync``
 
     Examples
     --------

@@ -14,9 +14,9 @@ _KINDS = ("pool", "device", "pinned", "managed", "host", "foreign", "python")
 
 
 class ExchangeStats(NamedTuple):
-    """What the exchange of tensors has done and holds; from `exchange_stats`.
+    """What the exchange of tensors has done and holds. Made by `exchange_stats`.
 
-    Attributes
+    Parameters
     ----------
     exports_made, exports_released : int
         Tensors given to other libraries, and those that were given back.

@@ -10,9 +10,12 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, cast
 
 from . import _core
+
+if TYPE_CHECKING:
+    from .typing import DriverChoice, DriverName
 
 __all__ = ["driver_name", "driver_version", "init", "live_objects"]
 
@@ -21,7 +24,7 @@ _CHOICES = ("auto", "nvidia", "sim")
 _chosen: str = ""
 
 
-def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
+def init(driver: DriverChoice = "auto") -> None:
     """Choose the driver and open it.
 
     Nobody has to call this: the first use opens what ``CUDAGO_DRIVER`` names, or ``"auto"``.
@@ -41,9 +44,17 @@ def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
     DriverNotFoundError
         If the driver cannot be opened.
 
+    Notes
+    -----
+    Not stream-ordered. Blocks until the driver is open, with the GIL released.
+
     References
     ----------
     ``cuInit``
+
+    Examples
+    --------
+    >>> cudago.init("auto")
     """
     global _chosen
     if driver not in _CHOICES:
@@ -63,25 +74,53 @@ def init(driver: Literal["auto", "nvidia", "sim"] = "auto") -> None:
         raise
 
 
-def driver_name() -> str:
-    """Return the driver in use, ``"nvidia"`` or ``"sim"``; opens it if nobody did.
+def driver_name() -> DriverName:
+    """Return the driver in use; opens it if nobody did.
 
     Returns
     -------
-    str
+    {"nvidia", "sim"}
         The driver's name.
+
+    Raises
+    ------
+    DriverNotFoundError
+        If no driver can be opened.
+
+    Examples
+    --------
+    >>> cudago.driver_name() in ("nvidia", "sim")
+    True
     """
     _core._open()
-    return str(_core._info("name"))
+    return cast("DriverName", _core._info("name"))
 
 
 def driver_version() -> tuple[int, int]:
-    """Return the CUDA version of the driver in use, as (major, minor).
+    """Return the CUDA version of the driver in use; opens it if nobody did.
 
     Returns
     -------
     tuple of int
-        For example ``(13, 0)``.
+        As (major, minor), such as ``(13, 0)``.
+
+    Raises
+    ------
+    DriverNotFoundError
+        If no driver can be opened.
+
+    Notes
+    -----
+    Not stream-ordered. Returns at once, with the GIL held, once the driver is open.
+
+    References
+    ----------
+    ``cuDriverGetVersion``
+
+    Examples
+    --------
+    >>> cudago.driver_version() >= (12, 4)
+    True
     """
     _core._open()
     version = int(_core._info("version"))
@@ -98,9 +137,20 @@ def live_objects() -> dict[str, int]:
         allocation or foreign tensor that something holds: a buffer, a view, a graph, another
         library.
 
+    See Also
+    --------
+    cudago.testing.no_leaks : Checks that a ``with`` block releases what it takes.
+
     Notes
     -----
-    What waits for device work to end still counts; `Stream.sync` and the next call let it go.
+    What waits for device work to end still counts; it goes a moment after that.
+
+    Examples
+    --------
+    >>> before = cudago.live_objects().get("Stream", 0)
+    >>> with device.create_stream():
+    ...     cudago.live_objects()["Stream"] - before
+    1
     """
     _core._drain()
     return dict(json.loads(_core._info("live")))

@@ -100,13 +100,18 @@ class Tensor(_core.Tensor):
             If the tensor or the stream is closed.
         TypeError
             If NumPy has no such element type.
+        ValueError
+            If `stream` is capturing.
+        BufferError
+            If the tensor is so scattered that the copy would take more than 65536 driver calls.
         CUDAError
-            If the driver rejects the copy.
+            If the driver refuses the copy.
 
         Notes
         -----
         Stream-ordered on `stream`. Blocks until the copy is done, with the GIL released. Not
-        allowed while `stream` is capturing: use `Buffer.copy_to` with an array of your own.
+        allowed while `stream` is capturing, which goes on: use `Buffer.copy_to` with an array of
+        your own.
 
         References
         ----------
@@ -120,6 +125,11 @@ class Tensor(_core.Tensor):
         """
         import numpy as np
 
+        if stream.is_capturing:  # or the copy would become a node before the wait is refused
+            raise ValueError(
+                "a stream that is capturing cannot be waited for: copy with "
+                "t.buffer.copy_to(array, stream=...) instead"
+            )
         dtype = self.dtype
         if isinstance(dtype, str):
             raw = np.empty(self.nbytes, "u1")
@@ -154,13 +164,13 @@ class Tensor(_core.Tensor):
         ClosedError
             If either side is closed.
         CUDAError
-            If the driver rejects the copy.
+            If the driver refuses the copy.
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion if `src` is device or pinned memory;
-        otherwise blocks with the GIL released. During capture it adds memcpy nodes, which keep
-        `src` alive. One driver call per contiguous piece.
+        Stream-ordered on `stream`. Returns before completion if `src` is device, pinned or managed
+        memory; blocks until pageable memory has been read, with the GIL released. During capture
+        it adds memcpy nodes, which keep both sides. One driver call for each contiguous piece.
 
         References
         ----------

@@ -68,6 +68,11 @@ def settle(timeout_s: float = 10.0) -> None:
 def no_leaks() -> Iterator[None]:
     """Check that a ``with`` block releases as much as it takes.
 
+    Yields
+    ------
+    None
+        The check is made when the block has ended without an exception.
+
     Raises
     ------
     AssertionError
