@@ -34,6 +34,7 @@ var cases = []*benchCase{
 	{"softmax", "softmax", 2048, 7, true, prepareSoftmax},
 	{"softmax_fastmath", "softmax_fastmath", 2048, 7, false, prepareFastSoftmax},
 	{"collatz", "collatz", 1 << 19, 5000, true, prepareCollatz},
+	{"one_lane", "collatz", 1 << 15, 1000, false, prepareOneLane},
 	{"blur", "blur", 1024, 75, false, prepareBlur},
 	{"transpose", "transpose", 1024, 75, false, prepareTranspose},
 	{"prefix_sum", "prefix_sum", 1 << 18, 5000, false, preparePrefixSum},

@@ -85,6 +85,15 @@ func checkRow(got, in []float32, bound float64) error {
 }
 
 func prepareCollatz(s *session, n int) (run, check func() error, err error) {
+	return s.collatz(n, 256)
+}
+
+// prepareOneLane has blocks of one thread: the worst case, 1 lane of 32.
+func prepareOneLane(s *session, n int) (run, check func() error, err error) {
+	return s.collatz(n, 1)
+}
+
+func (s *session) collatz(n, block int) (run, check func() error, err error) {
 	want := make([]uint32, n)
 	p, err := s.uploads(want)
 	for i := range want {
@@ -96,7 +105,7 @@ func prepareCollatz(s *session, n int) (run, check func() error, err error) {
 			}
 		}
 	}
-	return func() error { return s.launch("collatz", x(blocks(n, 256)), x(256), 0, p[0], n) }, checkOf(s, p[0], want), err
+	return func() error { return s.launch("collatz", x(blocks(n, block)), x(block), 0, p[0], n) }, checkOf(s, p[0], want), err
 }
 
 func prepareBlur(s *session, n int) (run, check func() error, err error) {
