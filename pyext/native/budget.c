@@ -24,7 +24,7 @@ void cudago_budget_add(cudago_stream *s) {
     streams = s;
 }
 
-void cudago_budget_remove(cudago_stream *s) {
+static void take_out(cudago_stream *s) {
     if (s->prev) s->prev->next = s->next;
     else if (streams == s) streams = s->next;
     if (s->next) s->next->prev = s->prev;
@@ -53,6 +53,30 @@ static void prove(cudago_stream *s) {
         s->marked = s->launched;
 }
 
+/* The owner closes s. While launches may be in flight it stays in the list, so that executables can tell (exec.c), and
+ * leaves it when they have ended. */
+void cudago_budget_close(cudago_stream *s) {
+    int32_t mode = 2, capture = 0;
+    if (!s->mark || s->launched <= s->proven) {
+        take_out(s);
+        return;
+    }
+    int pushed;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuStreamIsCapturing(s->h, &capture);
+    if (!r && !capture) r = cu.cuEventRecord(s->mark, s->h);
+    cudago_ctx_leave(pushed);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    if (r || capture) { /* the device has failed, or the capture will: nothing of it can be waited for */
+        take_out(s);
+        return;
+    }
+    s->marked = s->launched;
+    s->closing = 1;
+    cudago_stream_retain(s);
+}
+
 static int slow(cudago_stream *s) {
     int32_t mode = 2; /* relaxed: a query must not spoil somebody's capture */
     int capture = 0;
@@ -76,20 +100,30 @@ int cudago_budget(cudago_stream *s) {
     return slow(s);
 }
 
+void cudago_budget_settle(void) {
+    int32_t mode = 2, capture = 0;
+    if (!streams || cudago_closed) return;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    for (cudago_stream *s = streams, *next; s; s = next) {
+        next = s->next;
+        int pushed;
+        if (s->launched > s->proven && !cudago_ctx_enter(s->ctx, &pushed)) {
+            if (!cu.cuStreamIsCapturing(s->h, &capture) && !capture) prove(s);
+            cudago_ctx_leave(pushed);
+        }
+        if (s->closing && s->launched <= s->proven) {
+            take_out(s);
+            cudago_stream_release(s);
+        }
+    }
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 /* gc.callbacks: before a full collection, learn which launches have ended, so that the executables of a dead cycle are
  * seen to be idle. What is still running is marked now and known at the next collection. */
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     if (cudago_forked || n < 1 || PyUnicode_CompareWithASCIIString(args[0], "start")) Py_RETURN_NONE;
-    int32_t mode = 2, capture = 0;
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
-    for (cudago_stream *s = streams; s; s = s->next) {
-        if (s->launched <= s->proven) continue;
-        int pushed;
-        if (cudago_ctx_enter(s->ctx, &pushed)) continue;
-        if (!cu.cuStreamIsCapturing(s->h, &capture) && !capture) prove(s);
-        cudago_ctx_leave(pushed);
-    }
-    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    cudago_budget_settle();
     Py_RETURN_NONE;
 }

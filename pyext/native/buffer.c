@@ -78,12 +78,43 @@ static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t
     return cudago_buffer_new(self->cell, self->ptr + offset, size, self->device);
 }
 
+/* --- growing -------------------------------------------------------------------------------------------------- */
+
+static int may_grow(BufferObject *self) {
+    if (self->grows) return 0;
+    if (self->cell->kind != CUDAGO_CELL_DEVICE)
+        PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: only what a VirtualMemoryResource allocated can");
+    else if (!self->cell->size)
+        PyErr_SetString(PyExc_TypeError, "a buffer of no bytes has no address to grow at");
+    else
+        PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view");
+    return -1;
+}
+
+/* grow(size): the address stays, so pointers, views, tensors and graphs do not notice. */
+static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
+    CUDAGO_ENTER(NULL);
+    uint64_t size, now;
+    if (open_buffer(self) || may_grow(self) || cudago_size(argument, &size)) return NULL;
+    cudago_status st = {0};
+    cudago_cell *cell = self->cell; /* close() of another thread may take the buffer's */
+    uint64_t id = ((cudago_virtual_cell *)cell)->id;
+    cudago_cell_retain(cell);
+    Py_BEGIN_ALLOW_THREADS
+    now = cudagoBufferGrow(id, size, &st);
+    Py_END_ALLOW_THREADS
+    if (now > cell->size) self->size = cell->size = now;
+    cudago_cell_release_gil(cell);
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
 /* --- the buffer protocol: host memory only --------------------------------------------------------------------- */
 
 static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     view->obj = NULL;
     if (open_buffer(self)) return -1;
-    if (!self->cell->host || self->cell->kind == CUDAGO_CELL_POOL) {
+    if (!self->cell->host || cudago_cell_has_stream(self->cell)) {
         PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
                                            "DLPack");
         return -1;
@@ -193,7 +224,7 @@ static PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
     return PyBool_FromLong(same == (op == Py_EQ));
 }
 static Py_hash_t buffer_hash(BufferObject *self) {
-    uint64_t h = (self->ptr * 0x9E3779B97F4A7C15u) ^ self->size; /* ptr and size outlive close() */
+    uint64_t h = self->ptr * 0x9E3779B97F4A7C15u; /* it outlives close(), and grow() leaves it alone */
     return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
 }
 
@@ -210,6 +241,7 @@ static PyMethodDef methods[] = {
     {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
     {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
     {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
+    {"grow", METHOD(buffer_grow), METH_O, DOC_BUFFER_GROW},
     {"view", METHOD(cudago_buffer_view), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_VIEW},
     {"__dlpack__", METHOD(cudago_buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_DLPACK},
     {"__dlpack_device__", METHOD(cudago_buffer_dlpack_device), METH_NOARGS, DOC_BUFFER_DLPACK_DEVICE},

@@ -29,7 +29,7 @@ int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *s
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
     cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
-    cudagoCaptureMemcpy(s->id, dst->address, src->address, dst->host, src->host, size, refs, 2, &st);
+    cudagoCaptureMemcpy(s->id, dst->address, src->address, size, refs, 2, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 

@@ -99,8 +99,8 @@ func record(stream C.uint64_t, op graph.Operation, st *C.cudago_status, call fun
 }
 
 //export cudagoCaptureMemcpy
-func cudagoCaptureMemcpy(stream, dst, src C.uint64_t, dstHost, srcHost C.int32_t, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), DstHost: dstHost != 0, SrcHost: srcHost != 0, Size: uint64(size)}
+func cudagoCaptureMemcpy(stream, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified, as a capture records it
 	record(stream, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
 		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
 	})

@@ -123,7 +123,7 @@ int cudago_order_streams(int32_t device, uintptr_t ctx, uintptr_t first, uintptr
     if (first == then) return 0;
     if (!events[device]) {
         cudago_status st = {0};
-        cudagoEventNew(device, 0, 0, &events[device], &st); /* for good */
+        events[device] = cudagoEventForGood(device, &st);
         if (st.kind) return cudago_raise(&st);
     }
     int pushed;
@@ -155,7 +155,7 @@ int cudago_order_after(PyObject *obj, cudago_stream *s) {
 /* For exchange with others: makes a consumer's stream wait for the work that is pending on a cell of ours, or the host
  * if consumer is 0. */
 int cudago_stream_order(cudago_cell *cell, intptr_t consumer) {
-    if (cell->kind != CUDAGO_CELL_POOL) return 0; /* pinned and managed memory: see Notes of PinnedMemoryResource */
+    if (!cudago_cell_has_stream(cell)) return 0; /* pinned and managed memory: see Notes of PinnedMemoryResource */
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (consumer && (uintptr_t)consumer == c->stream->h && !c->last_stream) return 0;
     if (cudago_capturing(c->stream)) {

@@ -48,7 +48,7 @@ func init() {
 			return d, nil
 		}
 		return nil, errNotOpen
-	}, error.Error)
+	}, encode)
 }
 
 // options come from _driver.py:_options.

@@ -32,6 +32,25 @@ func cudagoEventNew(ordinal C.int32_t, timing, blocking C.int, handle *C.uintptr
 	return id
 }
 
+// cudagoEventForGood makes an event that lives as long as the process, and so
+// is no live object of the user's.
+//
+//export cudagoEventForGood
+func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintptr_t) {
+	guard(st, func() error {
+		c, err := contextOf(ordinal)
+		if err != nil {
+			return err
+		}
+		e, err := c.NewEvent(cuda.EventOptions{})
+		if err == nil {
+			handle = C.uintptr_t(e.Handle())
+		}
+		return err
+	})
+	return handle
+}
+
 // cudagoEventRelease: cuEventDestroy can wait for another thread's full launch
 // queue, so it is the reaper's.
 //

@@ -30,6 +30,7 @@ static int32_t launch_foreign(ExecObject *self, cudago_stream *s, cudago_status 
     uint64_t id = self->id, stream = s->id;
     cudago_exec *x = self->x;
     atomic_fetch_add_explicit(&x->busy, 1, memory_order_seq_cst);
+    x->foreign = 1;
     Py_BEGIN_ALLOW_THREADS
     cudagoExecLaunch(id, stream, st);
     Py_END_ALLOW_THREADS
@@ -275,7 +276,7 @@ static PyObject *exec_exit(ExecObject *self, PyObject *const *args, Py_ssize_t n
  * operands of a graph that nobody can reach any more under the launch. */
 static int in_flight(cudago_exec *x) {
     if (!x) return 0;
-    if (atomic_load_explicit(&x->busy, memory_order_relaxed)) return 1;
+    if (x->foreign || atomic_load_explicit(&x->busy, memory_order_relaxed)) return 1;
     for (uint32_t i = 0; i < x->n && i < CUDAGO_EXEC_STREAMS; i++) {
         const cudago_stream *s = cudago_budget_find(x->stream[i]);
         if (s && x->last[i] > s->proven) return 1;

@@ -219,11 +219,13 @@ func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost
 					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
 			}
 		}
+		// A side that was not made as host memory stays unified: so the driver has
+		// recorded what was captured, and takes host memory there too.
 		if hasDst != 0 {
-			p.Dst, p.DstHost = uint64(dst), dstHost != 0
+			p.Dst, p.DstHost = uint64(dst), p.DstHost && dstHost != 0
 		}
 		if hasSrc != 0 {
-			p.Src, p.SrcHost = uint64(src), srcHost != 0
+			p.Src, p.SrcHost = uint64(src), p.SrcHost && srcHost != 0
 		}
 		return e.UpdateMemcpy(p, list)
 	})

@@ -46,6 +46,19 @@ func fill(st *C.cudago_status, kind, code int32, message string, detail map[stri
 // report is the only map from Go errors to Python exceptions. errors.py:_make
 // is its other half.
 func report(st *C.cudago_status, err error) {
+	kind, code, detail := classify(err)
+	fill(st, kind, code, err.Error(), detail)
+}
+
+// encode is report for the half of the API that gopy binds, whose errors are
+// texts: errors.py:_decode reads them.
+func encode(err error) string {
+	kind, code, detail := classify(err)
+	text, _ := json.Marshal(map[string]any{"kind": kind, "code": code, "message": err.Error(), "detail": detail})
+	return string(text)
+}
+
+func classify(err error) (kind, code int32, detail map[string]any) {
 	var (
 		notFound *cuda.DriverNotFoundError
 		compile  *cuda.CompileError
@@ -54,7 +67,7 @@ func report(st *C.cudago_status, err error) {
 		call     *cuda.Error
 		result   cuda.Result
 	)
-	detail := map[string]any{}
+	detail = map[string]any{}
 	if errors.As(err, &result) {
 		detail["name"] = result.Name()
 		detail["sticky"] = result.Sticky()
@@ -65,7 +78,7 @@ func report(st *C.cudago_status, err error) {
 			detail["requested"] = call.Requested
 		}
 	}
-	kind := int32(C.CUDAGO_INTERNAL)
+	kind = C.CUDAGO_INTERNAL
 	switch {
 	case errors.As(err, &notFound):
 		kind = C.CUDAGO_NO_DRIVER
@@ -80,7 +93,7 @@ func report(st *C.cudago_status, err error) {
 	case errors.As(err, &result):
 		kind = C.CUDAGO_CUDA
 	}
-	fill(st, kind, int32(result), err.Error(), detail)
+	return kind, int32(result), detail
 }
 
 func argumentKind(e *cuda.ArgumentError) int32 {

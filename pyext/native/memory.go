@@ -75,6 +75,9 @@ func newResource(kind C.int, ordinal C.int32_t, threshold, maxSize int64) (resou
 	case C.RESOURCE_MANAGED:
 		mr, err := cuda.NewManagedMemoryResource(dev)
 		return resource{MemoryResource: mr}, err
+	case C.RESOURCE_VIRTUAL:
+		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(max(maxSize, 0))})
+		return resource{MemoryResource: mr}, err
 	}
 	return resource{}, fmt.Errorf("BUG: memory resource of kind %d", kind)
 }
@@ -176,6 +179,48 @@ func cudagoBufferRelease(id C.uint64_t) {
 	if b, ok := buffers.take(uint64(id)); ok {
 		reaper.Add(once(b.Close))
 	}
+}
+
+// cudagoVirtualRelease gives virtual memory back after what is queued on its
+// stream, and on another one that used it last. While its stream captures, it
+// cannot be made to wait for the other, so the host does.
+//
+//export cudagoVirtualRelease
+func cudagoVirtualRelease(id, stream, last C.uint64_t) {
+	b, ok := buffers.take(uint64(id))
+	if !ok {
+		return
+	}
+	wait := func() {}
+	if last != 0 {
+		if s, err := streams.get(uint64(stream)); err == nil {
+			if status, err := s.IsCapturing(); err == nil && status == cuda.CaptureNone {
+				cudagoStreamJoin(stream, last)
+			} else if o, err := streams.get(uint64(last)); err == nil {
+				wait = func() { _ = o.Synchronize() } // its error is that of earlier work
+			}
+		}
+	}
+	reaper.Add(once(func() error {
+		wait()
+		return b.Close()
+	}))
+}
+
+// cudagoBufferGrow makes virtual memory larger and returns the size that it has.
+//
+//export cudagoBufferGrow
+func cudagoBufferGrow(id, size C.uint64_t, st *C.cudago_status) (now C.uint64_t) {
+	guard(st, func() error {
+		b, err := buffers.get(uint64(id))
+		if err != nil {
+			return err
+		}
+		err = b.Grow(uint64(size))
+		now = C.uint64_t(b.Size())
+		return err
+	})
+	return now
 }
 
 // hostVisible says whether the driver's device memory has addresses for the

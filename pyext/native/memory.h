@@ -4,7 +4,7 @@
 #pragma once
 #include "native.h"
 
-enum { RESOURCE_POOL = 0, RESOURCE_PINNED = 1, RESOURCE_MANAGED = 2 };
+enum { RESOURCE_POOL = 0, RESOURCE_PINNED = 1, RESOURCE_MANAGED = 2, RESOURCE_VIRTUAL = 3 };
 
 typedef struct {
     PyObject_HEAD
@@ -27,13 +27,25 @@ typedef struct {
     uint64_t id; /* Go's handle of the cuda.Buffer */
 } cudago_go_cell;
 
+/* Virtual memory, CUDAGO_CELL_DEVICE: Go's, but released after the streams that used it, as a pool's. */
+typedef struct {
+    cudago_pool_cell pool;
+    uint64_t id; /* Go's handle of the cuda.Buffer */
+} cudago_virtual_cell;
+
+/* Is the cell a cudago_pool_cell, or begins like one? Then it is device memory, and has a stream. */
+static inline int cudago_cell_has_stream(const cudago_cell *cell) {
+    return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
+}
+
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
+int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
 /* The cell is used on s: its free waits for s. */
 static inline void cudago_cell_used(cudago_cell *cell, const cudago_stream *s) {
-    if (cell->kind == CUDAGO_CELL_POOL && ((cudago_pool_cell *)cell)->stream != s)
+    if (cudago_cell_has_stream(cell) && ((cudago_pool_cell *)cell)->stream != s)
         ((cudago_pool_cell *)cell)->last_stream = s->id;
 }
 

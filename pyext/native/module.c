@@ -168,6 +168,7 @@ static PyObject *drain(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     CUDAGO_ENTER(NULL);
+    cudago_budget_settle();
     cudago_drain();
     Py_RETURN_NONE;
 }

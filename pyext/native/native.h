@@ -116,6 +116,7 @@ typedef struct cudago_stream {
     uint64_t marked;   /* launches before the last record of mark */
     int32_t device;
     int32_t foreign;   /* not ours: other launches may be queued, so the GIL is never kept on it */
+    int32_t closing;   /* closed by its owner, and kept in the list until its launches have ended */
     _Atomic int32_t closed;
     _Atomic int64_t refs;
     struct cudago_stream *next, *prev; /* all open streams, for the launch budget */
@@ -124,7 +125,8 @@ void cudago_stream_retain(cudago_stream *s);
 void cudago_stream_release(cudago_stream *s); /* any thread, no GIL needed */
 
 void cudago_budget_add(cudago_stream *s);
-void cudago_budget_remove(cudago_stream *s);
+void cudago_budget_close(cudago_stream *s);
+void cudago_budget_settle(void); /* learns which launches have ended */
 cudago_stream *cudago_budget_find(uint64_t id); /* an open stream of ours, or NULL */
 void cudago_budget_proven(cudago_stream *s, uint64_t launched);
 int cudago_print_flush(void); /* device printf to sys.stdout */
@@ -207,6 +209,7 @@ typedef struct {
     uint64_t ptr, size;
     int32_t device;
     int32_t exports;   /* open buffer exports */
+    int32_t grows;     /* the whole of an allocation of virtual memory: see buffer_grow */
 } BufferObject;
 
 typedef struct {
@@ -263,7 +266,7 @@ typedef struct {
     PyObject *weak;
     PyObject *object;    /* what the user passed */
     cudago_cell *cell;   /* of a Buffer, Tensor or foreign tensor */
-    Py_buffer view;      /* of a host object; view.obj == NULL if none */
+    PyObject *export;    /* a memoryview of ours that holds the buffer export of a host object, or NULL */
     uint64_t address, nbytes;
     int32_t host;        /* pageable or pinned host memory */
     int32_t pageable;    /* the driver does not know the memory */
@@ -291,6 +294,7 @@ typedef struct {
     _Atomic uint32_t busy; /* launches that gave the GIL away */
     int32_t device;
     int32_t calls_python;
+    int32_t foreign;       /* was launched on a stream of another library: nobody tells when that has ended */
     uint64_t stream[CUDAGO_EXEC_STREAMS]; /* ids, which are never used twice: a closed stream is never met again */
     uint64_t last[CUDAGO_EXEC_STREAMS];   /* stream->launched at its last launch there */
 } cudago_exec;

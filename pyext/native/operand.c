@@ -40,25 +40,32 @@ static int from_tensor(OperandObject *o, PyObject *t) {
     return 0;
 }
 
+static int unusable(const char *what, int flags) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(PyExc_BufferError, "%s cannot be used: %S (it must be C-contiguous%s)", what, value ? value : Py_None,
+                 flags & OPERAND_WRITABLE ? " and writable" : "");
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
+/* The export is held through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
+ * the user's while an export of it is open, and CPython crashes when that export is given back later. Nobody has an
+ * export of ours. */
 static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
-    int want = PyBUF_C_CONTIGUOUS | (flags & OPERAND_WRITABLE ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object, &o->view, want)) {
-        o->view.obj = NULL;
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace);
-        PyErr_Format(PyExc_BufferError, "%s cannot be used: %S (it must be C-contiguous%s)", what, value ? value : Py_None,
-                     flags & OPERAND_WRITABLE ? " and writable" : "");
-        Py_XDECREF(type);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
-        return -1;
-    }
-    o->address = (uint64_t)(uintptr_t)o->view.buf;
-    o->nbytes = (uint64_t)o->view.len;
-    o->readonly = o->view.readonly;
+    Py_buffer view;
+    o->export = PyMemoryView_FromObject(object);
+    if (!o->export || PyObject_GetBuffer(o->export, &view, PyBUF_C_CONTIGUOUS | (flags & OPERAND_WRITABLE ? PyBUF_WRITABLE : 0)))
+        return unusable(what, flags);
+    o->address = (uint64_t)(uintptr_t)view.buf;
+    o->nbytes = (uint64_t)view.len;
+    o->readonly = view.readonly;
     o->host = 1;
     o->pageable = 1;
     o->device = -1;
+    PyBuffer_Release(&view);
     return 0;
 }
 
@@ -136,12 +143,12 @@ void cudago_operand_allow(OperandObject *o) {
 
 /* --- the type ----------------------------------------------------------------------------------------------------- */
 
-/* No tp_clear: what a launch in flight reads must not go because the collector found its graph unreachable. The
- * executable's tp_clear breaks such a cycle and hands its operands to the reaper. */
+/* No tp_clear: the tp_clear of a graph or an executable breaks the cycles. What the collector clears besides is not in
+ * use: an executable shows its operands only while no launch of it can be in flight (exec.c). */
 static int operand_traverse(OperandObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->object);
-    Py_VISIT(self->view.obj);
+    Py_VISIT(self->export);
     return 0;
 }
 
@@ -150,7 +157,7 @@ static void operand_dealloc(OperandObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes);
     if (self->call) cudago_call_free(self->call);
-    if (self->view.obj) PyBuffer_Release(&self->view);
+    Py_XDECREF(self->export);
     if (self->cell) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);
     cudago_free((PyObject *)self);

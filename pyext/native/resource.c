@@ -41,6 +41,34 @@ static void release_go(cudago_cell *cell) {
     free(c);
 }
 
+/* Virtual memory is unmapped after the stream it was allocated on, and the stream it was last used on. */
+static void release_virtual(cudago_cell *cell) {
+    cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
+    if (!cudago_forked) {
+        cudago_pool_cell *p = &c->pool;
+        uint64_t last = p->last_stream == p->stream->id ? 0 : p->last_stream;
+        if (c->id) cudagoVirtualRelease(c->id, p->stream->id, last);
+        cudago_stream_release(p->stream);
+    }
+    free(c);
+}
+
+/* Fills in a cell of device memory. */
+static cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+    c->cell.device_type = 2; /* kDLCUDA */
+    c->cell.device_id = self->device;
+    c->cell.ptr = ptr;
+    c->cell.size = size;
+    c->stream = s;
+    cudago_stream_retain(s);
+    if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
+        c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
+        c->cell.device_type = 1; /* kDLCPU */
+        c->cell.device_id = 0;
+    }
+    return &c->cell;
+}
+
 static cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, cudago_stream *s) {
     cudago_pool_cell *c = calloc(1, sizeof *c);
     if (!c) return PyErr_NoMemory(), NULL;
@@ -67,33 +95,46 @@ static cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, cudago_st
         }
     }
     cudago_cell_init(&c->cell, CUDAGO_CELL_POOL, release_pool);
-    c->cell.device_type = 2; /* kDLCUDA */
-    c->cell.device_id = self->device;
-    c->cell.ptr = ptr;
-    c->cell.size = size;
-    c->stream = s;
-    cudago_stream_retain(s);
-    if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
-        c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
-        c->cell.device_type = 1; /* kDLCPU */
-        c->cell.device_id = 0;
+    return device_cell(self, c, ptr, size, s);
+}
+
+/* A cuda.Buffer of size bytes; 0 for none, with an exception if size is not. */
+static uint64_t buffer_new(ResourceObject *self, uint64_t size, cudago_stream *s, uint64_t *ptr, uint64_t *host) {
+    cudago_status st = {0};
+    uint64_t id = 0, resource = self->id, stream = s ? s->id : 0;
+    if (size) {
+        Py_BEGIN_ALLOW_THREADS
+        id = cudagoBufferNew(resource, size, stream, ptr, host, &st);
+        Py_END_ALLOW_THREADS
     }
-    return &c->cell;
+    if (st.kind) cudago_raise(&st);
+    return id;
+}
+
+static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, cudago_stream *s) {
+    cudago_virtual_cell *c = calloc(1, sizeof *c);
+    if (!c) return PyErr_NoMemory(), NULL;
+    uint64_t ptr = 0, host = 0;
+    cudago_stream_retain(s); /* it may be closed while the GIL is away */
+    c->id = buffer_new(self, size, s, &ptr, &host);
+    if (size && !c->id) {
+        free(c);
+        c = NULL;
+    } else {
+        cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, release_virtual);
+        device_cell(self, &c->pool, ptr, size, s);
+    }
+    cudago_stream_release(s);
+    return (cudago_cell *)c;
 }
 
 static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, cudago_stream *s) {
     cudago_go_cell *c = calloc(1, sizeof *c);
     if (!c) return PyErr_NoMemory(), NULL;
-    cudago_status st = {0};
-    uint64_t ptr = 0, host = 0, id = 0, resource = self->id, stream = s ? s->id : 0;
-    if (size) {
-        Py_BEGIN_ALLOW_THREADS
-        id = cudagoBufferNew(resource, size, stream, &ptr, &host, &st);
-        Py_END_ALLOW_THREADS
-    }
-    if (st.kind) {
+    uint64_t ptr = 0, host = 0, id = buffer_new(self, size, s, &ptr, &host);
+    if (size && !id) {
         free(c);
-        return cudago_raise(&st), NULL;
+        return NULL;
     }
     int managed = self->kind == RESOURCE_MANAGED;
     cudago_cell_init(&c->cell, managed ? CUDAGO_CELL_MANAGED : CUDAGO_CELL_PINNED, release_go);
@@ -106,6 +147,23 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, cudago_stre
     return &c->cell;
 }
 
+int cudago_size(PyObject *o, uint64_t *size) {
+    PyObject *number = PyNumber_Index(o);
+    if (!number) return -1;
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow > 0) {
+        PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", o);
+    } else if (v < 0) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "size in bytes must not be negative, got %S", o);
+    } else {
+        *size = (uint64_t)v;
+        return 0;
+    }
+    return -1;
+}
+
 /* allocate(size, *, stream) of a memory resource. */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
@@ -116,27 +174,23 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         return NULL;
     }
     if (self->closed) return cudago_raise_closed("memory resource"), NULL;
-    PyObject *number = PyNumber_Index(args[0]);
-    if (!number) return NULL;
-    int overflow;
-    long long size = PyLong_AsLongLongAndOverflow(number, &overflow);
-    Py_DECREF(number);
-    if (overflow > 0) return PyErr_Format(PyExc_OverflowError, "size in bytes must be below 2**63, got %S", args[0]);
-    if (size < 0) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "size in bytes must not be negative, got %S", args[0]);
-        return NULL;
-    }
+    uint64_t size;
+    if (cudago_size(args[0], &size)) return NULL;
     PyObject *given = named ? args[1] : Py_None, *keep = NULL;
     cudago_stream *s = NULL;
     if (given != Py_None && !(s = cudago_stream_arg(given, &keep))) return NULL;
     PyObject *buffer = NULL;
-    if (self->kind == RESOURCE_POOL && !s) {
+    int virtual = self->kind == RESOURCE_VIRTUAL, pool = self->kind == RESOURCE_POOL;
+    if ((pool || virtual) && !s) {
         PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
     } else if (s && self->device >= 0 && s->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, s->device);
     } else {
-        cudago_cell *cell = self->kind == RESOURCE_POOL ? allocate_pool(self, size, s) : allocate_go(self, size, s);
+        cudago_cell *cell = pool      ? allocate_pool(self, size, s)
+                            : virtual ? allocate_virtual(self, size, s)
+                                      : allocate_go(self, size, s);
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
+        if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
     }
     Py_XDECREF(keep);
     return buffer;
@@ -144,7 +198,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
-/* _resource_new(cls, kind, device or None, threshold, max_size) */
+/* _resource_new(cls, kind, device or None, threshold, max_size); max_size is what a virtual one reserves, or -1 */
 PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);

@@ -84,7 +84,7 @@ static void give_up(StreamObject *self) {
     if (!s) return;
     self->s = NULL;
     atomic_store(&s->closed, 1);
-    cudago_budget_remove(s);
+    cudago_budget_close(s);
     cudago_stream_release(s);
 }
 

@@ -52,7 +52,7 @@
     "4096"
 
 #define DOC_DEVICE_SYNC \
-    "sync($self, /)\n" \
+    "sync($self)\n" \
     "--\n" \
     "\n" \
     "Block until all work on the device has completed.\n" \
@@ -88,7 +88,7 @@
     "Whether kernels read ordinary host memory, so that a NumPy array may be an argument."
 
 #define DOC_STREAM_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Give the stream up. Closing twice is fine.\n" \
@@ -104,7 +104,7 @@
     "``cuStreamDestroy``"
 
 #define DOC_STREAM_SYNC \
-    "sync($self, /)\n" \
+    "sync($self)\n" \
     "--\n" \
     "\n" \
     "Block until all work queued on the stream has completed.\n" \
@@ -134,7 +134,7 @@
     "True"
 
 #define DOC_STREAM_CUDA_STREAM \
-    "__cuda_stream__($self, /)\n" \
+    "__cuda_stream__($self)\n" \
     "--\n" \
     "\n" \
     "Return ``(0, handle)``: the protocol by which libraries take each other's streams."
@@ -155,7 +155,7 @@
     "The priority after clamping; lower numbers are served first."
 
 #define DOC_EVENT_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Give the event up. Closing twice is fine.\n" \
@@ -170,7 +170,7 @@
     "``cuEventDestroy``"
 
 #define DOC_EVENT_SYNC \
-    "sync($self, /)\n" \
+    "sync($self)\n" \
     "--\n" \
     "\n" \
     "Block until the work that the event marks has completed.\n" \
@@ -256,7 +256,7 @@
     "'pinned'"
 
 #define DOC_MEMORYRESOURCE_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Give the resource up; its buffers stay valid. Closing twice is fine.\n" \
@@ -405,6 +405,50 @@
     ">>> buffer.view(\"int32\").numpy(stream=stream).tolist()\n" \
     "[1, 1]"
 
+#define DOC_BUFFER_GROW \
+    "grow($self, size, /)\n" \
+    "--\n" \
+    "\n" \
+    "Make the buffer larger where it is, up to a new size.\n" \
+    "\n" \
+    "The address and the content stay. Pointers, views, tensors and graphs made before stay\n" \
+    "valid; a pointer of this buffer may go up to its new end.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "size : int\n" \
+    "    New size in bytes, not less than ``self.size``. What is new has any content.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "TypeError\n" \
+    "    If the buffer is not the one that a `VirtualMemoryResource` allocated: another kind of\n" \
+    "    memory, or a view.\n" \
+    "ValueError\n" \
+    "    If `size` is less than the buffer has.\n" \
+    "OutOfMemoryError\n" \
+    "    If there is not enough memory, or the addresses behind what was reserved are taken. The\n" \
+    "    buffer is as it was.\n" \
+    "ClosedError\n" \
+    "    If the buffer is closed.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Not stream-ordered: blocks until the memory is there, with the GIL released; the new bytes\n" \
+    "can then be used on every stream. During capture it changes nothing.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemAddressReserve``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> big = cudago.VirtualMemoryResource(device).allocate(1 << 21, stream=stream)\n" \
+    ">>> p = big.ptr\n" \
+    ">>> big.grow(1 << 22)\n" \
+    ">>> big.ptr == p, big.size\n" \
+    "(True, 4194304)"
+
 #define DOC_BUFFER_VIEW \
     "view($self, /, dtype, shape=None, strides=None)\n" \
     "--\n" \
@@ -442,7 +486,7 @@
     "(2, 3)"
 
 #define DOC_BUFFER_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Drop this reference to the memory, which goes with the last. Closing twice is fine.\n" \
@@ -463,13 +507,13 @@
     "``cuMemFreeAsync``"
 
 #define DOC_BUFFER_DLPACK \
-    "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
+    "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
     "\n" \
     "Export the bytes as a DLPack capsule, as the array API standard has it."
 
 #define DOC_BUFFER_DLPACK_DEVICE \
-    "__dlpack_device__($self, /)\n" \
+    "__dlpack_device__($self)\n" \
     "--\n" \
     "\n" \
     "Return DLPack's device type and number. Simulated device memory is host memory here."
@@ -529,7 +573,7 @@
     "Bytes from the buffer's start."
 
 #define DOC_TENSOR_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Drop this view's hold on the memory, which goes with the last. Closing twice is fine.\n" \
@@ -540,7 +584,7 @@
     "    If a Python buffer of the memory, such as a NumPy array over it, is in use."
 
 #define DOC_TENSOR_RESHAPE \
-    "reshape($self, /, *shape)\n" \
+    "reshape($self, *shape)\n" \
     "--\n" \
     "\n" \
     "Return the same elements in another shape, without a copy.\n" \
@@ -570,13 +614,13 @@
     "(2, 3)"
 
 #define DOC_TENSOR_DLPACK \
-    "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
+    "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
     "\n" \
     "Export as a DLPack capsule, as the array API standard has it."
 
 #define DOC_TENSOR_DLPACK_DEVICE \
-    "__dlpack_device__($self, /)\n" \
+    "__dlpack_device__($self)\n" \
     "--\n" \
     "\n" \
     "Return DLPack's device type and number. Simulated device memory is host memory here."
@@ -816,7 +860,7 @@
     "array([7], dtype=int32)"
 
 #define DOC_GRAPH_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Give the graph up; executables made from it go on. Closing twice is fine.\n" \
@@ -909,7 +953,7 @@
     "``cuGraphUpload``"
 
 #define DOC_GRAPHEXEC_CLOSE \
-    "close($self, /)\n" \
+    "close($self)\n" \
     "--\n" \
     "\n" \
     "Give the executable up; launches under way complete. Closing twice is fine.\n" \
@@ -930,7 +974,7 @@
     "How often the executable was launched."
 
 #define DOC_FINALIZER_DETACH \
-    "detach($self, /)\n" \
+    "detach($self)\n" \
     "--\n" \
     "\n" \
     "Give up what was to be called.\n" \
@@ -941,7 +985,7 @@
     "    ``(obj, func, args, kwargs)`` if the finalizer was alive; it is dead now."
 
 #define DOC_FINALIZER_PEEK \
-    "peek($self, /)\n" \
+    "peek($self)\n" \
     "--\n" \
     "\n" \
     "Look at what is to be called.\n" \

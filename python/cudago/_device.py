@@ -11,10 +11,12 @@ from ._event import Event
 from ._gopy import api
 from ._memory import DeviceMemoryResource, MemoryResource
 from ._stream import Stream
+from .errors import CUDAError, UnsupportedError, _decode
 
 __all__ = ["Device", "DeviceProperties"]
 
 _devices: dict[int, Device] = {}
+_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE, cuda.h, CUDA 12.4
 
 
 class DeviceProperties:
@@ -43,7 +45,12 @@ class DeviceProperties:
             raise AttributeError(
                 f"a device has no property {name!r}; dir() lists those that it has"
             )
-        value = _read(api.device_attribute, self._ordinal, name)
+        try:
+            value = _read(api.device_attribute, self._ordinal, name)
+        except CUDAError as e:
+            if e.code != _INVALID_VALUE:
+                raise
+            raise UnsupportedError(f"this driver does not know the property {name!r}") from None
         setattr(self, name, value)
         return int(value)
 
@@ -66,12 +73,12 @@ def _attribute_names() -> frozenset[str]:
 
 def _read(call: Any, *args: Any) -> Any:
     """Call the cold half of the API, and turn the text of its errors into ours."""
+    _core._open()
     try:
         return call(*args)
     except RuntimeError as e:
-        from .errors import CUDAError
-
-        raise CUDAError(str(e)) from None
+        error = _decode(str(e))
+    raise error
 
 
 class Device(_core.Device):

@@ -168,6 +168,17 @@ def _make(kind: int, code: int, message: str | None, detail: str | None) -> Base
     return error
 
 
+def _decode(text: str) -> BaseException:
+    """Build the exception for an error of the half of the API that gopy binds."""
+    try:
+        fields = json.loads(text)
+    except ValueError:  # not from our Go code: gopy's own
+        return InternalError(text)
+    return _make(
+        fields["kind"], fields["code"], fields["message"], json.dumps(fields["detail"] or {})
+    )
+
+
 def _warn(operation: str, code: int) -> None:
     """Report a release that failed."""
     warnings.warn(f"{operation} failed with code {code} in a release", CUDAWarning, stacklevel=2)
