@@ -104,3 +104,59 @@ def test_the_simulated_device_has_the_profile_it_is_told(script):
         CUDAGO_SIM="devices=2,cc=8.6,memory=3GiB",
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+TWO_DEVICES = """
+import re
+import cudago as cu
+
+def refused(call, *words):
+    try:
+        call()
+    except ValueError as e:
+        assert all(w in str(e) for w in words), e
+    else:
+        raise AssertionError(f"{words} was not refused")
+
+a, b = cu.Device.all()
+assert a != b and hash(a) != hash(b) and b.ordinal == 1
+sa, sb = a.create_stream(), b.create_stream()
+assert (sa.device, sb.device) == (a, b)
+on_a, on_b = a.allocate(64, stream=sa), b.allocate(64, stream=sb)
+assert (on_a.device, on_b.device) == (a, b)
+source = '''extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }'''
+add, config = cu.Program(source).compile()["add"], cu.LaunchConfig(1, 16)
+
+# One kernel object runs on both, each stream on its own device.
+for stream, buffer, value in ((sa, on_a, 1), (sb, on_b, 2)):
+    out = bytearray(64)
+    buffer.fill(0, stream=stream)
+    cu.launch(stream, config, add, buffer, value)
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    assert out == value.to_bytes(4, "little") * 16
+
+with cu.Graph(b) as graph:
+    assert graph.device is b
+    graph.launch(config, add, on_b, 1)
+    refused(lambda: graph.launch(config, add, on_a, 1), "device 0", "device 1")
+    refused(lambda: graph.memset(on_a, 0), "dst is on device 0, the graph on device 1")
+    step = graph.instantiate()
+    refused(lambda: step.launch(sa), "the graph is on device 1, the stream on device 0")
+    step.launch(sb)
+    sb.sync()
+
+refused(lambda: cu.launch(sa, config, add, on_b, 1), "parameter 0", "device 1", "device 0")
+refused(lambda: a.allocate(8, stream=sb), "the memory is on device 0, the stream on device 1")
+event = sb.record()
+sa.wait(event)
+refused(lambda: sa.record(event), "device")
+a.sync()
+b.sync()
+"""
+
+
+def test_two_devices(script):
+    run = script(TWO_DEVICES, CUDAGO_DRIVER="sim", CUDAGO_SIM="devices=2")
+    assert run.stderr == ""
+    assert run.returncode == 0
