@@ -16,9 +16,9 @@ var withoutExecutor = map[ptxir.Op]string{
 	ptxir.OpNop:       "dropped when decoding",
 	ptxir.OpPrefetch:  "dropped when decoding",
 	ptxir.OpVideo:     "scalar video instructions: lowered to ordinary ones",
-	ptxir.OpWmmaLoad:  "wmma: refused when lowering",
-	ptxir.OpWmmaStore: "wmma: refused when lowering",
-	ptxir.OpWmmaMma:   "wmma: refused when lowering",
+	ptxir.OpWmmaLoad:  "wmma: lowered to mma and loads and stores",
+	ptxir.OpWmmaStore: "wmma: lowered to mma and loads and stores",
+	ptxir.OpWmmaMma:   "wmma: lowered to mma and loads and stores",
 }
 
 func TestEveryOperationHasAnExecutor(t *testing.T) {
