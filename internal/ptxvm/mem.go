@@ -6,6 +6,7 @@ package ptxvm
 import (
 	"fmt"
 	"math/bits"
+	"runtime"
 
 	"github.com/cudago/cudago/internal/ptxir"
 )
@@ -19,14 +20,22 @@ func (s *selection) load() error {
 	if s.ir.Space == ptxir.SpaceParam && s.loadParam() {
 		return nil
 	}
-	return s.access(s.ir.Dst, true)
+	if err := s.access(s.ir.Dst, true); err != nil {
+		return err
+	}
+	s.ordered()
+	return nil
 }
 
 func (s *selection) store() error {
 	if len(s.ir.Src) < 2 {
 		return fmt.Errorf("a store wants an address and a value")
 	}
-	return s.access(s.ir.Src[1:], false)
+	if err := s.access(s.ir.Src[1:], false); err != nil {
+		return err
+	}
+	s.ordered()
+	return nil
 }
 
 // access chooses the transfer of each element.
@@ -282,10 +291,38 @@ func (m *Module) isConst(addr uint64) bool {
 	return false
 }
 
-// fence has no effect: a block runs in one goroutine, and between blocks the
-// host's memory order is at least as strong as PTX asks for wherever it matters
-// (aligned loads and stores, host atomics).
-func (s *selection) fence() error { return s.nothing() }
+// fence orders a warp's accesses before it with those after it, as other blocks
+// see them. Within the block there is nothing to order: it runs in one
+// goroutine.
+func (s *selection) fence() error {
+	s.in.fn = fence
+	return nil
+}
+
+// fence is a read-modify-write of a word of the warp's own, which is a full
+// barrier on the hosts that Go runs on.
+func fence(w *warp, _ *inst, _ uint32) { w.fences.Add(1) }
+
+// weakHost says that the host reorders plain loads and stores, so that
+// ld.acquire and st.release need a barrier of their own.
+const weakHost = runtime.GOARCH != "amd64"
+
+// ordered puts barriers around an access that has an order, where the host
+// needs them.
+func (s *selection) ordered() {
+	if !weakHost || s.ir.Mod&(ptxir.ModAcquire|ptxir.ModRelease|ptxir.ModVolatile) == 0 {
+		return
+	}
+	plain := *s.in
+	s.in.parts = []inst{plain}
+	s.in.fn = orderedAccess
+}
+
+func orderedAccess(w *warp, in *inst, m uint32) {
+	fence(w, in, m)
+	in.parts[0].fn(w, &in.parts[0], m)
+	fence(w, in, m)
+}
 
 func (s *selection) nothing() error {
 	s.in.fn = nothing

@@ -6,6 +6,7 @@ package ptxvm
 import (
 	"math/bits"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
@@ -33,10 +34,11 @@ type warp struct {
 	ready  []group  // runnable, the next one last
 	parked []parked
 
-	redone   int    // lanes that the last fma did again
-	executed uint64 // thread-level PTX instructions
-	at       *block // block being run, for faults
-	running  group  // the group being run, for faults; mask and frame are current
+	redone   int           // lanes that the last fma did again
+	executed uint64        // thread-level PTX instructions
+	at       *block        // block being run, for faults
+	fences   atomic.Uint32 // see fence
+	running  group         // the group being run, for faults; mask and frame are current
 }
 
 // A group is lanes that run together.
