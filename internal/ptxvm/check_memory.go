@@ -17,3 +17,80 @@ func (m *Memory) Freed(addr uint64) (Nearest, bool) {
 		Offset: int64(addr - a.base),
 	}, true
 }
+
+// Undefine says that the content of a live allocation is undefined: it is new.
+// From here on it is noted what is written there.
+func (m *Memory) Undefine(base uint64) {
+	b, size, _, ok := m.Range(base)
+	if !ok || b != base {
+		return
+	}
+	m.Forget(base)
+	s := m.shadows.get(base, size)
+	m.shadows.mu.Lock()
+	defer m.shadows.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.undefined {
+		s.undefined = true
+		m.shadows.undefined++
+	}
+}
+
+// Define says that somebody outside has written [addr, addr+size), or may have.
+func (m *Memory) Define(addr, size uint64) {
+	if !m.Undefined() {
+		return
+	}
+	base, whole, _, ok := m.Range(addr)
+	if !ok {
+		return
+	}
+	s := m.shadows.get(base, whole)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.define(addr-base, min(size, whole-(addr-base)))
+}
+
+// Undefined reports whether there is memory with undefined content that is
+// watched.
+func (m *Memory) Undefined() bool {
+	m.shadows.mu.RLock()
+	defer m.shadows.mu.RUnlock()
+	return m.shadows.undefined > 0
+}
+
+// DefineAll says that somebody unknown may have written anywhere.
+func (m *Memory) DefineAll() {
+	t := &m.shadows
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.m {
+		s.mu.Lock()
+		s.undefined = false
+		s.mu.Unlock()
+	}
+	t.undefined = 0
+}
+
+// Forget drops what the checks know of the range that starts at base.
+func (m *Memory) Forget(base uint64) {
+	m.shadows.mu.Lock()
+	defer m.shadows.mu.Unlock()
+	if s := m.shadows.m[base]; s != nil {
+		m.shadows.drop(s)
+	}
+}
+
+// ForgetTraces says that all work until now happens before all that follows.
+func (m *Memory) ForgetTraces() { m.shadows.forgetTraces() }
+
+// shadowAt returns the shadow of the range that contains addr. Memory that is
+// only lent has none: its owner writes it as he likes.
+func (m *Memory) shadowAt(addr uint64) *shadow {
+	base, size, kind, ok := m.Range(addr)
+	if !ok || kind == HostPageable {
+		return nil
+	}
+	return m.shadows.get(base, size)
+}

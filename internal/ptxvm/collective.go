@@ -77,6 +77,9 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 	if here != g.mask {
 		w.joinParked(g, b, members, barWarp)
 	}
+	if v := w.cta.run.watch; v != nil {
+		w.cta.watch.syncs[w.index]++
+	}
 	if !barWarp {
 		b.sync.fn(w, b.sync, g.mask)
 	}

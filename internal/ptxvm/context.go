@@ -68,6 +68,9 @@ func (c *context) bind(r *execution) {
 		c.sites = make([]site, k.sites)
 		c.makeWarps(n)
 	}
+	if r.watch != nil {
+		c.bindWatch(r.watch)
+	}
 	for i := range c.warps {
 		w := &c.warps[i]
 		w.regs = w.frameAt(0)
@@ -107,6 +110,9 @@ func (c *context) start(i uint64) {
 	if e := c.kernel.module.device.memory.epoch.Load(); e != c.epoch {
 		c.epoch = e
 		clear(c.sites)
+	}
+	if r.watch != nil {
+		c.watch.startBlock()
 	}
 	c.live = r.threads
 	c.barriers = [numBarriers]barrier{}

@@ -47,6 +47,7 @@ type context struct {
 	live     uint32 // threads that have not exited
 	barriers [numBarriers]barrier
 	operands *mmaOperands
+	watch    *blockWatch // used if run.watch is set
 }
 
 // runBlock runs the warps until all have exited, or gives way. It reports
@@ -175,6 +176,9 @@ func (w *warp) setPred(d uint32, v bool, mask uint32) {
 func (c *context) releaseBarrier(id int) {
 	b := c.barriers[id]
 	c.barriers[id] = barrier{}
+	if c.run.watch != nil {
+		c.watch.barrier()
+	}
 	for i := range c.warps {
 		w := &c.warps[i]
 		kept := w.parked[:0]

@@ -97,15 +97,18 @@ type decoder struct {
 	sites uint32
 	// writes counts the instructions that write each register, up to 2.
 	writes []uint8
+
+	watched     bool   // put checks around memory accesses
+	accessCount uint32 // of a watched kernel
 }
 
-// decodeKernel decodes a kernel for m's device.
+// decodeKernel decodes a kernel for m's device, with checks or without.
 //
 // Preconditions: m.mu must be locked.
-func (m *Module) decodeKernel(ir *ptxir.Kernel) (*Kernel, error) {
+func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	k := &Kernel{module: m, ir: ir}
 	d := &decoder{
-		module: m, kernel: k,
+		module: m, kernel: k, watched: watched,
 		funcs: map[*ptxir.Func]*function{}, shared: map[*ptxir.Var]uint32{}, local: map[*ptxir.Var]uint32{},
 	}
 	reach, err := reachable(&ir.Func)
@@ -375,6 +378,9 @@ func (d *decoder) decodeInstr(ir *ptxir.Instr) (inst, error) {
 	sel := &selection{d: d, ir: ir, in: &in}
 	if err := sel.choose(); err != nil {
 		return inst{}, fmt.Errorf("PTX line %d: %s: %w", ir.Pos.Line, instrText(ir), err)
+	}
+	if d.watched {
+		d.watch(&in)
 	}
 	if ir.Guard != ptxir.NoReg {
 		p, err := d.operand(ir.Guard, ptxir.ClassPred)

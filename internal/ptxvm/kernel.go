@@ -19,6 +19,10 @@ type Kernel struct {
 	dynamicOffset uint32 // where dynamic shared memory starts
 	localBytes    uint64 // of one thread
 	sites         uint32 // memory instructions
+
+	// Of the watched form only.
+	accesses []access
+	watches  []watched
 }
 
 // KernelAttributes are what cuFuncGetAttribute reports.
@@ -51,12 +55,17 @@ type Launch struct {
 	// Instructions, if set, receives the number of thread-level PTX
 	// instructions that the launch executed.
 	Instructions *uint64
+	// Watch, if set, has the launch checked.
+	Watch *Watch
 }
 
 // Launch runs the kernel to its end on the calling goroutine and on free
 // workers of the device. Errors: a *Fault for what happened in the kernel, a
 // *LaunchError for limits that the launch exceeds.
 func (k *Kernel) Launch(l *Launch) error {
+	if l.Watch != nil {
+		return k.launchWatched(l)
+	}
 	return k.launch(l)
 }
 

@@ -18,6 +18,7 @@ type execution struct {
 	params        []byte
 	cancel        <-chan struct{}
 	id            uint64
+	watch         *Watch // nil without checks
 	total         uint64 // blocks
 	threads       uint32 // of a block
 
@@ -60,7 +61,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	}
 	d := k.module.device
 	r := &execution{
-		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf,
+		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf, watch: l.Watch,
 	}
 	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])

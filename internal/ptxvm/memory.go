@@ -97,6 +97,8 @@ type Memory struct {
 	holds    map[*hold]struct{} // guarded by mu
 	pending  []pendingFree      // guarded by mu; memory to give back when older holds end
 	sequence uint64             // guarded by mu; orders holds and frees
+
+	shadows shadowTable // of the checks
 }
 
 // allocation is a live or freed range. Immutable but for the fields named.

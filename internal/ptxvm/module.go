@@ -19,6 +19,7 @@ type Module struct {
 	mu       sync.Mutex
 	globals  map[*ptxir.Var]uint64 // guarded by mu while loading, then immutable
 	kernels  map[string]*Kernel    // guarded by mu; decoded ones
+	watched  map[string]*Kernel    // guarded by mu; decoded with checks
 	unloaded bool                  // guarded by mu
 }
 
@@ -78,7 +79,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	}
 	for _, ir := range m.ir.Kernels {
 		if ir.Name == name {
-			k, err := m.decodeKernel(ir)
+			k, err := m.decodeKernel(ir, false)
 			if err != nil {
 				return nil, err
 			}

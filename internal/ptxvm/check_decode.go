@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import "github.com/cudago/cudago/internal/ptxir"
+
+// access describes one access of an instruction in a watched kernel.
+type access struct {
+	site  uint32 // its index in Kernel.accesses
+	ir    *ptxir.Instr
+	space ptxir.Space
+	kind  traceKind
+	reads bool // an atomic operation, which reads what it writes
+	class operandClass
+	reg   uint32 // the address
+	imm   uint64
+	size  uint64
+	// values are the registers that a store writes, for comparison.
+	values []value
+	// rows says that lanes hold the addresses of matrix rows.
+	rows int
+	// limit is a register that cuts the size short (cp.async), or noOperand; or
+	// a predicate that makes it 0.
+	limit     uint32
+	limitPred bool
+}
+
+type value struct {
+	reg   uint32
+	class operandClass
+	size  uint64
+}
+
+// watched is what stands around an instruction in a watched kernel.
+type watched struct {
+	accesses []access
+	fence    bool // what the block did before is visible to all after
+}
+
+// watch wraps an instruction that touches memory which others can see. The
+// wrapper is a copy with another function, whose only part is the original.
+func (d *decoder) watch(in *inst) {
+	w := d.accessesOf(in)
+	if !w.fence && len(w.accesses) == 0 {
+		return
+	}
+	for i := range w.accesses {
+		a := &w.accesses[i]
+		a.site, a.ir = d.accessCount, in.ir
+		d.accessCount++
+		d.kernel.accesses = append(d.kernel.accesses, *a)
+	}
+	inner := *in
+	in.parts = []inst{inner}
+	in.site = uint32(len(d.kernel.watches))
+	d.kernel.watches = append(d.kernel.watches, w)
+	in.fn = runWatched
+}
+
+// accessesOf describes what an instruction does to memory.
+func (d *decoder) accessesOf(in *inst) watched {
+	ir := in.ir
+	switch ir.Op {
+	case ptxir.OpFence:
+		return watched{fence: true}
+	case ptxir.OpLd, ptxir.OpLdu, ptxir.OpSt, ptxir.OpAtom:
+		if !sharable(ir.Space) {
+			return watched{}
+		}
+		return watched{[]access{d.plainAccess(ir)}, ir.Mod&ptxir.ModRelease != 0}
+	case ptxir.OpCpAsync:
+		to, from := d.accessAt(ir.Src[0], ir), d.accessAt(ir.Src[1], ir)
+		to.kind, to.space, to.size, to.imm = weakWrite, ptxir.SpaceShared, uint64(ir.Imm), 0
+		from.kind, from.space, from.size, from.imm = weakRead, ptxir.SpaceGlobal, uint64(ir.Imm), 0
+		from.limit, from.limitPred = in.c, ir.Mod&ptxir.ModIgnoreSrc != 0
+		return watched{accesses: []access{from, to}}
+	case ptxir.OpLdmatrix, ptxir.OpStmatrix:
+		a := d.accessAt(ir.Src[0], ir)
+		a.space, a.size, a.rows, a.imm = ptxir.SpaceShared, 16, 8*int(ir.Imm), 0
+		if ir.Op == ptxir.OpStmatrix {
+			a.kind = weakWrite
+		}
+		return watched{accesses: []access{a}}
+	case ptxir.OpMbarInit, ptxir.OpMbarArrive, ptxir.OpMbarTest, ptxir.OpCpAsyncMbarrier:
+		return watched{fence: true}
+	}
+	return watched{}
+}
+
+// sharable reports whether threads can share memory of the space.
+func sharable(s ptxir.Space) bool {
+	return s == ptxir.SpaceGlobal || s == ptxir.SpaceShared || s == ptxir.SpaceGeneric
+}
+
+func (d *decoder) accessAt(address ptxir.Reg, ir *ptxir.Instr) access {
+	return access{
+		space: ir.Space, class: classOf(d.fn.ir.Regs[address]), reg: d.fn.offsets[address], imm: uint64(ir.Imm), limit: noOperand,
+	}
+}
+
+func (d *decoder) plainAccess(ir *ptxir.Instr) access {
+	a := d.accessAt(ir.Src[0], ir)
+	strong := ir.Mod&(ptxir.ModVolatile|ptxir.ModAcquire|ptxir.ModRelease) != 0
+	elements := ir.Dst
+	switch ir.Op {
+	case ptxir.OpAtom:
+		a.kind, a.reads, a.size = strongWrite, true, uint64(ir.Type.Size())
+		return a
+	case ptxir.OpSt:
+		elements = ir.Src[1:]
+		a.kind = weakWrite
+		for _, r := range elements {
+			a.values = append(a.values, value{d.fn.offsets[r], classOf(d.fn.ir.Regs[r]), uint64(ir.Type.Size())})
+		}
+	}
+	if strong {
+		a.kind += strongRead - weakRead
+	}
+	a.size = uint64(len(elements) * ir.Type.Size())
+	return a
+}

@@ -1,0 +1,358 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// checkHead opens a kernel whose %a is a parameter, the address of a buffer,
+// %t the thread, %b the block, %p 4*thread and %q that as 64 bits.
+const checkHead = `.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 o)
+{
+	.reg .b64 %a, %q, %x, %y, %o;
+	.reg .b32 %t, %b, %p, %v, %w, %s;
+	.reg .pred %c;
+	.shared .align 8 .b8 m[1024];
+	ld.param.u64 %a, [p];
+	ld.param.u64 %o, [o];
+	mov.u32 %t, %tid.x;
+	mov.u32 %b, %ctaid.x;
+	shl.b32 %p, %t, 2;
+	cvt.u64.u32 %q, %p;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %p;
+	add.u64 %x, %a, %q;
+`
+
+// task numbers the work of a test.
+var task atomic.Uint32
+
+// watching makes a Watch whose findings go to found. Work of other numbers is
+// ordered unless it is among unordered.
+func watching(found *[]string, unordered ...*Watch) *Watch {
+	v := &Watch{
+		Checks: CheckRaces | CheckUninitialized, Task: task.Add(1), Name: "this work",
+		Report: func(f *Finding) { *found = append(*found, f.Error()) },
+	}
+	v.Unordered = func(task uint32) *Watch {
+		for _, o := range unordered {
+			if o.Task == task {
+				return o
+			}
+		}
+		return nil
+	}
+	return v
+}
+
+// checked runs a kernel body under all checks and returns what was found.
+func checked(t *testing.T, body string, grid, block uint32) []string {
+	t.Helper()
+	d := NewDevice(Config{})
+	defer d.Close()
+	k := kernel(t, loadText(t, d, "test", checkHead+body+"\n\tret;\n}\n"), "k")
+	p := zeroed(t, d, 4096)
+	o := zeroed(t, d, 4096)
+	var found []string
+	err := k.Launch(&Launch{Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{block, 1, 1}, Params: pack(p, o), Watch: watching(&found)})
+	require.NoError(t, err)
+	return found
+}
+
+func zeroed(t testing.TB, d *Device, size int) uint64 {
+	t.Helper()
+	p, err := d.Memory().Alloc(uint64(size), "the test")
+	require.NoError(t, err)
+	require.NoError(t, d.Memory().Write(p, make([]byte, size)))
+	return p
+}
+
+func TestPlantedRaces(t *testing.T) {
+	tests := []struct {
+		name, body  string
+		grid, block uint32
+		want        string // a regular expression; empty: nothing
+	}{
+		{"missing barrier", `
+	st.shared.u32 [%s], %t;
+	xor.b32 %w, %p, 128;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 64,
+			`^race in shared memory of kernel k, block \(0,0,0\), thread \(32,0,0\) \(PTX line 20: st\.shared\.u32 \[%s\], %t\): it writes 4 bytes ` +
+				`at offset 128, and thread \(0,0,0\) read them \(PTX line 24: ld\.shared\.u32 %v, \[%s\]\); no barrier lies between them; 64 times$`},
+		{"barrier", `
+	st.shared.u32 [%s], %t;
+	bar.sync 0;
+	xor.b32 %w, %p, 128;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 3, 64, ``},
+		{"missing barrier before the next round", `
+	st.shared.u32 [%s], %t;
+	bar.sync 0;
+	xor.b32 %w, %p, 128;
+	mov.u32 %s, m;
+	add.u32 %w, %s, %w;
+	add.u32 %s, %s, %p;
+	ld.shared.u32 %v, [%w];
+	st.shared.u32 [%s], %p;
+	st.global.u32 [%x], %v;`, 1, 64, `(writes|reads) 4 bytes at offset \d+, and .* (read|wrote) them .*no barrier lies between`},
+		{"atomics without a barrier", `
+	mov.u32 %s, m;
+	atom.shared.add.u32 %v, [%s], 1;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 64, `it (reads|updates) 4 bytes at offset 0, and .* (updated|read) them .*no barrier lies between`},
+		{"atomics alone", `
+	mov.u32 %s, m;
+	atom.shared.add.u32 %v, [%s], 1;
+	bar.sync 0;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 64, ``},
+		{"missing syncwarp", `
+	st.shared.u32 [%s], %t;
+	xor.b32 %w, %p, 4;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 32, `reads 4 bytes .* wrote them .*no __syncwarp lies between them`},
+		{"syncwarp", `
+	st.shared.u32 [%s], %t;
+	bar.warp.sync -1;
+	xor.b32 %w, %p, 4;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 32, ``},
+		{"volatile in a warp", `
+	st.volatile.shared.u32 [%s], %t;
+	xor.b32 %w, %p, 4;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.volatile.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 32, ``},
+		{"one word for all", `
+	st.global.u32 [%a], %t;`, 1, 32, `which lane's value stays is undefined`},
+		{"one word for two warps", `
+	shr.u32 %v, %t, 5;
+	st.global.u32 [%a], %v;`, 1, 33, `no barrier lies between them`},
+		{"one flag for all", `
+	mov.u32 %v, 1;
+	st.global.u32 [%a], %v;`, 4, 64, ``},
+		{"bytes of one word", `
+	cvt.u64.u32 %q, %t;
+	add.u64 %x, %a, %q;
+	st.global.u8 [%x], %t;`, 1, 64, ``},
+		{"blocks", `
+	ld.global.u32 %v, [%x];
+	add.u32 %v, %v, 1;
+	st.global.u32 [%x], %v;`, 2, 32,
+			`^race in global memory in kernel k, block \(\d,0,0\), thread \(\d+,0,0\) \(PTX line 2[02]: .*\): it (reads|writes) 4 bytes at 0x\w+, and ` +
+				`block \(\d,0,0\), thread \(\d+,0,0\) (wrote|read) them \(.*\); the blocks of a launch run in any order; at offset \d+ of device memory ` +
+				`of 4096 bytes at 0x\w+, allocated at the test`},
+		{"blocks apart", `
+	shl.b32 %w, %b, 7;
+	cvt.u64.u32 %q, %w;
+	add.u64 %x, %x, %q;
+	ld.global.u32 %v, [%x];
+	st.global.u32 [%x], %v;`, 4, 32, ``},
+		{"generic shared", `
+	cvt.u64.u32 %y, %s;
+	cvta.shared.u64 %y, %y;
+	st.u32 [%y], %t;
+	xor.b32 %w, %p, 128;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x], %v;`, 1, 64, `writes 4 bytes at offset \d+, and .* read them`},
+		{"vectors", `
+	shl.b32 %w, %t, 3;
+	cvt.u64.u32 %q, %w;
+	add.u64 %x, %a, %q;
+	st.global.v2.u32 [%x], {%t, %t};
+	st.global.u32 [%x+8], %b;`, 1, 33, `writes 4 bytes`},
+		{"last block adds up", `
+	shl.b32 %w, %b, 7;
+	cvt.u64.u32 %q, %w;
+	add.u64 %x, %x, %q;
+	st.global.u32 [%x], %t;
+	membar.gl;
+	bar.sync 0;
+	setp.ne.u32 %c, %t, 0;
+	@%c bra wait;
+	atom.global.add.u32 %v, [%o], 1;
+	st.shared.u32 [%s], %v;
+wait:
+	bar.sync 0;
+	ld.shared.u32 %v, [m];
+	setp.ne.u32 %c, %v, 3;
+	@%c bra done;
+	ld.global.u32 %w, [%a];
+	ld.global.u32 %v, [%a+132];
+	add.u32 %v, %v, %w;
+	cvt.u64.u32 %q, %p;
+	shl.b32 %w, %b, 7;
+	cvt.u64.u32 %y, %w;
+	add.u64 %y, %y, %q;
+	add.u64 %o, %o, %y;
+	st.global.u32 [%o+4], %v;
+done:`, 4, 32, ``},
+		{"asynchronous copy", `
+	cp.async.ca.shared.global [%s], [%x], 4;
+	xor.b32 %w, %p, 128;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];
+	st.global.u32 [%x+512], %v;`, 1, 64, `PTX line 20: cp.async.*writes 4 bytes at offset \d+, and .* read them`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			found := checked(t, test.body, test.grid, test.block)
+			if test.want == "" {
+				require.Empty(t, found)
+				return
+			}
+			require.NotEmpty(t, found)
+			require.Regexp(t, test.want, strings.Join(found, "\n"))
+		})
+	}
+}
+
+const copyPTX = checkHead + `
+	ld.global.u32 %v, [%x];
+	add.u64 %o, %o, %q;
+	st.global.u32 [%o], %v;
+	ret;
+}
+`
+
+func TestUninitialized(t *testing.T) {
+	d := NewDevice(Config{})
+	defer d.Close()
+	k := kernel(t, loadText(t, d, "test", copyPTX), "k")
+	m := d.Memory()
+	p, err := m.Alloc(256, "here")
+	require.NoError(t, err)
+	o := zeroed(t, d, 256)
+	run := func() (found []string) {
+		l := Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(p, o), Watch: watching(&found)}
+		require.NoError(t, k.Launch(&l))
+		return found
+	}
+	require.Empty(t, run(), "what was allocated unwatched is left alone")
+	m.Undefine(p)
+	require.Regexp(t, `^uninitialized read in kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 20: ld\.global\.u32 %v, \[%x\]\): `+
+		`4 bytes at 0x\w+ were never written; at offset 0 of device memory of 256 bytes at 0x\w+, allocated at here; 32 times$`,
+		strings.Join(run(), "\n"))
+	require.Empty(t, run(), "once is enough")
+
+	m.Undefine(p)
+	m.Define(p, 124)
+	require.Regexp(t, `thread \(31,0,0\) .* at offset 124 of`, strings.Join(run(), "\n"))
+	m.Undefine(p)
+	m.Undefine(o)
+	p, o = o, p
+	require.Len(t, run(), 1)
+	p, o = o, p
+	require.Empty(t, run(), "the kernel itself wrote it")
+	m.Undefine(p)
+	m.DefineAll()
+	require.Empty(t, run())
+	require.False(t, m.Undefined())
+}
+
+func TestUninitializedCopy(t *testing.T) {
+	d := NewDevice(Config{})
+	defer d.Close()
+	m := d.Memory()
+	p, err := m.Alloc(10000, "here")
+	require.NoError(t, err)
+	m.Undefine(p)
+	m.Define(p+8, 5000)
+	var found []string
+	v := watching(&found)
+	m.Touch(v, p, 9000, false)
+	v.Flush()
+	require.Len(t, found, 1)
+	require.Regexp(t, `^uninitialized read in this work: 4000 bytes at 0x\w+00 were never written; at offset 0 of device memory`, found[0])
+}
+
+// TestRacesBetweenWork runs kernels and copies that nothing orders.
+func TestRacesBetweenWork(t *testing.T) {
+	d := NewDevice(Config{})
+	defer d.Close()
+	k := kernel(t, loadText(t, d, "test", copyPTX), "k")
+	m := d.Memory()
+	p, o := zeroed(t, d, 16384), zeroed(t, d, 16384)
+	launch := func(v *Watch, p, o uint64) {
+		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(p, o), Watch: v}))
+	}
+	var found []string
+	first := watching(&found)
+	first.Name = "kernel k, launched first"
+	launch(first, p, o)
+	require.Empty(t, found)
+
+	launch(watching(&found), o, p)
+	require.Empty(t, found, "what is ordered does not race")
+
+	m.ForgetTraces()
+	launch(first, p, o)
+	launch(watching(&found, first), p, o+64)
+	require.Len(t, found, 1)
+	require.Regexp(t, regexp.MustCompile(`^race in global memory in kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 22: .*\): it writes 4 bytes at 0x\w+, `+
+		`and kernel k, launched first wrote them in block \(0,0,0\), thread \(16,0,0\) \(PTX line 22: .*\); nothing orders the two: .*; 16 times$`), found[0])
+
+	found = nil
+	copying := watching(&found, first)
+	copying.Name = "copy of 8192 bytes"
+	m.ForgetTraces()
+	launch(first, p, o)
+	m.Touch(copying, o+32, 8192, false)
+	m.Touch(copying, p, 8192, true)
+	copying.Flush()
+	require.Len(t, found, 2)
+	require.Regexp(t, `^race in global memory in copy of 8192 bytes: it writes .*, and kernel k, launched first read them in block`, found[0])
+	require.Regexp(t, `^race in global memory in copy of 8192 bytes: it reads 4 bytes at .*, and kernel k, launched first wrote them`, found[1])
+
+	found = nil
+	after := watching(&found, copying)
+	launch(after, o+4096, p+4096+8192)
+	require.Empty(t, found, "two reads, and a write next to the copy's")
+	launch(watching(&found, copying), p+4096, o+4096)
+	require.Len(t, found, 2)
+	require.Contains(t, found[0], "it reads 4 bytes at")
+	require.Contains(t, found[0], "copy of 8192 bytes wrote them; nothing orders the two")
+}
+
+func TestFreedMemoryIsForgotten(t *testing.T) {
+	d := NewDevice(Config{})
+	defer d.Close()
+	m := d.Memory()
+	p, err := m.Alloc(256, "here")
+	require.NoError(t, err)
+	m.Undefine(p)
+	require.True(t, m.Undefined())
+	m.Forget(p)
+	require.False(t, m.Undefined())
+	require.NoError(t, m.Free(p, "there"))
+	m.Undefine(p)
+	require.False(t, m.Undefined())
+	n, ok := m.Freed(p + 8)
+	require.True(t, ok)
+	require.Contains(t, n.String(), "allocated at here, freed at there")
+	_, ok = m.Freed(p + 256)
+	require.False(t, ok)
+}

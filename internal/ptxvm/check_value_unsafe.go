@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// sameValue reports whether two stores that race write the same, as threads do
+// that raise one flag: nothing depends on which comes last.
+func (v *blockWatch) sameValue(t *touch, before *trace) bool {
+	if t.now.kind != weakWrite || before.kind != weakWrite || t.a.values == nil {
+		return false
+	}
+	mine := t.a.stored(t.w, t.lane)
+	if before.site == t.a.site && int(before.thread)/lanes == t.w.index {
+		// The other lane's store may be part of this very instruction, and not
+		// have happened yet.
+		if l := int(before.thread) % lanes; l < t.lane && t.mask>>l&1 != 0 && t.a.address(t.w, l) == t.addr {
+			return bytes.Equal(mine, t.a.stored(t.w, l))
+		}
+	}
+	there, ok := v.content(t)
+	return ok && bytes.Equal(mine, there)
+}
+
+// stored is what a lane stores.
+func (a *access) stored(w *warp, l int) []byte {
+	out := make([]byte, 0, 16)
+	for _, x := range a.values {
+		out = binary.LittleEndian.AppendUint64(out, w.raw(x.reg, x.class, l))
+		out = out[:len(out)-8+int(x.size)]
+	}
+	return out
+}
+
+// content is what lies at the place of an access now.
+//
+//go:norace
+func (v *blockWatch) content(t *touch) ([]byte, bool) {
+	s, ok := t.w.genericSite(t.addr, t.size)
+	if t.a.space == ptxir.SpaceShared && t.addr>>windowShift == 0 {
+		s, ok = t.w.sharedSite(0), true
+	}
+	if off := t.addr - s.base; !ok || off >= s.span || t.size > s.span-off {
+		return nil, false
+	}
+	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Add(s.host, t.addr-s.base)), t.size)), true
+}

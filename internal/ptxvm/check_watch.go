@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Checks is a set of checks.
+type Checks uint8
+
+// The checks beyond those of addresses, which are always made.
+const (
+	// CheckRaces finds accesses of the same bytes that nothing orders, one of
+	// which writes.
+	CheckRaces Checks = 1 << iota
+	// CheckUninitialized finds reads of bytes that nobody wrote (see Undefine).
+	CheckUninitialized
+)
+
+// A Watch has one piece of work checked: a launch, or a copy (Touch). It serves
+// one of them, once.
+type Watch struct {
+	Checks Checks
+	// Task is a number that no other work has, and not 0.
+	Task uint32
+	// Name says in messages what work this is, if it is not the one that the
+	// message is about: "kernel saxpy, launched at train.py:12".
+	Name string
+	// Unordered returns the Watch of other work unless that happens before this.
+	// It is called with locks of the memory held.
+	Unordered func(task uint32) *Watch
+	// Report receives each finding once, at the end.
+	Report func(*Finding)
+
+	memory      *Memory
+	kernel      *Kernel // nil for copies
+	grid, block [3]uint32
+
+	// clock counts barriers, fences and strong accesses of all blocks.
+	clock atomic.Uint32
+
+	mu       sync.Mutex
+	fenced   map[uint32]uint32       // guarded by mu; by block, the time of its last fence
+	others   map[uint32]*Watch       // guarded by mu; what Unordered said
+	findings map[findingKey]*Finding // guarded by mu
+}
+
+// findingKey: one finding stands for all threads that do the same.
+type findingKey struct {
+	kind  FindingKind
+	site  uint32
+	other *Watch
+	there uint32 // the other access's site
+}
+
+// launchWatched runs the kernel's watched form.
+func (k *Kernel) launchWatched(l *Launch) error {
+	v := l.Watch
+	watched, err := k.watchedForm()
+	if err != nil {
+		return err
+	}
+	v.memory, v.kernel, v.grid, v.block = k.module.device.memory, watched, l.Grid, l.Block
+	defer v.flush()
+	return watched.launch(l)
+}
+
+// watchedForm decodes the kernel a second time, with checks around its
+// accesses, so that the other form pays nothing for them.
+func (k *Kernel) watchedForm() (*Kernel, error) {
+	if k.accesses != nil {
+		return k, nil
+	}
+	m := k.module
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.watched[k.ir.Name]; w != nil {
+		return w, nil
+	}
+	w, err := m.decodeKernel(k.ir, true)
+	if err != nil {
+		return nil, err
+	}
+	if m.watched == nil {
+		m.watched = map[string]*Kernel{}
+	}
+	m.watched[k.ir.Name] = w
+	return w, nil
+}
+
+// unordered returns the Watch of other work, unless it happens before v.
+func (v *Watch) unordered(task uint32) *Watch {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if o, ok := v.others[task]; ok {
+		return o
+	}
+	o := v.Unordered(task)
+	if v.others == nil {
+		v.others = map[uint32]*Watch{}
+	}
+	v.others[task] = o
+	return o
+}
+
+// fence notes that a block made what it did so far visible to all. It returns
+// the time.
+func (v *Watch) fence(block uint32) uint32 {
+	now := v.clock.Add(1)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.fenced == nil {
+		v.fenced = map[uint32]uint32{}
+	}
+	v.fenced[block] = now
+	return now
+}
+
+func (v *Watch) fencedAfter(block, when uint32) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.fenced[block] > when
+}
+
+// add keeps a finding, or counts it where the same was found before. Of several
+// the one that tells most is kept: that of two blocks or warps.
+func (v *Watch) add(key findingKey, telling int, make func() *Finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	old := v.findings[key]
+	if old != nil && telling <= old.telling {
+		old.Count++
+		return
+	}
+	f := make()
+	f.Count, f.telling = 1, telling
+	if old != nil {
+		f.Count += old.Count
+	}
+	if v.findings == nil {
+		v.findings = map[findingKey]*Finding{}
+	}
+	v.findings[key] = f
+}
+
+// flush reports what was found.
+func (v *Watch) flush() {
+	v.mu.Lock()
+	var list []*Finding
+	for _, f := range v.findings {
+		list = append(list, f)
+	}
+	v.findings = nil
+	v.mu.Unlock()
+	slices.SortFunc(list, func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Here.PTXLine, b.Here.PTXLine), cmp.Compare(a.There.PTXLine, b.There.PTXLine), cmp.Compare(a.Kind, b.Kind))
+	})
+	for _, f := range list {
+		v.Report(f)
+	}
+}
