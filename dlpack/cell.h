@@ -30,7 +30,7 @@ enum cudago_cell_kind {
 
 /* One allocation or foreign object, counted. C memory; Go and Python refer to it, it refers to neither except through
  * its kind's release function. Everything but refs and next is constant after cudago_cell_init and the maker's own
- * assignments. */
+ * assignments; the size of virtual memory may grow, under the GIL. */
 typedef struct cudago_cell {
     _Atomic int64_t refs;
     int32_t device_type, device_id; /* DLPack numbers; simulated device memory says CPU */

@@ -90,6 +90,8 @@ big = cu.VirtualMemoryResource(dev).allocate(1 << 21, stream=s)
 big.grow(1 << 22)
 """
 
+VIRTUAL_MEMORY_USED = "assert big.size == 1 << 22"
+
 MEMORY_USED = r"""
 assert x[1024:2048].size == 1024
 assert p - x.ptr == 16 and p > x.ptr and int(p) == int(x.ptr) + 16
@@ -177,7 +179,8 @@ assert cu.to_torch(t).shape == (32, 32)
 
 
 def test_session(script, driver):
-    blocks = [START, STARTED, COMPILE_AND_LAUNCH, LAUNCHED, MEMORY, MEMORY_USED]
+    blocks = [START, STARTED, COMPILE_AND_LAUNCH, LAUNCHED]
+    blocks += [MEMORY, VIRTUAL_MEMORY, MEMORY_USED, VIRTUAL_MEMORY_USED]
     blocks += [GRAPHS, GRAPHS_LAUNCHED, TEARDOWN, TORN_DOWN]
     run = script("\n".join(blocks))
     assert run.stderr == ""
@@ -185,9 +188,8 @@ def test_session(script, driver):
     assert run.stdout.split("\n") == ["step done", "step done", "session is gone", ""]
 
 
-@pytest.mark.xfail(reason="there is no VirtualMemoryResource yet", raises=AssertionError)
 def test_virtual_memory(script, driver):
-    run = script(START + VIRTUAL_MEMORY + "assert big.size == 1 << 22")
+    run = script(START + VIRTUAL_MEMORY + VIRTUAL_MEMORY_USED)
     assert (run.returncode, run.stderr) == (0, "")
 
 

@@ -42,6 +42,7 @@ from ._memory import (  # noqa: E402
     Pointer,
     PoolOptions,
     PoolStatistics,
+    VirtualMemoryResource,
 )
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._retained import Retained  # noqa: E402
@@ -100,6 +101,7 @@ __all__ = [
     "Stream",
     "Tensor",
     "UnsupportedError",
+    "VirtualMemoryResource",
     "asarray",
     "driver_name",
     "driver_version",

@@ -460,6 +460,48 @@ class Buffer:
         [1, 1]
         """
 
+    def grow(self, size: SupportsIndex, /) -> None:
+        """Make the buffer larger where it is, up to a new size.
+
+        The address and the content stay. Pointers, views, tensors and graphs made before stay
+        valid; a pointer of this buffer may go up to its new end.
+
+        Parameters
+        ----------
+        size : int
+            New size in bytes, not less than ``self.size``. What is new has any content.
+
+        Raises
+        ------
+        TypeError
+            If the buffer is not the one that a `VirtualMemoryResource` allocated: another kind of
+            memory, or a view.
+        ValueError
+            If `size` is less than the buffer has.
+        OutOfMemoryError
+            If there is not enough memory, or the addresses behind what was reserved are taken. The
+            buffer is as it was.
+        ClosedError
+            If the buffer is closed.
+
+        Notes
+        -----
+        Not stream-ordered: blocks until the memory is there, with the GIL released; the new bytes
+        can then be used on every stream. During capture it changes nothing.
+
+        References
+        ----------
+        ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemAddressReserve``
+
+        Examples
+        --------
+        >>> big = cudago.VirtualMemoryResource(device).allocate(1 << 21, stream=stream)
+        >>> p = big.ptr
+        >>> big.grow(1 << 22)
+        >>> big.ptr == p, big.size
+        (True, 4194304)
+        """
+
     def view(
         self, /, dtype: Any, shape: Dims | None = None, strides: Dims | None = None
     ) -> _tensor.Tensor:

@@ -21,10 +21,11 @@ __all__ = [
     "Pointer",
     "PoolOptions",
     "PoolStatistics",
+    "VirtualMemoryResource",
 ]
 
 Pointer = _core.Pointer
-_POOL, _PINNED, _MANAGED = range(3)  # RESOURCE_... in pyext/native/memory.h
+_POOL, _PINNED, _MANAGED, _VIRTUAL = range(4)  # RESOURCE_... in pyext/native/memory.h
 
 
 class Buffer(_core.Buffer):
@@ -278,6 +279,62 @@ class ManagedMemoryResource(MemoryResource):
     def __new__(cls, device: Device) -> ManagedMemoryResource:
         """Make the resource."""
         made: ManagedMemoryResource = _core._resource_new(cls, _MANAGED, device, -1, -1)
+        return made
+
+
+class VirtualMemoryResource(MemoryResource):
+    """Device memory that can grow where it is: see `Buffer.grow`.
+
+    Each buffer has addresses reserved, and memory mapped at the first of them. Growing maps more
+    behind, so the address stays.
+
+    Parameters
+    ----------
+    device : Device
+        The device.
+    reserve : int, optional
+        Bytes of addresses for each buffer: up to there it can grow for certain. They cost no
+        memory. By default as many as the device has memory, and at least four times the buffer's
+        size.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no virtual memory management.
+    ValueError
+        If `reserve` is negative.
+
+    Notes
+    -----
+    Not stream-ordered: allocating blocks until the memory is there, with the GIL released, and it
+    can be used on every stream at once. The stream that `allocate` needs, and the one that used the
+    memory last, are waited for before it is unmapped, on a thread of its own. Memory comes in units
+    of 2 MiB on most devices, so small buffers waste much of it.
+
+    References
+    ----------
+    ``cuMemAddressReserve``, ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemUnmap``
+
+    Examples
+    --------
+    >>> resource = cudago.VirtualMemoryResource(device, reserve=1 << 24)
+    >>> big = resource.allocate(1 << 21, stream=stream)
+    >>> view = big[:16]
+    >>> big.grow(1 << 23)
+    >>> big.fill(1, stream=stream)
+    >>> view.view("u1").numpy(stream=stream).sum()
+    np.uint64(16)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device, *, reserve: int | None = None) -> VirtualMemoryResource:
+        """Make the resource."""
+        if reserve is not None and not 0 <= reserve < 1 << 63:
+            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
+        made: VirtualMemoryResource = _core._resource_new(
+            cls, _VIRTUAL, device, -1, -1 if reserve is None else reserve
+        )
         return made
 
 
