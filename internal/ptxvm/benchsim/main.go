@@ -6,7 +6,7 @@
 // thread-level PTX instructions a second each executes. Its tests run the same
 // kernels at small sizes.
 //
-//	go run ./internal/ptxvm/benchsim [-workers n] [-run name] [-cpuprofile file]
+//	go run ./internal/ptxvm/benchsim [-workers n] [-run name] [-check all] [-cpuprofile file]
 package main
 
 import (
@@ -28,6 +28,7 @@ func main() {
 	only := flag.String("run", "", "only kernels whose name contains this")
 	ptx := flag.String("ptx", "internal/ptx/testdata/nvrtc", "folder of the kernels")
 	rounds := flag.Int("rounds", 5, "runs of each kernel; the best counts")
+	check := flag.String("check", "", "run under these checks: races, uninitialized, all")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
 	flag.Parse()
 	if *profile != "" {
@@ -48,7 +49,7 @@ func main() {
 		if !strings.Contains(c.name, *only) {
 			continue
 		}
-		m, err := measure(d, *ptx, c, *rounds)
+		m, err := measure(d, *ptx, c, *rounds, checks[*check])
 		if err != nil {
 			log.Fatalf("%s: %v", c.name, err)
 		}
@@ -64,6 +65,10 @@ func main() {
 	}
 }
 
+var checks = map[string]ptxvm.Checks{
+	"": 0, "races": ptxvm.CheckRaces, "uninitialized": ptxvm.CheckUninitialized, "all": ptxvm.CheckRaces | ptxvm.CheckUninitialized,
+}
+
 // measurement is the best of several runs.
 type measurement struct {
 	instructions uint64
@@ -76,12 +81,13 @@ func (m measurement) print(name string) {
 	fmt.Printf("%-20s %10.1f %9.2f %10.0f %14.0f\n", name, n, m.best.Seconds()*1e3, n/m.best.Seconds(), n/m.cpu.Seconds())
 }
 
-func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int) (measurement, error) {
+func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int, checks ptxvm.Checks) (measurement, error) {
 	s, err := newSession(d, dir, c.file)
 	if err != nil {
 		return measurement{}, err
 	}
 	defer s.close()
+	s.checks = checks
 	run, check, err := c.prepare(s, c.full)
 	if err != nil {
 		return measurement{}, err
@@ -99,6 +105,9 @@ func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int) (measurement
 			m.cpu = s.cpu
 		}
 		m.instructions = s.instructions
+	}
+	for _, f := range s.found {
+		fmt.Println(f)
 	}
 	return m, check()
 }

@@ -32,6 +32,28 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// TestKernelsAreClean: the checks find nothing in correct kernels.
+func TestKernelsAreClean(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := ptxvm.NewDevice(ptxvm.Config{})
+			defer d.Close()
+			s, err := newSession(d, ptxFolder, c.file)
+			require.NoError(t, err)
+			defer s.close()
+			s.checks = ptxvm.CheckRaces | ptxvm.CheckUninitialized
+			run, check, err := c.prepare(s, c.small)
+			require.NoError(t, err)
+			for range 2 {
+				require.NoError(t, run())
+			}
+			require.NoError(t, check())
+			require.NotZero(t, s.task)
+			require.Empty(t, s.found)
+		})
+	}
+}
+
 func BenchmarkKernels(b *testing.B) {
 	for _, c := range cases {
 		b.Run(c.name, func(b *testing.B) {

@@ -23,6 +23,9 @@ type session struct {
 	allocs       []uint64
 	instructions uint64        // executed by launches
 	wall, cpu    time.Duration // spent in launches
+	checks       ptxvm.Checks
+	task         uint32
+	found        []string // by the checks
 }
 
 func newSession(d *ptxvm.Device, dir, file string) (*session, error) {
@@ -87,13 +90,26 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	watch := s.watch()
 	var n uint64
 	start, cpu := time.Now(), cpuTime()
-	err = k.Launch(&ptxvm.Launch{Grid: grid, Block: block, DynamicShared: shared, Params: params, Instructions: &n})
+	err = k.Launch(&ptxvm.Launch{Grid: grid, Block: block, DynamicShared: shared, Params: params, Instructions: &n, Watch: watch})
 	s.instructions += n
 	s.wall += time.Since(start)
 	s.cpu += cpuTime() - cpu
 	return err
+}
+
+// watch has the next launch checked, after all before it.
+func (s *session) watch() *ptxvm.Watch {
+	if s.checks == 0 {
+		return nil
+	}
+	s.task++
+	return &ptxvm.Watch{
+		Checks: s.checks, Task: s.task, Unordered: func(uint32) *ptxvm.Watch { return nil },
+		Report: func(f *ptxvm.Finding) { s.found = append(s.found, f.Error()) },
+	}
 }
 
 // pack lays out arguments as the kernel's parameters want them.
