@@ -15,12 +15,10 @@ version = release = cudago.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "numpydoc",
 ]
-templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build"]
 html_theme = "alabaster"
 html_theme_options = {
     "description": "CUDA for Python with a core in Go",
@@ -28,11 +26,14 @@ html_theme_options = {
 }
 html_static_path = []
 
-autosummary_generate = True
+# Members of the native bases are members of the public classes.
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "object, str, tuple, BaseException",
+}
+autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # docstrings have the types already
-numpydoc_show_class_members = (
-    False  # the template of classes lists them, those of the native base too
-)
+numpydoc_show_class_members = False  # autodoc shows them
 
 # Without a network the links into NumPy's and Python's documentation are left out.
 intersphinx_mapping = {}

@@ -50,17 +50,15 @@ def is_property(node: ast.FunctionDef) -> bool:
 
 
 def signature(node: ast.FunctionDef, bound: str) -> str:
-    """Return a function's signature as CPython wants it, ``$self`` or ``$module`` first.
-
-    What C takes first it takes by position.
-    """
+    """Return a function's signature as CPython wants it, ``$self`` or ``$module`` first."""
     arguments = node.args
     for arg in ast.walk(arguments):
         if isinstance(arg, ast.arg):
             arg.annotation = None
+    first = arguments.posonlyargs or arguments.args
     if bound == "$self":
-        (arguments.posonlyargs or arguments.args).pop(0)
-    arguments.posonlyargs.insert(0, ast.arg("BOUND"))
+        first.pop(0)
+    first.insert(0, ast.arg("BOUND"))
     return f"{node.name}({ast.unparse(arguments).replace('BOUND', bound)})\n--\n\n"
 
 

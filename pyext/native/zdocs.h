@@ -450,7 +450,7 @@
     "(True, 4194304)"
 
 #define DOC_BUFFER_VIEW \
-    "view($self, /, dtype, shape=None, strides=None)\n" \
+    "view($self, dtype, shape=None, strides=None)\n" \
     "--\n" \
     "\n" \
     "Make a tensor over the bytes of this buffer.\n" \

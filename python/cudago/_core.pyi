@@ -503,7 +503,7 @@ class Buffer:
         """
 
     def view(
-        self, /, dtype: Any, shape: Dims | None = None, strides: Dims | None = None
+        self, dtype: Any, shape: Dims | None = None, strides: Dims | None = None
     ) -> _tensor.Tensor:
         """Make a tensor over the bytes of this buffer.
 
@@ -1244,7 +1244,6 @@ def _config_new(
 def _graph_new(device: Device, /) -> _graph.Graph: ...
 def _capture_begin(stream: Stream, mode: int, /) -> _graph.Graph: ...
 def _capture_end(stream: Stream, graph: Graph, discard: bool, /) -> None: ...
-def _callback_loop() -> None: ...
 def _finalizer_new(
     obj: object, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /
 ) -> _finalize.Finalizer: ...
