@@ -238,3 +238,63 @@ def test_many_threads_use_one_stream(device, stream):
     for t in threads:
         t.join()
     assert failures == []
+
+
+@pytest.mark.parametrize("what", ["stream", "event", "device"])
+def test_closing_while_another_thread_waits(what, device):
+    s = device.create_stream()
+    failures = []
+    with hold(s):
+        event = s.record()
+        wait = {"stream": s.sync, "event": event.sync, "device": device.sync}[what]
+
+        def work() -> None:
+            try:
+                wait()
+            except BaseException as e:
+                failures.append(e)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for t in threads:
+            t.start()
+        s.close()
+        event.close()
+    for t in threads:
+        t.join()
+    assert all(isinstance(e, cu.ClosedError) for e in failures)  # of a thread that came too late
+
+
+def test_closing_while_other_threads_launch(device, stream, kernels):
+    """Each launch happens, or says that something is closed."""
+    config = cu.LaunchConfig(grid=1, block=16)
+    unexpected = []
+    for _ in range(30):
+        s = device.create_stream()
+        buffer = device.allocate(64, stream=s)
+        with cu.Graph() as graph:
+            graph.launch(config, kernels["add"], buffer, 1, 16)
+            step = graph.instantiate()
+        started = threading.Barrier(3)
+
+        def work(s=s, buffer=buffer, step=step, started=started) -> None:
+            started.wait()
+            try:
+                for _ in range(50):
+                    cu.launch(s, config, kernels["add"], buffer, 1, 16)
+                    step.launch(s)
+                    buffer.fill(0, stream=s)
+                    s.record().close()
+            except cu.ClosedError:
+                pass
+            except BaseException as e:
+                unexpected.append(e)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for t in threads:
+            t.start()
+        started.wait()
+        for closed in (buffer, step, s):
+            closed.close()
+        for t in threads:
+            t.join()
+    assert unexpected == []
