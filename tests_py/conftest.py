@@ -52,6 +52,14 @@ def must_have_gpu() -> bool:
     return os.environ.get("CUDAGO_REQUIRE_GPU", "") not in ("", "0")
 
 
+def driver_in_use() -> str:
+    """Return the name of the process's driver; end the run where there is none."""
+    try:
+        return cu.driver_name()
+    except cu.DriverNotFoundError as e:
+        pytest.exit(str(e), returncode=pytest.ExitCode.USAGE_ERROR)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Say nothing of the driver that "auto" takes: the summary does."""
     logging.getLogger("cudago").addHandler(logging.NullHandler())
@@ -64,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         driver = item.callspec.params.get("driver") if hasattr(item, "callspec") else None
         needs_gpu = item.get_closest_marker("gpu") is not None
-        if driver is None or driver == cu.driver_name():
+        if driver is None or driver == driver_in_use():
             (left_out if driver == "sim" and needs_gpu else chosen).append(item)
         elif driver == "sim":
             left_out.append(item)  # another run, with CUDAGO_DRIVER=sim, tests it
