@@ -3,13 +3,16 @@
 
 package ptxvm
 
-// Freed describes the freed allocation that contained addr, if there is one and
-// it is remembered.
+// Freed describes the freed allocation, or the unmapped memory, that contained
+// addr, if there is one and it is remembered.
 func (m *Memory) Freed(addr uint64) (Nearest, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	a := m.at(addr)
-	if a == nil || !a.freed {
+	if a == nil {
+		return m.mapped.unmapped(addr)
+	}
+	if !a.freed {
 		return Nearest{}, false
 	}
 	return Nearest{

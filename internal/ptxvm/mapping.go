@@ -193,6 +193,17 @@ func (v *mappings) run(addr uint64) (base, size uint64, a *arena, ok bool) {
 	return base, v.list[last].end() - base, v.list[i].arena, true
 }
 
+// unmapped describes what was mapped at addr until lately.
+func (v *mappings) unmapped(addr uint64) (Nearest, bool) {
+	for _, n := range v.gone {
+		if addr-n.Base < n.Size {
+			n.Found, n.Offset = true, int64(addr-n.Base)
+			return n, true
+		}
+	}
+	return Nearest{}, false
+}
+
 func (v *mapping) end() uint64 { return v.base + v.size }
 
 // each describes all mappings and what was one until lately.

@@ -67,6 +67,11 @@ func TestMappingsSideBySideAreOneRange(t *testing.T) {
 	_, err = m.Bytes(base, 1)
 	require.ErrorContains(t, err, "at offset 0 of freed mapped memory of 2097152 bytes")
 	require.ErrorContains(t, err, "allocated at a test, freed at the end")
+	n, ok := m.Freed(base + 5)
+	require.True(t, ok)
+	require.EqualValues(t, 5, n.Offset)
+	_, ok = m.Freed(base + 4*granule)
+	require.False(t, ok)
 	r.Free()
 }
 

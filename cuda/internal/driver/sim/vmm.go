@@ -248,6 +248,7 @@ func (d *simulator) CuMemUnmap(p driver.CUdeviceptr, size uint64) driver.CUresul
 	}
 	i := v.index(uint64(p))
 	v.mapped = slices.Delete(v.mapped, i, i+len(whole))
+	d.check.frees.Add(1)
 	return driver.CUDA_SUCCESS
 }
 

@@ -60,11 +60,33 @@ func TestReservationTakesAHint(t *testing.T) {
 	require.NotEqual(t, id(first), id(second))
 
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuMemAddressFree(first, granule), "it is mapped")
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, o.CuMemFree(first))
 	ok(t, o.CuMemUnmap(first, granule))
 	ok(t, o.CuMemAddressFree(first, granule))
 	ok(t, o.CuMemcpyAsync(second, o.memory, 8, o.stream))
 	ok(t, o.CuStreamSynchronize(o.stream))
 } // what is left goes with the driver
+
+func TestGraphWithUnmappedMemory(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	p, r := o.CuMemAddressReserve(granule, 0, 0, 0)
+	ok(t, r)
+	mapGranule(t, o, p)
+	g, r := o.CuGraphCreate(0)
+	ok(t, r)
+	_, r = o.CuGraphAddMemsetNode(g, nil, &driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, ElementSize: 1, Width: 1, Height: 1}, 0)
+	ok(t, r)
+	x, r := o.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})
+	ok(t, r)
+	ok(t, o.CuGraphLaunch(x, o.stream))
+	ok(t, o.CuStreamSynchronize(o.stream))
+	ok(t, o.CuMemUnmap(p, granule))
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuGraphLaunch(x, o.stream))
+	require.Contains(t, o.FaultReport(o.ctx), "freed mapped memory of 2097152 bytes")
+	mapGranule(t, o, p)
+	ok(t, o.CuGraphLaunch(x, o.stream))
+	ok(t, o.CuStreamSynchronize(o.stream))
+}
 
 func TestVirtualMemoryThatIsNotSupported(t *testing.T) {
 	api := open(t, "devices=2")
