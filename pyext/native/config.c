@@ -18,8 +18,9 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GetItem(items, i), *index = PyNumber_Index(item);
-        if (!index) {
-            PyErr_Format(PyExc_TypeError, "%s must be an int or a tuple of ints, got %R", name, o);
+        if (!index) { /* what an __index__ raised is its own business */
+            if (PyErr_ExceptionMatches(PyExc_TypeError))
+                PyErr_Format(PyExc_TypeError, "%s must be an int or a tuple of ints, got %R", name, o);
             Py_DECREF(items);
             return -1;
         }
