@@ -36,7 +36,7 @@ func (m *Memory) Undefine(base uint64) {
 	defer s.mu.Unlock()
 	if !s.undefined {
 		s.undefined = true
-		m.shadows.undefined++
+		m.shadows.undefined.Add(1)
 	}
 }
 
@@ -58,9 +58,7 @@ func (m *Memory) Define(addr, size uint64) {
 // Undefined reports whether there is memory with undefined content that is
 // watched.
 func (m *Memory) Undefined() bool {
-	m.shadows.mu.RLock()
-	defer m.shadows.mu.RUnlock()
-	return m.shadows.undefined > 0
+	return m.shadows.undefined.Load() > 0
 }
 
 // DefineAll says that somebody unknown may have written anywhere.
@@ -73,7 +71,7 @@ func (m *Memory) DefineAll() {
 		s.undefined = false
 		s.mu.Unlock()
 	}
-	t.undefined = 0
+	t.undefined.Store(0)
 }
 
 // Forget drops what the checks know of the range that starts at base.

@@ -70,12 +70,11 @@ type shadowPage struct {
 
 // shadowTable holds the shadows of a memory by the base of their range.
 type shadowTable struct {
-	fine atomic.Int32 // pages with cells
+	fine      atomic.Int32 // pages with cells
+	undefined atomic.Int32 // shadows that are undefined in part
 
 	mu sync.RWMutex       // before shadow.mu
 	m  map[uint64]*shadow // guarded by mu
-	// undefined counts shadows that are undefined in part.
-	undefined int // guarded by mu
 }
 
 // get returns the shadow of a range, made new if there is none or if another
@@ -109,7 +108,7 @@ func (t *shadowTable) get(base, size uint64) *shadow {
 func (t *shadowTable) drop(s *shadow) {
 	delete(t.m, s.base)
 	if s.undefined {
-		t.undefined--
+		t.undefined.Add(-1)
 	}
 }
 

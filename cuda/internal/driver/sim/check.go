@@ -70,6 +70,8 @@ type checker struct {
 	// after none pays one load.
 	frees atomic.Uint64
 
+	order order
+
 	mu      sync.Mutex
 	reports []string       // guarded by mu; for TakeReports
 	sites   map[int]string // guarded by mu; by OS thread, from NoteSite to the call
@@ -87,7 +89,13 @@ func (d *simulator) SetChecks(names string) (was string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return checks(d.check.on.Swap(uint32(set))).String(), nil
+	before := checks(d.check.on.Swap(uint32(set)))
+	if set&checkRaces != 0 && before&checkRaces == 0 {
+		// Nobody kept the order since it was known last.
+		d.check.order.reset()
+		d.forgetTraces()
+	}
+	return before.String(), nil
 }
 
 func (d *simulator) CheckNames() []string {

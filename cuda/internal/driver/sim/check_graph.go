@@ -169,6 +169,25 @@ func (p *plan) label(at int32) string {
 	return text
 }
 
+// before reports whether an edge, or a path of edges, leads from a to b.
+func (p *plan) before(a, b int32) bool {
+	p.ancestry.Do(func() {
+		words := (len(p.nodes) + 63) / 64
+		p.ancients = make([][]uint64, len(p.nodes))
+		for i := range p.nodes {
+			set := make([]uint64, words)
+			for _, o := range p.nodes[i].after {
+				set[o/64] |= 1 << (o % 64)
+				for w, bits := range p.ancients[o] {
+					set[w] |= bits
+				}
+			}
+			p.ancients[i] = set
+		}
+	})
+	return p.ancients[b][a/64]>>(a%64)&1 != 0
+}
+
 // NameNodes is documented at driver.Checker.
 func (d *simulator) NameNodes(nodes []driver.CUgraphNode, names []string) {
 	d.graphMu.Lock()

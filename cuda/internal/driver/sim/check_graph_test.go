@@ -101,7 +101,7 @@ func holdStream(t *testing.T, o *one) (release func()) {
 	ok(t, o.CuLaunchHostFunc(o.stream, fn, 0))
 	return func() {
 		close(gate)
-		ok(t, o.CuCtxSynchronize())
+		o.finish(t)
 		delete(hostFunctions, fn)
 	}
 }

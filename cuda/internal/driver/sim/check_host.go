@@ -3,5 +3,28 @@
 
 package sim
 
+import "github.com/cudago/cudago/internal/ptxvm"
+
 // HostAccess is documented at driver.Checker.
-func (d *simulator) HostAccess(p uintptr, size uint64) {}
+func (d *simulator) HostAccess(p uintptr, size uint64) {
+	a := d.space.find(uint64(p))
+	if a == nil {
+		return
+	}
+	// What the host does with the memory from now on, nobody sees.
+	a.ctx.dev.memory.Define(uint64(p), size)
+	on := d.check.flags()
+	if on&checkHost == 0 || on&checkRaces == 0 {
+		return
+	}
+	w := &ptxvm.Watch{Checks: ptxvm.CheckRaces, Name: "the host"}
+	if at := d.check.site(""); at != "" {
+		w.Name += " at " + at
+	}
+	t := &task{watch: w}
+	w.Unordered = func(earlier uint32) *ptxvm.Watch { return d.check.order.unordered(t, earlier) }
+	w.Report = func(f *ptxvm.Finding) { a.ctx.found(f.Error(), on) }
+	w.Task = d.check.order.visit(t)
+	a.ctx.dev.memory.Touch(w, uint64(p), size, false)
+	w.Flush()
+}

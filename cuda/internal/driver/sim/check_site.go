@@ -32,5 +32,8 @@ func (k *checker) site(call string) string {
 	}
 	delete(k.sites, tid)
 	k.noted.Store(int32(len(k.sites)))
+	if call == "" {
+		return at
+	}
 	return at + " (" + call + ")"
 }

@@ -75,6 +75,7 @@ func (c *context) synchronize() {
 	for _, p := range points {
 		p.wait()
 	}
+	c.sim.waitedForAll(c)
 }
 
 // destroy ends the context: its work completes, its objects go.

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -90,6 +91,11 @@ func (d *simulator) side(l *layout, p *driver.CUDA_MEMCPY3D, kind driver.CUmemor
 }
 
 func (w *copyWork) run(x *execution) *failure {
+	p := &w.params
+	if x.touches() {
+		x.touch(fmt.Sprintf("a copy of %d bytes", p.WidthInBytes*p.Height*p.Depth), &w.dst, &w.src, w.destination(), w.source(),
+			p.WidthInBytes, p.Height, p.Depth)
+	}
 	return use(x, func(p [2]unsafe.Pointer) {
 		src, dst := w.source(), w.destination()
 		for z := range w.params.Depth {
@@ -110,6 +116,9 @@ type stagedWork struct {
 }
 
 func (w *stagedWork) run(x *execution) *failure {
+	if x.touches() {
+		x.touch(fmt.Sprintf("a copy of %d bytes", len(w.data)), &w.dst, nil, layout{}, layout{}, uint64(len(w.data)), 1, 1)
+	}
 	return use(x, func(p [2]unsafe.Pointer) {
 		move(p[0], unsafe.Pointer(unsafe.SliceData(w.data)), uint64(len(w.data)))
 	}, &w.dst)
@@ -145,6 +154,8 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 		s.enqueue(&stagedWork{w.dst, data})
 		return driver.CUDA_SUCCESS
 	}
-	s.enqueue(w).wait()
+	end := s.enqueue(w)
+	end.wait()
+	d.waited(end)
 	return s.ctx.result()
 }

@@ -129,7 +129,7 @@ func (d *simulator) CuStreamWaitEvent(hs driver.CUstream, h driver.CUevent, flag
 	if captured, r := d.captureWait(s, e, flags == waitExternal); captured {
 		return r
 	}
-	if rec := e.get(); rec != nil && !rec.reached() {
+	if rec := e.get(); rec != nil && (!rec.reached() || d.check.ordering()) {
 		s.enqueueQuick(joinWork{}, rec.point)
 	}
 	return driver.CUDA_SUCCESS
@@ -143,6 +143,9 @@ func (d *simulator) CuEventQuery(h driver.CUevent) driver.CUresult {
 	if rec != nil && !rec.reached() {
 		return driver.CUDA_ERROR_NOT_READY
 	}
+	if rec != nil {
+		d.waited(rec.point)
+	}
 	return e.ctx.result()
 }
 
@@ -153,6 +156,7 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 	}
 	if rec != nil {
 		rec.wait()
+		d.waited(rec.point)
 	}
 	e.ctx.dev.trimPools()
 	return e.ctx.outcome()

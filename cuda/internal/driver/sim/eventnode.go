@@ -24,6 +24,7 @@ func (w *eventWaitWork) run(x *execution) *failure {
 	// come in any order: then waiting for it would be for ever.
 	if rec != nil && rec.capture == nil && rec.launch != x.graph {
 		rec.wait()
+		x.joined(rec.point)
 	}
 	return nil
 }

@@ -181,10 +181,13 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 		run.records = append(run.records, rec)
 		e.set(rec)
 	}
-	if x.last.tl == &s.timeline || x.last.reached() {
+	if x.last.tl == &s.timeline || x.last.reached() && !x.sim.check.ordering() {
 		x.last = s.enqueue(run)
 	} else {
 		x.last = s.enqueue(run, x.last)
+	}
+	for _, rec := range run.records {
+		rec.tl.setLaunch(x.last)
 	}
 	return driver.CUDA_SUCCESS
 }

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -40,6 +41,10 @@ func (d *simulator) newFillWork(p *driver.CUDA_MEMSET_NODE_PARAMS, c *context) (
 }
 
 func (w *fillWork) run(x *execution) *failure {
+	p := &w.params
+	if row := p.Width * uint64(p.ElementSize); x.touches() {
+		x.touch(fmt.Sprintf("a fill of %d bytes", row*p.Height), &w.dst, nil, layout{pitch: p.Pitch}, layout{}, row, p.Height, 1)
+	}
 	return use(x, func(p [2]unsafe.Pointer) {
 		for y := range w.params.Height {
 			fill(unsafe.Add(p[0], y*w.params.Pitch), w.params.Value, w.params.ElementSize, w.params.Width)

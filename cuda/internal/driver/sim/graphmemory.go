@@ -70,6 +70,9 @@ func (w *allocWork) run(x *execution) *failure {
 	if x.sim.config.full {
 		x.sim.poison(w.a.memory)
 	}
+	if x.mark != nil && x.mark.checks&checkUninitialized != 0 {
+		w.a.memory.ctx.dev.memory.Undefine(w.a.memory.base)
+	}
 	return nil
 }
 

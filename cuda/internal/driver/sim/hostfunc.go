@@ -11,6 +11,10 @@ type hostWork struct {
 }
 
 func (w *hostWork) run(x *execution) *failure {
+	// The function may tell the rest of the host how far the stream has come.
+	if x.mark != nil {
+		x.sim.waited(point{x.mark.at.tl, x.mark.at.seq - 1})
+	}
 	x.sim.runHost(w.params.Fn, w.params.UserData)
 	return nil
 }

@@ -50,6 +50,8 @@ func TestDeviceMemoryHasAHostPointer(t *testing.T) {
 
 func TestCheckFullPoisonsMemory(t *testing.T) {
 	o := newOne(t, open(t, "check=full"))
+	_, err := driver.CheckerOf(o.API).SetChecks("") // it is an uninitialized read
+	require.NoError(t, err)
 	p, r := o.CuMemAllocAsync(128, o.stream)
 	ok(t, r)
 	require.Equal(t, uint32(0x7F7F7F7F), o.read(t, p)[31])

@@ -4,7 +4,6 @@
 package sim
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,9 +32,17 @@ func (w *kernelWork) run(x *execution) *failure {
 	if w.fn.module.unloaded.Load() {
 		return &failure{driver.CUDA_ERROR_LAUNCH_FAILED, fmt.Sprintf("launch of kernel %s, whose module was unloaded", w.fn.kernel.Name())}
 	}
+	var watch *ptxvm.Watch
+	if x.mark != nil {
+		watch = x.watch("kernel "+w.fn.kernel.Name(), w.pointsTo)
+	}
+	if watch == nil && x.ctx.dev.memory.Undefined() {
+		x.ctx.dev.memory.DefineAll() // by whatever the kernel writes
+	}
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
 		Cooperative: w.cooperative, Cancel: x.sim.cancel.channel(), Printf: x.sim.printf,
+		Watch: watch,
 	}
 	err := w.fn.kernel.Launch(&x.launch)
 	if x.wasCanceled(err) {
@@ -54,16 +61,7 @@ func (w *kernelWork) culprit(err error) string {
 	if !errors.As(err, &fault) || !fault.Nearest.Found {
 		return ""
 	}
-	for i := range w.fn.params {
-		p := &w.fn.params[i]
-		if p.Size != 8 {
-			continue
-		}
-		if v := binary.LittleEndian.Uint64(w.args[p.Offset:]); v-fault.Nearest.Base <= fault.Nearest.Size {
-			return fmt.Sprintf("; parameter %d (%s) points to it", i, p.Name)
-		}
-	}
-	return ""
+	return w.pointsTo(fault.Nearest)
 }
 
 func (w *kernelWork) drop() {

@@ -25,6 +25,9 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 	if d.config.full {
 		d.poison(a)
 	}
+	if d.check.flags()&checkUninitialized != 0 {
+		c.dev.memory.Undefine(base)
+	}
 	return driver.CUDA_SUCCESS
 }
 
@@ -47,6 +50,7 @@ func (d *simulator) release(a *allocation, call string) {
 	if a.onDevice() {
 		// It can only fail for an allocation that is not live, and the space
 		// had it: the device was closed meanwhile.
+		a.ctx.dev.memory.Forget(a.base)
 		_ = a.ctx.dev.memory.Free(a.base, *a.freedBy.Load())
 		if a.pool != nil {
 			a.pool.returned(a.size)
@@ -55,6 +59,7 @@ func (d *simulator) release(a *allocation, call string) {
 	}
 	for _, dev := range d.devices {
 		dev.memory.RemoveHost(uintptr(a.base), a.size)
+		dev.memory.Forget(a.base)
 	}
 	d.check.bury(a)
 	unmap(a.mapping)

@@ -5,6 +5,7 @@ package sim
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -14,6 +15,9 @@ import (
 type plan struct {
 	nodes   []planNode
 	records []int32 // the event record nodes among nodes
+
+	ancestry sync.Once
+	ancients [][]uint64 // by node, the set of those that happen before it
 }
 
 // planNode is a node of a plan. Empty nodes, and the ends of child graphs, have

@@ -46,6 +46,7 @@ type stream struct {
 type item struct {
 	work  work
 	after []point
+	mark  *mark
 }
 
 func newStream(c *context, flags uint32, priority int32) *stream {
@@ -89,6 +90,7 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 		return s.push(w, after)
 	}
 	p := point{&s.timeline, s.last.Add(1)}
+	s.x.mark = s.ctx.sim.check.mark(p, after)
 	s.x.do(w)
 	s.advance(p.seq)
 	return p
@@ -99,7 +101,7 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 // Preconditions: s.mu must be locked.
 func (s *stream) push(w work, after []point) point {
 	p := point{&s.timeline, s.last.Add(1)}
-	s.queue = append(s.queue, item{w, after})
+	s.queue = append(s.queue, item{w, after, s.ctx.sim.check.mark(p, after)})
 	if !s.running {
 		s.running = true
 		s.start()
@@ -118,17 +120,18 @@ func (s *stream) start() {
 // implicit adds what the default stream's rules demand: the legacy stream
 // waits for all blocking streams of its context, and they for it.
 func (s *stream) implicit(after []point) []point {
+	all := s.ctx.sim.check.ordering()
 	if s.isLegacy {
 		s.ctx.mu.Lock()
 		defer s.ctx.mu.Unlock()
 		for o := range s.ctx.streams {
-			if p := o.end(); o != s && o.blocking() && !p.reached() {
+			if p := o.end(); o != s && o.blocking() && (all || !p.reached()) {
 				after = append(after, p)
 			}
 		}
 		return after
 	}
-	if p := s.ctx.legacy.end(); s.blocking() && !p.reached() {
+	if p := s.ctx.legacy.end(); s.blocking() && (all || !p.reached()) {
 		after = append(after, p)
 	}
 	return after
@@ -161,6 +164,7 @@ func (s *stream) help(last uint64) {
 		for _, p := range it.after {
 			p.wait()
 		}
+		s.x.mark = it.mark
 		s.x.do(it.work)
 		s.advance(seq)
 	}
@@ -286,9 +290,11 @@ func (d *simulator) CuStreamSynchronize(h driver.CUstream) driver.CUresult {
 	if s.isLegacy {
 		for _, before := range s.implicit(nil) {
 			before.wait()
+			s.ctx.sim.waited(before)
 		}
 	}
 	p.wait()
+	s.ctx.sim.waited(p)
 	s.ctx.dev.trimPools()
 	return s.ctx.outcome()
 }
@@ -301,9 +307,11 @@ func (d *simulator) CuStreamQuery(h driver.CUstream) driver.CUresult {
 	if r := d.hostWaits(s); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if !s.end().reached() || s.isLegacy && !allReached(s.implicit(nil)) {
+	p := s.end()
+	if !p.reached() || s.isLegacy && !allReached(s.implicit(nil)) {
 		return driver.CUDA_ERROR_NOT_READY
 	}
+	s.ctx.sim.waited(p)
 	return s.ctx.outcome()
 }
 

@@ -16,6 +16,24 @@ type timeline struct {
 
 	mu      sync.Mutex
 	waiters []waiter // guarded by mu
+	launch  point    // guarded by mu; a graph's event: the launch that records it
+}
+
+// standsFor is the point of a stream that a graph's event becomes reached with,
+// at the latest. It is for checks: the event itself may come sooner.
+func (t *timeline) standsFor(p point) point {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.launch.tl != nil {
+		return t.launch
+	}
+	return p
+}
+
+func (t *timeline) setLaunch(p point) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.launch = p
 }
 
 type waiter struct {

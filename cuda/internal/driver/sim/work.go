@@ -26,6 +26,7 @@ type execution struct {
 	launch ptxvm.Launch // scratch, so that a launch allocates nothing
 	graph  *graphRun    // the graph launch under way, if any
 	node   int32        // which of its nodes
+	mark   *mark        // how the work is to be checked; nil without checks
 }
 
 // joinWork waits for other points and does nothing.

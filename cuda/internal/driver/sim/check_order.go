@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// clock is a moment seen from all timelines: everything up to the number of
+// each happens before. A clock that others can see is not changed any more.
+type clock map[*timeline]uint64
+
+// joined returns a clock with the later of each. It changes neither.
+func (c clock) joined(o clock) clock {
+	out := maps.Clone(c)
+	if out == nil {
+		out = make(clock, len(o)+1)
+	}
+	for tl, seq := range o {
+		out[tl] = max(out[tl], seq)
+	}
+	return out
+}
+
+// order is the happens-before of queued work, kept while races are looked for.
+// It follows from calls alone and not from what has run: a wait for an event
+// that is long past orders what comes after it all the same.
+//
+// The host is one more party: what it has waited for happens before all that it
+// queues later. All threads of the host count as one, so that what only two
+// threads could tell apart is taken as ordered.
+type order struct {
+	mu      sync.Mutex
+	host    clock                  // guarded by mu
+	changes uint64                 // guarded by mu; counts changes of host
+	streams map[*timeline]*history // guarded by mu
+	tasks   map[uint32]*task       // guarded by mu; those that are not before the host
+	last    uint32                 // guarded by mu; number of the latest task
+	ticks   uint64                 // guarded by mu; counts items and accesses of the host
+	visits  []uint32               // guarded by mu; tasks that are the host's
+}
+
+// history is what a stream's work waited for.
+type history struct {
+	joins   []join // by seq; what an item waits for, and with it all after it
+	changes uint64 // order.changes at the latest item
+}
+
+type join struct {
+	seq uint64
+	clock
+}
+
+// at is the clock of a point: all that happens before or at it.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) at(p point) clock {
+	if p.tl == nil {
+		return nil
+	}
+	p = p.tl.standsFor(p)
+	var c clock
+	if h := o.streams[p.tl]; h != nil {
+		for i := len(h.joins) - 1; i >= 0; i-- {
+			if h.joins[i].seq <= p.seq {
+				c = h.joins[i].clock
+				break
+			}
+		}
+	}
+	return c.joined(clock{p.tl: p.seq})
+}
+
+// queued notes an item, and returns all that happens before it and when it was
+// queued.
+func (o *order) queued(p point, after []point) (before clock, tick uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ticks++
+	h := o.streams[p.tl]
+	if h == nil {
+		h = &history{}
+		if o.streams == nil {
+			o.streams = map[*timeline]*history{}
+		}
+		o.streams[p.tl] = h
+	}
+	if len(after) > 0 || h.changes != o.changes || len(h.joins) == 0 {
+		c := o.host
+		if n := len(h.joins); n > 0 {
+			c = c.joined(h.joins[n-1].clock)
+		}
+		for _, a := range after {
+			c = c.joined(o.at(a))
+		}
+		h.joins = append(h.joins, join{p.seq, c})
+		h.changes = o.changes
+	}
+	return h.joins[len(h.joins)-1].joined(clock{p.tl: p.seq - 1}), o.ticks
+}
+
+// hostWaited notes that the host knows a point to be reached, and forgets what
+// that has put behind everything.
+func (o *order) hostWaited(p point) (allDone bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.hostKnows(o.at(p))
+}
+
+// hostKnows is hostWaited for all of a clock.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) hostKnows(c clock) (allDone bool) {
+	o.host = o.host.joined(c)
+	o.changes++
+	had := len(o.tasks) > len(o.visits)
+	maps.DeleteFunc(o.tasks, func(_ uint32, t *task) bool { return !t.isHost && o.host[t.at.tl] >= t.at.seq })
+	for tl, h := range o.streams {
+		keep := 0
+		for i, j := range h.joins {
+			if j.seq <= o.host[tl] {
+				keep = i
+			}
+		}
+		h.joins = h.joins[keep:]
+	}
+	return had && len(o.tasks) == len(o.visits)
+}
+
+// hostKnowsContext is hostWaited for all work of a context, that of streams
+// which are gone included.
+func (o *order) hostKnowsContext(c *context) (allDone bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := clock{}
+	for tl := range o.streams {
+		if tl.stream != nil && tl.stream.ctx == c {
+			all = all.joined(o.at(point{tl, tl.done.Load()}))
+		}
+	}
+	return o.hostKnows(all)
+}
+
+// reset forgets everything: for a time nobody kept the order.
+func (o *order) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.host, o.streams, o.tasks, o.visits = nil, nil, nil, nil
+	o.changes++
+}
+
+// add numbers a task and makes it known.
+func (o *order) add(t *task) uint32 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tasks == nil {
+		o.tasks = map[uint32]*task{}
+	}
+	o.last++
+	o.tasks[o.last] = t
+	return o.last
+}
+
+// mostVisits is how many accesses of the host are remembered. Only work that
+// was queued before one and has not run yet can still race with it.
+const mostVisits = 64
+
+// visit numbers an access of the host, which is one more task: before all that
+// is queued later, and after what the host has waited for.
+func (o *order) visit(t *task) uint32 {
+	number := o.add(t)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ticks++
+	t.isHost, t.tick, t.mark.before = true, o.ticks, o.host
+	o.visits = append(o.visits, number)
+	if len(o.visits) > mostVisits {
+		delete(o.tasks, o.visits[0])
+		o.visits = o.visits[1:]
+	}
+	return number
+}
+
+// unordered returns the Watch of an earlier task unless it happens before t.
+func (o *order) unordered(t *task, earlier uint32) *ptxvm.Watch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.tasks[earlier]
+	if e == nil || e.before(t) {
+		return nil
+	}
+	return e.watch
+}

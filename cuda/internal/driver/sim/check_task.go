@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cudago/cudago/internal/ptxvm"
+)
+
+// mark says how an item of a queue is to be checked.
+type mark struct {
+	checks checks
+	at     point  // the item itself
+	before clock  // all that happens before it; nil unless races are looked for
+	tick   uint64 // when it was queued
+	site   string // where
+}
+
+// task is one piece of work that touches memory: an item, a node of a graph
+// launch, or the host.
+type task struct {
+	mark
+	run    *graphRun // the graph launch that it is part of
+	node   int32
+	watch  *ptxvm.Watch
+	isHost bool
+}
+
+// before reports whether t happens before o.
+func (t *task) before(o *task) bool {
+	switch {
+	case t.isHost:
+		return o.isHost || t.tick < o.tick
+	case t.run != nil && t.run == o.run:
+		return t.run.plan.before(t.node, o.node)
+	}
+	return o.mark.before[t.at.tl] >= t.at.seq
+}
+
+// mark makes the mark of an item that is queued now; nil without checks.
+//
+// Preconditions: the stream's mu is locked, so that marks are made in the order
+// of their numbers.
+func (k *checker) mark(p point, after []point) *mark {
+	on := k.flags()
+	if on&checkAll == 0 {
+		return nil
+	}
+	m := &mark{checks: on, at: p, site: k.site("")}
+	if on&checkRaces != 0 {
+		m.before, m.tick = k.order.queued(p, after)
+	}
+	return m
+}
+
+// ordering reports whether waits count that are over: while races are looked
+// for, it matters that the program waits, and not that there was nothing to
+// wait for.
+func (k *checker) ordering() bool { return k.flags()&checkRaces != 0 }
+
+// waited notes that the host has waited for a point.
+func (d *simulator) waited(p point) {
+	if d.check.ordering() && p.tl != nil && d.check.order.hostWaited(p) {
+		d.forgetTraces()
+	}
+}
+
+// waitedForAll notes that the host has waited for all work of a context.
+func (d *simulator) waitedForAll(c *context) {
+	if d.check.ordering() && d.check.order.hostKnowsContext(c) {
+		d.forgetTraces()
+	}
+}
+
+func (d *simulator) forgetTraces() {
+	for _, dev := range d.devices {
+		dev.memory.ForgetTraces()
+	}
+}
+
+// watch makes the Watch of what x is about to do; nil without checks. The text
+// is its name, and culprit may add to what is found.
+func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxvm.Watch {
+	m := x.mark
+	if m == nil {
+		return nil
+	}
+	w := &ptxvm.Watch{}
+	if m.checks&checkRaces != 0 {
+		w.Checks |= ptxvm.CheckRaces
+	}
+	if m.checks&checkUninitialized != 0 {
+		w.Checks |= ptxvm.CheckUninitialized
+	}
+	if w.Checks == 0 {
+		return nil
+	}
+	t := &task{mark: *m, run: x.graph, node: x.node, watch: w}
+	prefix := ""
+	if x.graph != nil {
+		label := x.graph.plan.label(x.node)
+		prefix = "graph launch, " + label + ": "
+		name += ", " + label + " of a graph launch"
+	}
+	w.Name = name + x.where()
+	w.Unordered = func(earlier uint32) *ptxvm.Watch { return x.sim.check.order.unordered(t, earlier) }
+	w.Report = func(f *ptxvm.Finding) {
+		text := prefix + f.Error()
+		if culprit != nil {
+			text += culprit(f.Nearest)
+		}
+		x.ctx.found(text, m.checks)
+	}
+	w.Task = x.sim.check.order.add(t)
+	return w
+}
+
+// touches reports whether copies and fills have to say what they touch.
+func (x *execution) touches() bool { return x.mark != nil || x.ctx.dev.memory.Undefined() }
+
+// joined notes that the rest of a graph launch comes after a point.
+func (x *execution) joined(p point) {
+	if x.mark == nil || x.mark.before == nil {
+		return
+	}
+	o := &x.sim.check.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := *x.mark
+	m.before = m.before.joined(o.at(p))
+	x.mark = &m
+}
+
+// where says where the work at hand was queued.
+func (x *execution) where() string {
+	text := fmt.Sprintf(" in stream %d", x.mark.at.tl.stream.id)
+	if x.mark.site != "" {
+		text += ", launched at " + x.mark.site
+	}
+	return text
+}
+
+// pointsTo says which parameter points to an allocation.
+func (w *kernelWork) pointsTo(n ptxvm.Nearest) string {
+	if !n.Found {
+		return ""
+	}
+	for i := range w.fn.params {
+		p := &w.fn.params[i]
+		if p.Size != 8 {
+			continue
+		}
+		if v := binary.LittleEndian.Uint64(w.args[p.Offset:]); v-n.Base <= n.Size {
+			return fmt.Sprintf("; parameter %d (%s) points to it", i, p.Name)
+		}
+	}
+	return ""
+}
+
+// touch checks what a copy or a fill does to memory: its reads, if src is not
+// nil, and its writes.
+func (x *execution) touch(name string, dst, src *operand, to, from layout, width, height, depth uint64) {
+	m := x.ctx.dev.memory
+	if dst.known != nil && dst.known.onDevice() {
+		m = dst.known.ctx.dev.memory
+	}
+	w := x.watch(name, nil)
+	if w == nil {
+		for z := range depth {
+			for y := range height {
+				m.Define(dst.addr+z*to.slice+y*to.pitch, width)
+			}
+		}
+		return
+	}
+	defer w.Flush()
+	for z := range depth {
+		for y := range height {
+			if src != nil {
+				x.touchSource(w, dst, src, src.addr+z*from.slice+y*from.pitch, width)
+			}
+			m.Touch(w, dst.addr+z*to.slice+y*to.pitch, width, true)
+		}
+	}
+}
+
+// touchSource checks a read. What is copied inside the device may be undefined:
+// nobody has looked at it yet.
+func (x *execution) touchSource(w *ptxvm.Watch, dst, src *operand, addr, size uint64) {
+	checks := w.Checks
+	if isSimulated(dst.addr) {
+		w.Checks &^= ptxvm.CheckUninitialized
+	}
+	m := x.ctx.dev.memory
+	if src.known != nil && src.known.onDevice() {
+		m = src.known.ctx.dev.memory
+	}
+	m.Touch(w, addr, size, false)
+	w.Checks = checks
+}
