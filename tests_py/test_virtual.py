@@ -205,6 +205,17 @@ def test_memory_comes_back(resource, device, stream):
     assert device.free_memory > free - 16 * PAGE
 
 
+def test_memory_that_is_being_released_can_be_allocated_again(resource, device, stream):
+    settle()
+    size = device.free_memory // 5 * 3 // PAGE * PAGE
+    for _ in range(5):
+        buffer = resource.allocate(size, stream=stream)
+        buffer[:PAGE].fill(1, stream=stream)
+        buffer.close()
+        with resource.allocate(PAGE, stream=stream) as small:
+            small.grow(size)
+
+
 def test_released_after_the_streams_that_used_it(resource, device, stream, kernels):
     with device.create_stream() as other:
         for _ in range(10):

@@ -11,8 +11,10 @@ package native
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -160,7 +162,11 @@ func cudagoBufferNew(mr, size, stream C.uint64_t, ptr, host *C.uint64_t, st *C.c
 				return err
 			}
 		}
-		b, err := r.Allocate(uint64(size), s)
+		var b *cuda.Buffer
+		err = afterReleases(func() error {
+			b, err = r.Allocate(uint64(size), s)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -169,6 +175,20 @@ func cudagoBufferNew(mr, size, stream C.uint64_t, ptr, host *C.uint64_t, st *C.c
 		return nil
 	})
 	return id
+}
+
+// patience is how long an allocation waits for releases.
+const patience = time.Second
+
+// afterReleases allocates, and where there is no memory does so once more when
+// what was let go of before has been given back: that is the reaper's, and late.
+func afterReleases(allocate func() error) error {
+	err := allocate()
+	if errors.Is(err, cuda.ErrorOutOfMemory) && reaper.Pending() > 0 {
+		reaper.Flush(patience)
+		err = allocate()
+	}
+	return err
 }
 
 // cudagoBufferRelease: freeing host memory waits for the device, so it is the
@@ -216,7 +236,7 @@ func cudagoBufferGrow(id, size C.uint64_t, st *C.cudago_status) (now C.uint64_t)
 		if err != nil {
 			return err
 		}
-		err = b.Grow(uint64(size))
+		err = afterReleases(func() error { return b.Grow(uint64(size)) })
 		now = C.uint64_t(b.Size())
 		return err
 	})
