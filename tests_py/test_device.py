@@ -72,6 +72,11 @@ def test_default_stream_is_one(device):
     assert device.default_stream is device.default_stream
     assert device.default_stream.device is device
     device.default_stream.sync()
+    with device.default_stream as closed:
+        pass
+    assert closed.is_closed
+    device.default_stream.sync()
+    assert device.default_stream is device.default_stream
 
 
 def test_sync_waits_for_every_stream(device):

@@ -48,6 +48,15 @@ def test_configuration():
         config.grid = 5
 
 
+def test_what_an_index_raises_comes_out_unchanged():
+    class Index:
+        def __index__(self):
+            raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        cu.LaunchConfig(Index(), 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

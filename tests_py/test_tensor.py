@@ -302,6 +302,15 @@ def test_copies_with_the_host_on_the_other_side(counted, stream):
     assert memoryview(pinned).tolist() == host.tolist()
 
 
+def test_numpy_leaves_a_capture_alone(counted, stream):
+    with stream.capture() as graph:
+        counted.buffer.fill(0, stream=stream)
+        with pytest.raises(ValueError, match="stream that is capturing cannot be waited for"):
+            counted.numpy(stream=stream)
+    assert [node.kind for node in graph.nodes] == ["memset"]
+    graph.close()
+
+
 def test_numpy_does_not_convert_by_itself(counted):
     for convert in (np.asarray, np.array):
         with pytest.raises(TypeError, match=r"use t.numpy\(stream=...\)"):
