@@ -38,6 +38,11 @@ type ExecOptions struct {
 	// [Exec.NoteStream] forgets it then: the handle will be another stream's.
 	// It runs with a lock held, under the rules of OnBundles.
 	OnForget func(s *cuda.Stream)
+	// OnReleased is told which retainers the executable has let go for good: each
+	// that OnBundles was told removed, once no launch under way can use it. It
+	// runs with no lock held, on any goroutine, before Release of those that
+	// nobody else holds, and under the rules of [Retainer].
+	OnReleased func([]Retainer)
 	// Reaper waits for the device. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
 }
@@ -320,7 +325,7 @@ func (x *Exec) Close() error {
 		x.queue() // the reaper asks again
 		x.mu.Unlock()
 	}
-	releaseAll(bundles)
+	x.letGo(bundles)
 	return err
 }
 
@@ -377,4 +382,14 @@ func (x *Exec) destroy() (refused bool, err error) {
 	}
 	live.execs.Add(-1)
 	return false, errors.Join(err, x.h.drop())
+}
+
+// letGo ends x's hold of bundles: no launch can use them any more.
+//
+// Preconditions: no mutex of this package is held.
+func (x *Exec) letGo(bundles []*bundle) {
+	if x.o.OnReleased != nil && len(bundles) > 0 {
+		x.o.OnReleased(retainersOf(bundles))
+	}
+	releaseAll(bundles)
 }

@@ -150,7 +150,7 @@ func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, se
 		b.release()
 		return err
 	}
-	releaseAll(done)
+	n.x.letGo(done)
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (x *Exec) step() (done bool, err error) {
 		// any more either, so the operands can go.
 		err = errors.Join(err, derr)
 	}
-	releaseAll(freed)
+	x.letGo(freed)
 	return done, err
 }
 

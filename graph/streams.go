@@ -201,3 +201,17 @@ func (x *Exec) pruneMarks() error {
 	}
 	return nil
 }
+
+// MarkedPending reports whether a launch that had to be marked one by one, on
+// the per-thread default stream or a stream of another library, may be under
+// way. Does not block.
+func (x *Exec) MarkedPending() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.h.ctx.Driver().Relaxed(func() {
+		if err := x.pruneMarks(); err != nil {
+			warn(err)
+		}
+	})
+	return len(x.marks) > 0
+}

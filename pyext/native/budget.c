@@ -4,6 +4,8 @@
 
 #include "native.h"
 
+#include "_cgo_export.h"
+
 /* The launch budget: when may a launch keep the GIL?
  *
  * A launch that gives the GIL away waits milliseconds for it beside a busy Python thread. One that keeps it on a full
@@ -16,6 +18,7 @@ enum { HELD_MAX = 768, MARK_EVERY = 64 };
 static long unproven;
 static cudago_stream *streams; /* all open streams of ours */
 long cudago_callbacks_alive;
+int cudago_foreign_launches;
 
 void cudago_budget_add(cudago_stream *s) {
     s->next = streams;
@@ -102,7 +105,9 @@ int cudago_budget(cudago_stream *s) {
 
 void cudago_budget_settle(void) {
     int32_t mode = 2, capture = 0;
-    if (!streams || cudago_closed) return;
+    if (cudago_unusable) return;
+    if (cudago_foreign_launches) cudagoExecSettle();
+    if (!streams) return;
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     for (cudago_stream *s = streams, *next; s; s = next) {
         next = s->next;

@@ -10,6 +10,30 @@
 /* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, and so does every view
  * of it; close() gives back the one, and the memory goes with the last. */
 
+static BufferObject *buffers; /* all there are, for the exit; guarded by the GIL */
+
+static void put_in(BufferObject *self) {
+    self->next = buffers;
+    self->prev = NULL;
+    if (buffers) buffers->prev = self;
+    buffers = self;
+}
+static void take_out(BufferObject *self) {
+    if (self->prev) self->prev->next = self->next;
+    else if (buffers == self) buffers = self->next;
+    if (self->next) self->next->prev = self->prev;
+}
+
+/* What another library holds of the memory stays: it has counts of its own. So does host memory with open views. */
+void cudago_buffers_give_up(void) {
+    for (BufferObject *self = buffers; self; self = self->next) {
+        cudago_cell *cell = self->cell;
+        if (!cell || self->exports) continue;
+        self->cell = NULL;
+        cudago_cell_release(cell); /* only queued: nothing runs while the list is walked */
+    }
+}
+
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device) {
     BufferObject *self = cudago_alloc(CLS_BUFFER);
     if (!self) {
@@ -20,6 +44,7 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
     self->ptr = ptr;
     self->size = size;
     self->device = device;
+    put_in(self);
     return (PyObject *)self;
 }
 
@@ -232,6 +257,7 @@ static void buffer_dealloc(BufferObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     cudago_cell *cell = self->cell;
     self->cell = NULL;
+    take_out(self);
     if (cell) cudago_cell_release_gil(cell);
     cudago_free((PyObject *)self);
 }

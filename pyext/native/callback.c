@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 /* Python callables in host nodes. CUDA calls a host function on a thread of its own, where Go may not be entered and
- * taking the GIL can deadlock. So that thread queues the call, and waits for a Python thread of ours to have run it. */
+ * taking the GIL can deadlock. So that thread queues the call, and waits for a thread of ours to have run it. */
 
 typedef struct {
     PyObject *callable; /* borrowed from the Operand that owns this record */
@@ -61,13 +61,26 @@ static void run(call_record *r) {
     Py_DECREF(callable);
 }
 
-/* _callback_loop(): the worker, a daemon thread that the Python face starts. */
-PyObject *cudago_callback_loop(PyObject *module, PyObject *unused) {
-    (void)module;
+/* For debuggers and threading.enumerate(). */
+static void name_thread(void) {
+    PyObject *threading = PyImport_ImportModule("threading");
+    PyObject *thread = threading ? PyObject_CallMethod(threading, "current_thread", NULL) : NULL;
+    PyObject *name = PyUnicode_FromString("cudago callbacks");
+    if (thread && name) PyObject_SetAttrString(thread, "name", name);
+    PyErr_Clear();
+    Py_XDECREF(name);
+    Py_XDECREF(thread);
+    Py_XDECREF(threading);
+}
+
+/* The worker: a C thread, since Python starts no thread any more once the interpreter ends. */
+static void *work(void *unused) {
     (void)unused;
+    PyGILState_Ensure();
+    name_thread();
     for (;;) {
         pending *p = NULL;
-        Py_BEGIN_ALLOW_THREADS
+        PyThreadState *ts = PyEval_SaveThread();
         pthread_mutex_lock(&mu);
         while (!first && !closing) pthread_cond_wait(&arrived, &mu);
         if (!closing) {
@@ -76,14 +89,23 @@ PyObject *cudago_callback_loop(PyObject *module, PyObject *unused) {
             if (!first) last = NULL;
         }
         pthread_mutex_unlock(&mu);
-        Py_END_ALLOW_THREADS
-        if (!p) Py_RETURN_NONE;
+        if (!p) return NULL; /* closing: the GIL is not to be had any more */
+        PyEval_RestoreThread(ts);
         run(p->record);
         pthread_mutex_lock(&mu);
         p->done = 1;
         pthread_cond_broadcast(&finished);
         pthread_mutex_unlock(&mu);
     }
+}
+
+static int start_worker(void) {
+    pthread_t thread;
+    if (worker_started) return 0;
+    if (pthread_create(&thread, NULL, work, NULL)) return PyErr_SetString(PyExc_RuntimeError, "no thread for callbacks"), -1;
+    pthread_detach(thread);
+    worker_started = 1;
+    return 0;
 }
 
 /* At exit, with the GIL: CUDA's threads go on without their callbacks. */
@@ -100,14 +122,7 @@ OperandObject *cudago_callable_operand(PyObject *callable) {
         PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
         return NULL;
     }
-    if (!worker_started) {
-        PyObject *face = PyImport_ImportModule("cudago._graph");
-        PyObject *r = face ? PyObject_CallMethod(face, "_start_callback_worker", NULL) : NULL;
-        Py_XDECREF(face);
-        if (!r) return NULL;
-        Py_DECREF(r);
-        worker_started = 1;
-    }
+    if (start_worker()) return NULL;
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     call_record *r = malloc(sizeof *r);
     if (!o || !r) {

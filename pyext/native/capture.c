@@ -79,6 +79,7 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
 /* _capture_end(stream, graph, discard): the graph is whole, or the capture was invalid and the error says why. */
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
+    if (cudago_unusable) Py_RETURN_NONE; /* an open with block, ended by the interpreter */
     CUDAGO_ENTER(NULL);
     if (n != 3 || cudago_expect(args[0], CLS_STREAM, "stream") || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
     GraphObject *g = (GraphObject *)args[1];

@@ -11,6 +11,8 @@
 
 _Atomic int cudago_drop_hint;
 int cudago_forked;
+int cudago_unusable;
+unsigned long cudago_main_thread;
 int cudago_closed; /* after exit: leak, never touch */
 
 static int pending_call(void *unused) {
@@ -40,17 +42,28 @@ void cudago_drop_references(uintptr_t *refs, size_t n) {
     for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
 }
 
-/* atexit: finalizers newest first, the reaper within its time, a last drain; after that nothing is touched. */
+/* atexit. In order: finalizers, newest first; executables and graphs; buffers; what their launches kept, when these have
+ * ended; events, code, resources and streams. What does not end in time is left to the end of the process, and after that
+ * nothing is touched. */
 PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
-    if (cudago_forked || cudago_closed) Py_RETURN_NONE;
-    cudagoFinalizeAll(); /* these may wait for work with callbacks */
+    enum { TIME_LIMIT_MS = 2000 };
+    if (cudago_unusable) Py_RETURN_NONE;
+    cudagoFinalizeAll(); /* may use everything, and wait for work with callbacks */
+    cudago_unusable = 1;
+    cudagoCloseGraphs();
     cudago_callbacks_close();
+    cudago_buffers_give_up();
+    cudago_drain();
+    int idle;
     PyThreadState *ts = PyEval_SaveThread();
-    cudagoReaperFlush(2000);
+    idle = cudagoReaperFlush(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudago_drain();
+    ts = PyEval_SaveThread();
+    if (idle) cudagoCloseRest(TIME_LIMIT_MS);
+    PyEval_RestoreThread(ts);
     cudagoDropClose();
     cudago_cells_set_poke(NULL); /* deleters of other libraries still run, and find nobody to wake */
     cudago_closed = 1;
@@ -60,6 +73,6 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
 PyObject *cudago_after_fork(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
-    cudago_forked = 1;
+    cudago_forked = cudago_unusable = 1;
     Py_RETURN_NONE;
 }

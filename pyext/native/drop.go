@@ -74,3 +74,36 @@ func (f stepFunc) Step() (bool, error) { return f() }
 func once(f func() error) finalize.Item {
 	return stepFunc(func() (bool, error) { return true, f() })
 }
+
+// cudagoCloseRest closes what is open besides graphs, newest first and streams
+// last; not memory, which others may hold: what nobody holds has gone with its
+// cell. It gives up after the time limit: unloading code waits for a kernel that
+// may never end.
+//
+//export cudagoCloseRest
+func cudagoCloseRest(ms C.long) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		closeAll(events)
+		closeAll(marks)
+		closeAll(kernels)
+		closeAll(codes)
+		closeAll(resources)
+		closeAll(streams)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+	}
+}
+
+func closeAll[T interface{ Close() error }](t *table[T]) {
+	for _, id := range t.ids() {
+		if v, ok := t.take(id); ok {
+			if err := contained(v.Close); err != nil {
+				reportAside(err)
+			}
+		}
+	}
+}

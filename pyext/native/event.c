@@ -96,7 +96,7 @@ static PyObject *event_ordinal(EventObject *self, void *unused) {
 
 static void event_dealloc(EventObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (self->id && !cudago_forked) cudagoEventRelease(self->id);
+    if (self->id && !cudago_unusable) cudagoEventRelease(self->id);
     cudago_free((PyObject *)self);
 }
 

@@ -30,7 +30,7 @@ static int32_t launch_foreign(ExecObject *self, cudago_stream *s, cudago_status 
     uint64_t id = self->id, stream = s->id;
     cudago_exec *x = self->x;
     atomic_fetch_add_explicit(&x->busy, 1, memory_order_seq_cst);
-    x->foreign = 1;
+    x->foreign = cudago_foreign_launches = 1;
     Py_BEGIN_ALLOW_THREADS
     cudagoExecLaunch(id, stream, st);
     Py_END_ALLOW_THREADS
@@ -257,7 +257,7 @@ static void give_up(ExecObject *self) {
     self->id = 0;
     self->x = NULL;    /* Go's reaper frees it when the last launch has ended */
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
-    if (id && !cudago_forked) cudagoExecClose(id);
+    if (id && !cudago_unusable) cudagoExecClose(id);
 }
 static PyObject *exec_close(ExecObject *self, PyObject *unused) {
     (void)unused;
@@ -275,7 +275,7 @@ static PyObject *exec_exit(ExecObject *self, PyObject *const *args, Py_ssize_t n
 /* While a launch may be in flight, what it reads is not shown to the collector, which would otherwise clear the
  * operands of a graph that nobody can reach any more under the launch. */
 static int in_flight(cudago_exec *x) {
-    if (!x) return 0;
+    if (!x || cudago_unusable) return 0;
     if (x->foreign || atomic_load_explicit(&x->busy, memory_order_relaxed)) return 1;
     for (uint32_t i = 0; i < x->n && i < CUDAGO_EXEC_STREAMS; i++) {
         const cudago_stream *s = cudago_budget_find(x->stream[i]);

@@ -57,9 +57,11 @@ func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.u
 		}
 		b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
 		x := &pyExec{nodes: map[uint64]*graph.ExecNode{}}
+		x.holder.launches = true
 		x.block.Store(b)
 		x.Exec, err = g.Instantiate(graph.ExecOptions{
-			Flags: uint64(flags), OnBundles: x.holder.tell, Busy: x.busy, Launches: x.launches, Reaper: reaper,
+			Flags: uint64(flags), OnBundles: x.holder.tell, Busy: x.busy, Launches: x.launches,
+			OnReleased: released, Reaper: reaper,
 		})
 		if err != nil {
 			C.free(unsafe.Pointer(b))
@@ -291,4 +293,20 @@ func cudagoExecText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.c
 		return nil
 	})
 	return text
+}
+
+// cudagoExecSettle learns which launches on streams of other libraries have
+// ended. It needs the GIL, which guards what the blocks say of them.
+//
+//export cudagoExecSettle
+func cudagoExecSettle() {
+	for _, id := range execs.ids() {
+		x, err := execs.get(id)
+		if err != nil {
+			continue
+		}
+		if b := x.block.Load(); b != nil && b.foreign != 0 && !x.busy() && !x.MarkedPending() {
+			b.foreign = 0
+		}
+	}
 }

@@ -274,7 +274,7 @@ static void give_up(GraphObject *self) {
     uint64_t id = self->id;
     self->id = 0;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
-    if (id && !cudago_forked) cudagoGraphClose(id);
+    if (id && !cudago_unusable) cudagoGraphClose(id);
 }
 static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;

@@ -258,3 +258,16 @@ func writeRetained(b *strings.Builder, list []graph.Retained) {
 		line(b, r.Node, r.Operand, object, r.NBytes, r.Reason)
 	}
 }
+
+// cudagoCloseGraphs closes what Python left open at exit: executables, then
+// graphs. It runs with the GIL; launches in flight are the reaper's.
+//
+//export cudagoCloseGraphs
+func cudagoCloseGraphs() {
+	for _, id := range execs.ids() {
+		cudagoExecClose(C.uint64_t(id))
+	}
+	for _, id := range graphs.ids() {
+		cudagoGraphClose(C.uint64_t(id))
+	}
+}

@@ -61,9 +61,7 @@ void cudago_held_free(cudago_held *h);
 typedef struct {
     uintptr_t object;
     int32_t add;  /* or remove */
-    int32_t own;  /* added: the reference is Go's own, not one more; removed: it stays Go's */
-    int32_t done; /* out */
-    int32_t pad;
+    int32_t own;  /* added: the count is Go's own, not one more; removed: the count stays */
 } cudago_change;
 void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
 uint32_t cudago_exec_busy(cudago_exec *x);

@@ -26,7 +26,7 @@ static PyObject *handle_id(HandleObject *self, void *unused) {
 }
 static void handle_dealloc(HandleObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (self->id && !cudago_forked) cudagoCodeRelease(self->id);
+    if (self->id && !cudago_unusable) cudagoCodeRelease(self->id);
     cudago_free((PyObject *)self);
 }
 static PyGetSetDef getset[] = {{"id", (getter)handle_id, NULL, NULL, NULL}, {0}};

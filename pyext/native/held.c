@@ -4,33 +4,33 @@
 
 #include "graph.h"
 
-/* 0 when memory is out: then the object stays invisible to the collector, which leaks a cycle at worst. */
-static int add(cudago_held *h, const cudago_change *c) {
+/* When memory is out the object stays invisible to the collector, which leaks a cycle at worst; its count is kept. */
+static void add(cudago_held *h, const cudago_change *c) {
+    if (!c->own) Py_IncRef((PyObject *)c->object);
     if (h->n == h->cap) {
         size_t cap = h->cap ? 2 * h->cap : 8;
         PyObject **v = realloc(h->v, cap * sizeof *v);
-        if (!v) return 0;
+        if (!v) return;
         h->v = v;
         h->cap = cap;
     }
-    if (!c->own) Py_IncRef((PyObject *)c->object);
     h->v[h->n++] = (PyObject *)c->object;
-    return 1;
 }
 
-static int take_out(cudago_held *h, const cudago_change *c) {
+static void take_out(cudago_held *h, const cudago_change *c) {
     for (size_t i = h->n; i-- > 0;) { /* the newest goes first, most often */
         if (h->v[i] != (PyObject *)c->object) continue;
         h->v[i] = h->v[--h->n];
-        if (!c->own) Py_DecRef((PyObject *)c->object);
-        return 1;
+        break;
     }
-    return 0;
+    if (!c->own) Py_DecRef((PyObject *)c->object);
 }
 
 /* Called by held.go with the GIL, once for all changes of a call. */
 void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n) {
-    for (size_t i = 0; i < n; i++) changes[i].done = changes[i].add ? add(h, &changes[i]) : take_out(h, &changes[i]);
+    for (size_t i = 0; i < n; i++)
+        if (changes[i].add) add(h, &changes[i]);
+        else take_out(h, &changes[i]);
 }
 
 cudago_held *cudago_held_new(void) { return calloc(1, sizeof(cudago_held)); }
@@ -40,6 +40,6 @@ void cudago_held_free(cudago_held *h) {
 }
 
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg) {
-    for (size_t i = 0; h && i < h->n; i++) Py_VISIT(h->v[i]);
+    for (size_t i = 0; h && !cudago_unusable && i < h->n; i++) Py_VISIT(h->v[i]); /* at exit Go has freed the lists */
     return 0;
 }

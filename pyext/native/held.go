@@ -13,6 +13,7 @@ import "C"
 import (
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cudago/cudago/graph"
@@ -23,13 +24,16 @@ import (
 //
 // The collector must see the reference as long as a graph or an executable of
 // Python's holds it, or a cycle through the graph would never be collected; and
-// must not see it while only the reaper does, because a launch may be in flight.
-// So the first wrapper that holds the object takes Go's count into its own list
-// (held.c) and further wrappers count once more each; when the last wrapper lets
-// go, the count is Go's again until Release.
+// must not see it while a launch may be in flight that uses it. So the first
+// wrapper that holds the object takes Go's count into its own list (held.c), and
+// further wrappers count once more each. A graph that lets go drops its count at
+// once. What an executable lets go of stays counted, out of the collector's
+// sight, until its launches have ended (Exec's OnReleased). When the last
+// wrapper lets go, the count is Go's again until Release.
 type pyRef struct {
 	object  uintptr
-	visible int // guarded by the GIL; wrappers that hold it
+	visible int          // guarded by the GIL; wrappers that hold it
+	leaving atomic.Int32 // counts of executables that no wrapper shows any more
 }
 
 // Release implements graph.Retainer.
@@ -44,15 +48,17 @@ func (r *pyRef) another() *pyRef {
 // A holder mirrors what a graph or an executable holds in the list that its
 // Python wrapper shows to the collector.
 type holder struct {
-	list *C.cudago_held // guarded by the GIL; nil before adoption and after the end
+	launches bool           // immutable; an executable's: what it lets go of may be in flight
+	list     *C.cudago_held // guarded by the GIL; nil before adoption and after the end
 
 	mu      sync.Mutex
 	changes []change // guarded by mu; told by package graph, not yet applied
 }
 
 type change struct {
-	ref *pyRef
-	add bool
+	ref  *pyRef
+	add  bool
+	drop bool // removed, and the count with it
 }
 
 // tell is graph's OnBundles. Any goroutine, a lock of package graph is held.
@@ -66,9 +72,20 @@ func (h *holder) tell(add, remove []graph.Retainer) {
 // note: what is not Python's, a loaded kernel, is nothing to the collector.
 func (h *holder) note(list []graph.Retainer, add bool) {
 	for _, r := range list {
-		if ref, ok := r.(*pyRef); ok {
-			h.changes = append(h.changes, change{ref, add})
+		ref, ok := r.(*pyRef)
+		if !ok {
+			continue
 		}
+		c := change{ref: ref, add: add}
+		if !add { // all that lets go comes from Python, so with the GIL
+			ref.visible--
+			if more := ref.visible > 0; more && h.launches {
+				ref.leaving.Add(1)
+			} else {
+				c.drop = more
+			}
+		}
+		h.changes = append(h.changes, c)
 	}
 }
 
@@ -92,16 +109,27 @@ func (h *holder) apply() {
 			list[i].add, list[i].own = 1, boolInt(c.ref.visible == 0)
 			c.ref.visible++
 		} else {
-			list[i].own = boolInt(c.ref.visible <= 1)
-			c.ref.visible--
+			list[i].own = boolInt(!c.drop)
 		}
 	}
 	C.cudago_held_apply(h.list, &list[0], C.size_t(len(list)))
-	for i, c := range changes {
-		if c.add && list[i].done == 0 {
-			c.ref.visible-- // no memory for the list: the count stays Go's
-		} else if !c.add && list[i].done == 0 {
-			c.ref.visible++
+}
+
+// released is graph's OnReleased: the launches of an executable that used these
+// have ended. Any goroutine.
+func released(list []graph.Retainer) {
+	for _, r := range list {
+		ref, ok := r.(*pyRef)
+		if !ok {
+			continue
+		}
+		// Not below zero: the last wrapper's count was Go's own, and leaves with
+		// Release. Which of several equal counts goes first does not matter.
+		for n := ref.leaving.Load(); n > 0; n = ref.leaving.Load() {
+			if ref.leaving.CompareAndSwap(n, n-1) {
+				drops.Put(ref.object)
+				break
+			}
 		}
 	}
 }
@@ -121,16 +149,12 @@ func (h *holder) end() {
 	h.mu.Unlock()
 	var dropped []C.uintptr_t // the wrapper's own counts; nothing is searched in a list that goes
 	for _, c := range changes {
-		switch {
-		case c.add: // told and not applied: its remove follows
+		if c.add { // told and not applied: its remove follows
 			if c.ref.visible++; c.ref.visible > 1 {
 				C.cudago_incref(C.uintptr_t(c.ref.object))
 			}
-		case c.ref.visible > 1:
+		} else if c.drop {
 			dropped = append(dropped, C.uintptr_t(c.ref.object))
-			fallthrough
-		default:
-			c.ref.visible--
 		}
 	}
 	C.cudago_held_free(h.list)

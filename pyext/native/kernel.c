@@ -129,7 +129,7 @@ static int kernel_traverse(KernelObject *self, visitproc visit, void *arg) {
 static void kernel_dealloc(KernelObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    for (int i = 0; i < CUDAGO_MAX_DEVICES && !cudago_forked; i++)
+    for (int i = 0; i < CUDAGO_MAX_DEVICES && !cudago_unusable; i++)
         if (self->on[i]) cudagoKernelRelease(self->on[i]);
     Py_XDECREF(self->name);
     Py_XDECREF(self->owner);

@@ -206,7 +206,6 @@ static PyMethodDef functions[] = {
     {"_graph_new", cudago_graph_new, METH_O, NULL},
     {"_capture_begin", METHOD(cudago_capture_begin), METH_FASTCALL, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
-    {"_callback_loop", cudago_callback_loop, METH_NOARGS, NULL},
     {"_finalizer_new", cudago_finalizer_new, METH_VARARGS, NULL},
     {"_collect_prove", METHOD(cudago_collect_prove), METH_FASTCALL, NULL},
     {"_drain", drain, METH_NOARGS, NULL},
@@ -250,6 +249,7 @@ PyMODINIT_FUNC PyInit__core(void) {
         PyObject *g = PyInit__gobind();
         if (!g || PyModule_AddObject(m, "_gobind", g)) return NULL;
     }
+    cudago_main_thread = PyThread_get_thread_ident();
     cudago_cells_set_poke(cudago_request_drain);
     return m;
 }

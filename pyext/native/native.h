@@ -45,9 +45,12 @@ int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a 
 /* --- entry of every call -------------------------------------------------------------------------------------- */
 
 extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */
+extern unsigned long cudago_main_thread;   /* the one that imported the module */
+extern int cudago_unusable;             /* forked, or being shut down */
 extern int cudago_forked;               /* set in a forked child; the Go runtime does not survive fork */
 extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
-int cudago_raise_forked(void);          /* returns -1 */
+int cudago_raise_unusable(void);        /* returns -1 */
+void cudago_buffers_give_up(void);      /* at exit: every open Buffer */
 /* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
 enum cudago_wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
@@ -58,8 +61,8 @@ int cudago_open(void);                  /* opens the driver if nobody did; -1 wi
  * parked in C (python/cpython#95820). */
 #define CUDAGO_ENTER(bad)                                                                      \
     do {                                                                                       \
-        if (cudago_forked) {                                                                   \
-            cudago_raise_forked();                                                             \
+        if (cudago_unusable) {                                                                 \
+            cudago_raise_unusable();                                                           \
             return bad;                                                                        \
         }                                                                                      \
         if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) \
@@ -134,6 +137,7 @@ void cudago_callbacks_close(void);
 /* 1: keep the GIL for this launch (launch budget, budget.c). Counts the launch. */
 int cudago_budget(cudago_stream *s);
 extern long cudago_callbacks_alive; /* Python callbacks that some graph may run: never keep the GIL then */
+extern int cudago_foreign_launches; /* an executable was ever launched on a stream of another library */
 extern _Atomic int cudago_captures_open;
 /* Is a capture open on s? 17 ns on NVIDIA's driver; not asked where nobody captures. */
 static inline int cudago_capturing(cudago_stream *s) {
@@ -202,7 +206,7 @@ typedef struct {
     int32_t device;
 } EventObject;
 
-typedef struct {
+typedef struct BufferObject {
     PyObject_HEAD
     PyObject *weak;
     cudago_cell *cell; /* NULL once closed */
@@ -210,6 +214,7 @@ typedef struct {
     int32_t device;
     int32_t exports;   /* open buffer exports */
     int32_t grows;     /* the whole of an allocation of virtual memory: see buffer_grow */
+    struct BufferObject *next, *prev;
 } BufferObject;
 
 typedef struct {
@@ -294,7 +299,7 @@ typedef struct {
     _Atomic uint32_t busy; /* launches that gave the GIL away */
     int32_t device;
     int32_t calls_python;
-    int32_t foreign;       /* was launched on a stream of another library: nobody tells when that has ended */
+    int32_t foreign;       /* launches on streams of other libraries may be under way: cudagoExecSettle */
     uint64_t stream[CUDAGO_EXEC_STREAMS]; /* ids, which are never used twice: a closed stream is never met again */
     uint64_t last[CUDAGO_EXEC_STREAMS];   /* stream->launched at its last launch there */
 } cudago_exec;
@@ -333,7 +338,6 @@ PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_new(PyObject *module, PyObject *device);
 PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *cudago_callback_loop(PyObject *module, PyObject *unused);
 PyObject *cudago_finalizer_new(PyObject *module, PyObject *args);
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_shutdown(PyObject *module, PyObject *unused);

@@ -283,7 +283,7 @@ static PyObject *resource_ordinal(ResourceObject *self, void *unused) {
 
 static void resource_dealloc(ResourceObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (!self->closed && self->id && !cudago_forked) cudagoResourceRelease(self->id);
+    if (!self->closed && self->id && !cudago_unusable) cudagoResourceRelease(self->id);
     cudago_free((PyObject *)self);
 }
 

@@ -217,7 +217,7 @@ static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
 
 static void stream_dealloc(StreamObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (!cudago_forked) give_up(self);
+    if (!cudago_unusable) give_up(self); /* at exit Go has closed it */
     Py_XDECREF(self->owner);
     cudago_free((PyObject *)self);
 }

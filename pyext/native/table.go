@@ -6,6 +6,8 @@
 package native
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -61,4 +63,13 @@ func (t *table[T]) len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.m)
+}
+
+// ids returns the numbers of all objects, newest first.
+func (t *table[T]) ids() []uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := slices.Sorted(maps.Keys(t.m))
+	slices.Reverse(list)
+	return list
 }

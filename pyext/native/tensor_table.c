@@ -16,7 +16,7 @@ static const char *const attributes[] = {
 /* The functions are called with the GIL by other libraries, without any of our API being entered: they do not drain,
  * because what a drain runs is not what such a caller expects inside a conversion. */
 static TensorObject *usable(void *o) {
-    if (cudago_forked) return cudago_raise_forked(), NULL;
+    if (cudago_unusable) return cudago_raise_unusable(), NULL;
     if (!cudago_is_tensor(o)) {
         PyErr_Format(PyExc_TypeError, "cudago's exchange table takes a cudago Tensor, got %R", (PyObject *)Py_TYPE((PyObject *)o));
         return NULL;
@@ -46,7 +46,7 @@ static int borrow(void *o, DLTensor *out) {
 
 static int to_py(DLManagedTensorVersioned *m, void **out) {
     *out = NULL;
-    if (cudago_forked) return cudago_raise_forked();
+    if (cudago_unusable) return cudago_raise_unusable();
     *out = cudago_tensor_import(m);
     return *out ? 0 : -1;
 }

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -582,8 +581,3 @@ def _watch_collections() -> None:
     """Let the collector see which executables are idle: pyext/native/budget.c."""
     if _core._collect_prove not in gc.callbacks:
         gc.callbacks.append(_core._collect_prove)
-
-
-def _start_callback_worker() -> None:
-    """Start the thread that runs Python callbacks. Called by the native module."""
-    threading.Thread(target=_core._callback_loop, name="cudago callbacks", daemon=True).start()
