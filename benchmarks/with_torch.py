@@ -26,6 +26,7 @@ def cases() -> list[Case]:
     stream = torch.cuda.Stream()
     torch.cuda.set_stream(stream)
     names: dict[str, Any] = {
+        "set_stream": torch.cuda.set_stream,
         "empty": torch.empty,
         "stream": stream,
         "x": torch.zeros(op.BLOCK, device="cuda"),
@@ -36,6 +37,7 @@ def cases() -> list[Case]:
     }
 
     def case(operation: str, statement: str, **options: Any) -> Case:
+        options["setup"] = "set_stream(stream)"  # other libraries' cases may have chosen another
         return python_case(operation, LIBRARY, statement, names, stream.synchronize, **options)
 
     found = [
