@@ -40,7 +40,7 @@ type resultText struct{ name, explanation string }
 // Name returns the name that cuda.h gives, such as "CUDA_ERROR_OUT_OF_MEMORY",
 // or "CUresult 12345" for a code that this version does not know.
 func (r Result) Name() string {
-	if t, ok := resultTexts[r]; ok {
+	if t, ok := textOf(r); ok {
 		return t.name
 	}
 	return "CUresult " + strconv.Itoa(int(r))
@@ -48,7 +48,18 @@ func (r Result) Name() string {
 
 // Explanation says in a few words what r means. It is empty for a code that
 // this version does not know.
-func (r Result) Explanation() string { return resultTexts[r].explanation }
+func (r Result) Explanation() string {
+	t, _ := textOf(r)
+	return t.explanation
+}
+
+func textOf(r Result) (resultText, bool) {
+	if r == ErrorCheckFailed {
+		return checkFailedText, true
+	}
+	t, ok := resultTexts[r]
+	return t, ok
+}
 
 // Error returns "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
 func (r Result) Error() string {
@@ -275,7 +286,7 @@ func (c *Context) check(op string, r driver.CUresult) error {
 // belong to earlier work, so the driver is asked what it knows of the fault.
 func (c *Context) fail(op string, r driver.CUresult, detail string) error {
 	e := &Error{Op: op, Result: Result(r), Detail: detail}
-	if !e.Result.Sticky() {
+	if !e.Result.Sticky() && e.Result != ErrorCheckFailed {
 		return e
 	}
 	if report := c.drv.api.FaultReport(c.h); report != "" {

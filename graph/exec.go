@@ -97,6 +97,7 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	if err := g.usable("be instantiated"); err != nil {
 		return nil, err
 	}
+	g.tellNames()
 	var handle cuda.ExecHandle
 	var err error
 	// Relaxed: instantiating spoils global captures, also those of other threads.
@@ -111,6 +112,17 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 		return nil, err
 	}
 	return g.newExec(handle, o), nil
+}
+
+// tellNames has the driver use our names in what it says about the executable.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) tellNames() {
+	handles, names := make([]cuda.NodeHandle, len(g.nodes)), make([]string, len(g.nodes))
+	for i, n := range g.nodes {
+		handles[i], names[i] = n.handle, n.name
+	}
+	g.h.ctx.NameNodes(handles, names)
 }
 
 // newExec copies the tables of g and retains its bundles.

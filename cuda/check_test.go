@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChecks(t *testing.T) {
+	var trace bytes.Buffer
+	c := openSimulated(t, Options{Trace: &trace}) // the checks are found behind a wrapper
+	d := c.Driver()
+	require.Equal(t, []string{"races", "uninitialized", "host"}, d.CheckNames())
+	was, err := d.SetChecks("uninitialized")
+	require.NoError(t, err)
+	require.Empty(t, was)
+	s, err := c.NewStream(StreamOptions{})
+	require.NoError(t, err)
+	defer s.Close()
+	d.NoteSite("here.go:1")
+	b := allocate(t, device(t, c), 64, s)
+	host := make([]byte, 64)
+	err = b.CopyToHost(host, s)
+	require.ErrorIs(t, err, ErrorCheckFailed)
+	require.False(t, ErrorCheckFailed.Sticky())
+	require.Regexp(t, `^cuStreamSynchronize: CUDAGO_CHECK_FAILED: a check found a defect \(uninitialized read in a copy of 64 bytes .* allocated at here\.go:1 `, err.Error())
+	require.NoError(t, s.Synchronize())
+	require.Len(t, d.TakeReports(), 1)
+	was, err = d.SetChecks("")
+	require.NoError(t, err)
+	require.Equal(t, "uninitialized", was)
+	require.NoError(t, d.CancelKernels())
+	d.HostAccess(uintptr(b.Ptr()), 64)
+
+	_, err = d.SetChecks("leaks")
+	var bad *ArgumentError
+	require.ErrorAs(t, err, &bad)
+}
+
+func TestDriverWithoutChecks(t *testing.T) {
+	_, c := openStub(t)
+	d := c.Driver()
+	_, err := d.SetChecks("all")
+	require.ErrorIs(t, err, ErrorNotSupported)
+	require.ErrorIs(t, d.CancelKernels(), ErrorNotSupported)
+	require.Empty(t, d.CheckNames())
+	require.Empty(t, d.TakeReports())
+	d.NoteSite("here")
+	d.HostAccess(1, 2)
+	c.NameNodes([]NodeHandle{1}, []string{"a"})
+}
