@@ -241,8 +241,11 @@ class Stream(_core.Stream):
         graph: Graph = _core._capture_begin(self, _MODES[mode])
         try:
             yield graph
-        except BaseException:
-            _core._capture_end(self, graph, True)
+        except BaseException as first:
+            try:
+                _core._capture_end(self, graph, True)
+            except Exception as second:  # must not take the place of the first
+                first.add_note(f"The capture could not be ended: {second}")
             raise
         _core._capture_end(self, graph, False)
 
