@@ -157,6 +157,16 @@ def test_what_a_capture_does_not_allow_is_refused_and_spoils_nothing(a, device, 
     graph.close()
 
 
+def test_a_stream_can_be_closed_while_it_captures(a, device):
+    stream = device.create_stream()
+    with stream.capture() as graph:
+        a.fill(0, stream=stream)
+        stream.close()
+    assert [node.kind for node in graph.nodes] == ["memset"]
+    graph.close()
+    device.sync()
+
+
 def test_an_exception_ends_the_capture_and_drops_what_it_recorded(a, device, stream):
     temporary = device.allocate(4 * N, stream=stream)
     stream.sync()

@@ -71,29 +71,30 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
         Py_DECREF(self);
         return NULL;
     }
-    self->capturing = 1;
+    cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
+    self->capturing = s;
     atomic_fetch_add(&cudago_captures_open, 1);
     return (PyObject *)self;
 }
 
-/* _capture_end(stream, graph, discard): the graph is whole, or the capture was invalid and the error says why. */
+/* _capture_end(graph, discard): the graph is whole, or the capture was invalid and the error says why. */
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     if (cudago_unusable) Py_RETURN_NONE; /* an open with block, ended by the interpreter */
     CUDAGO_ENTER(NULL);
-    if (n != 3 || cudago_expect(args[0], CLS_STREAM, "stream") || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
-    GraphObject *g = (GraphObject *)args[1];
-    cudago_stream *s = ((StreamObject *)args[0])->s;
-    int discard = PyObject_IsTrue(args[2]);
+    if (n != 2 || cudago_expect(args[0], CLS_GRAPH, "graph")) return NULL;
+    GraphObject *g = (GraphObject *)args[0];
+    cudago_stream *s = g->capturing;
+    int discard = PyObject_IsTrue(args[1]);
     if (discard < 0) return NULL;
-    if (!g->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is not being captured"), NULL;
-    if (!s) return cudago_raise_closed("stream"), NULL;
+    if (!s) return PyErr_SetString(PyExc_ValueError, "the graph is not being captured"), NULL;
     cudago_status st = {0};
     int32_t open = 0;
     g->id = cudagoCaptureEnd(s->id, discard, &g->held, &open, &st);
     if (!open) { /* otherwise it is another thread's to end, and goes on */
-        g->capturing = 0;
+        g->capturing = NULL;
         atomic_fetch_sub(&cudago_captures_open, 1);
+        cudago_stream_release(s);
     }
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;

@@ -30,7 +30,7 @@ typedef struct {
     cudago_held *held; /* NULL once closed */
     uintptr_t ctx;
     int32_t device;
-    int32_t capturing;
+    cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
 } GraphObject;
 
 typedef struct {

@@ -243,11 +243,11 @@ class Stream(_core.Stream):
             yield graph
         except BaseException as first:
             try:
-                _core._capture_end(self, graph, True)
+                _core._capture_end(graph, True)
             except Exception as second:  # must not take the place of the first
                 first.add_note(f"The capture could not be ended: {second}")
             raise
-        _core._capture_end(self, graph, False)
+        _core._capture_end(graph, False)
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""

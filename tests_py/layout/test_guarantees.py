@@ -73,7 +73,7 @@ def test_the_test_is_there(name):
 
 def test_a_second_failure_is_a_note_on_the_first(stream):
     with pytest.raises(LookupError, match="the first") as e, stream.capture() as graph:
-        cu._core._capture_end(stream, graph, True)  # so that the block has nothing to end
+        cu._core._capture_end(graph, True)  # so that the block has nothing to end
         raise LookupError("the first")
     notes = ["The capture could not be ended: the graph is not being captured"]
     assert e.value.__notes__ == notes
