@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._device import Device
     from ._kernel import Kernel
     from ._launch import LaunchConfig
-    from ._stream import Stream
+    from .typing import StreamLike
 
 __all__ = ["ExecNode", "GraphExec"]
 
@@ -210,7 +210,7 @@ class GraphExec(_core.GraphExec):
             f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}"
         )
 
-    def __call__(self, stream: Stream) -> None:
+    def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ._exec import GraphExec
     from ._kernel import Kernel
     from ._launch import LaunchConfig
-    from ._stream import Stream
+    from .typing import BufferLike, KernelArgument, MemoryLike, StreamLike
 
 __all__ = ["Graph", "Node"]
 
@@ -33,7 +33,7 @@ class _Builder:
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         raise NotImplementedError
 
-    def memcpy(self, dst: Any, src: Any, *, name: str | None = None) -> Node:
+    def memcpy(self, dst: MemoryLike, src: MemoryLike, *, name: str | None = None) -> Node:
         """Add a copy. Host memory is read again at each launch.
 
         Parameters
@@ -80,7 +80,7 @@ class _Builder:
         graph, deps = self._at()
         return Node(graph, graph._add_memcpy(deps, dst, src, name))
 
-    def memset(self, dst: Any, value: Any, *, name: str | None = None) -> Node:
+    def memset(self, dst: MemoryLike, value: int | BufferLike, *, name: str | None = None) -> Node:
         """Add a fill.
 
         Parameters
@@ -131,7 +131,11 @@ class _Builder:
         return Node(graph, graph._add_memset(deps, dst, value, name))
 
     def launch(
-        self, config: LaunchConfig, kernel: Kernel, *args: Any, name: str | None = None
+        self,
+        config: LaunchConfig,
+        kernel: Kernel,
+        *args: KernelArgument,
+        name: str | None = None,
     ) -> Node:
         """Add a kernel launch.
 
@@ -495,7 +499,7 @@ class Graph(_Builder, _core.Graph):
         return made
 
     def instantiate(
-        self, *, auto_free: bool = False, upload: Stream | None = None, priorities: bool = False
+        self, *, auto_free: bool = False, upload: StreamLike | None = None, priorities: bool = False
     ) -> GraphExec:
         """Make an executable of the graph as it is now.
 
