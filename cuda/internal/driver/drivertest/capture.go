@@ -254,7 +254,7 @@ func captureTwice(s *suite) {
 }
 
 func capturePageable(s *suite) {
-	in := []uint32{1}
+	in := onHeap([]uint32{1})
 	p, st := s.word(0), s.stream()
 	s.begin(st)
 	s.ok(s.CuMemcpyAsync(p, addressOf(in), 4, st))

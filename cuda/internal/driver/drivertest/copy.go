@@ -33,7 +33,7 @@ func copyRoundTrip(s *suite) {
 }
 
 func copyStaged(s *suite) {
-	in := []uint32{1, 2, 3, 4}
+	in := onHeap([]uint32{1, 2, 3, 4})
 	p, st := s.alloc(16), s.stream()
 	s.ok(s.CuMemcpyAsync(p, addressOf(in), 16, st))
 	clear(in)

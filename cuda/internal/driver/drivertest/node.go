@@ -36,6 +36,14 @@ func linear(dst, src driver.CUdeviceptr, size uint64) *driver.CUDA_MEMCPY3D {
 }
 
 // fromHost describes a copy from pageable host memory.
+var escaped []uint32
+
+// onHeap keeps v from the stack, which Go moves: a node keeps the address.
+func onHeap(v []uint32) []uint32 {
+	escaped = v
+	return v
+}
+
 func fromHost[T any](dst driver.CUdeviceptr, src []T, size uint64) *driver.CUDA_MEMCPY3D {
 	return &driver.CUDA_MEMCPY3D{
 		SrcMemoryType: driver.CU_MEMORYTYPE_HOST, SrcHost: uintptr(addressOf(src)),
@@ -92,7 +100,7 @@ func nodeKernelExtra(s *suite) {
 }
 
 func nodeMemcpyHost(s *suite) {
-	in := []uint32{1, 2, 3, 4}
+	in := onHeap([]uint32{1, 2, 3, 4})
 	p, g, st := s.alloc(16), s.graph(), s.stream()
 	_, r := s.CuGraphAddMemcpyNode(g, nil, fromHost(p, in, 16), s.ctx)
 	s.ok(r)
@@ -106,7 +114,7 @@ func nodeMemcpyHost(s *suite) {
 }
 
 func nodeMemcpyToHost(s *suite) {
-	out := make([]uint32, 4)
+	out := onHeap(make([]uint32, 4))
 	p, g, st := s.alloc(16), s.graph(), s.stream()
 	_, r := s.CuGraphAddMemcpyNode(g, nil, &driver.CUDA_MEMCPY3D{
 		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: p,
@@ -124,7 +132,7 @@ func nodeMemcpyToHost(s *suite) {
 }
 
 func nodeMemcpyRows(s *suite) {
-	in := []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	in := onHeap([]uint32{0, 1, 2, 3, 4, 5, 6, 7, 8})
 	src, dst, g, st := s.alloc(36), s.alloc(32), s.graph(), s.stream()
 	s.ok(s.CuMemcpyAsync(src, addressOf(in), 36, st))
 	s.ok(s.CuMemsetD32Async(dst, 99, 8, st))

@@ -68,7 +68,7 @@ func updateMemset(s *suite) {
 }
 
 func updateParameters(s *suite) {
-	host := []uint32{7}
+	host := onHeap([]uint32{7})
 	a, dst, device, other := s.word(1), s.word(0), s.graph(), s.graph()
 	_, r := s.CuGraphAddMemcpyNode(device, nil, linear(dst, a, 4), s.ctx)
 	s.ok(r)
@@ -81,7 +81,7 @@ func updateParameters(s *suite) {
 }
 
 func updateMemoryKind(s *suite) {
-	host := []uint32{7}
+	host := onHeap([]uint32{7})
 	a, dst, g := s.word(1), s.word(0), s.graph()
 	n, r := s.CuGraphAddMemcpyNode(g, nil, linear(dst, a, 4), s.ctx)
 	s.ok(r)
