@@ -237,7 +237,7 @@ def test_ptx_errors_show_the_place(change, line, column, message, driver):
 
 
 def test_ptx_that_is_none(device):
-    with pytest.raises(cu.CUDAError, match="CUDA_ERROR_INVALID_(PTX|IMAGE)"):
+    with pytest.raises(cu.CUDAError, match=r"CUDA_ERROR_INVALID_(PTX|IMAGE)"):
         cu.ObjectCode.from_ptx("not at all\n").get_kernel("k")
 
 
