@@ -43,6 +43,14 @@ func (d *Driver) SetChecks(names string) (was string, err error) {
 	return was, nil
 }
 
+// Checks returns the names of the checks that are on, separated by commas.
+func (d *Driver) Checks() string {
+	if c := driver.CheckerOf(d.api); c != nil {
+		return c.Checks()
+	}
+	return ""
+}
+
 // CheckNames returns the names of the checks that the driver has.
 func (d *Driver) CheckNames() []string {
 	if c := driver.CheckerOf(d.api); c != nil {

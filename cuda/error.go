@@ -112,6 +112,9 @@ type Error struct {
 //	cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY: out of memory (1073741824 bytes on device 0)
 func (e *Error) Error() string {
 	s := e.Op + ": " + e.Result.Error()
+	if e.Result == ErrorCheckFailed {
+		return s + ":\n" + e.Detail // a line for each finding
+	}
 	if e.Detail != "" {
 		s += " (" + e.Detail + ")"
 	}

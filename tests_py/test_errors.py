@@ -16,6 +16,7 @@ BASES = {
     "CUDAError": (RuntimeError,),
     "OutOfMemoryError": (cu.CUDAError, MemoryError),
     "DeviceFaultError": (cu.CUDAError,),
+    "CheckError": (cu.CUDAError,),
     "UnsupportedError": (cu.CUDAError, NotImplementedError),
     "DriverNotFoundError": (cu.CUDAError,),
     "CompileError": (cu.CUDAError,),

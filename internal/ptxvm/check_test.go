@@ -77,22 +77,21 @@ func zeroed(t testing.TB, d *Device, size int) uint64 {
 	return p
 }
 
-func TestPlantedRaces(t *testing.T) {
-	tests := []struct {
-		name, body  string
-		grid, block uint32
-		want        string // a regular expression; empty: nothing
-	}{
-		{"missing barrier", `
+var plantedRaces = []struct {
+	name, body  string
+	grid, block uint32
+	want        string // a regular expression; empty: nothing
+}{
+	{"missing barrier", `
 	st.shared.u32 [%s], %t;
 	xor.b32 %w, %p, 128;
 	mov.u32 %s, m;
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 64,
-			`^race in shared memory of kernel k, block \(0,0,0\), thread \(32,0,0\) \(PTX line 20: st\.shared\.u32 \[%s\], %t\): it writes 4 bytes ` +
-				`at offset 128, and thread \(0,0,0\) read them \(PTX line 24: ld\.shared\.u32 %v, \[%s\]\); no barrier lies between them; 64 times$`},
-		{"barrier", `
+		`^race in shared memory of kernel k, block \(0,0,0\), thread \(32,0,0\) \(PTX line 20: st\.shared\.u32 \[%s\], %t\): it writes 4 bytes ` +
+			`at offset 128, and thread \(0,0,0\) read them \(PTX line 24: ld\.shared\.u32 %v, \[%s\]\); no barrier lies between them; 64 times$`},
+	{"barrier", `
 	st.shared.u32 [%s], %t;
 	bar.sync 0;
 	xor.b32 %w, %p, 128;
@@ -100,7 +99,7 @@ func TestPlantedRaces(t *testing.T) {
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 3, 64, ``},
-		{"missing barrier before the next round", `
+	{"missing barrier before the next round", `
 	st.shared.u32 [%s], %t;
 	bar.sync 0;
 	xor.b32 %w, %p, 128;
@@ -110,25 +109,25 @@ func TestPlantedRaces(t *testing.T) {
 	ld.shared.u32 %v, [%w];
 	st.shared.u32 [%s], %p;
 	st.global.u32 [%x], %v;`, 1, 64, `(writes|reads) 4 bytes at offset \d+, and .* (read|wrote) them .*no barrier lies between`},
-		{"atomics without a barrier", `
+	{"atomics without a barrier", `
 	mov.u32 %s, m;
 	atom.shared.add.u32 %v, [%s], 1;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 64, `it (reads|updates) 4 bytes at offset 0, and .* (updated|read) them .*no barrier lies between`},
-		{"atomics alone", `
+	{"atomics alone", `
 	mov.u32 %s, m;
 	atom.shared.add.u32 %v, [%s], 1;
 	bar.sync 0;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 64, ``},
-		{"missing syncwarp", `
+	{"missing syncwarp", `
 	st.shared.u32 [%s], %t;
 	xor.b32 %w, %p, 4;
 	mov.u32 %s, m;
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 32, `reads 4 bytes .* wrote them .*no __syncwarp lies between them`},
-		{"syncwarp", `
+	{"syncwarp", `
 	st.shared.u32 [%s], %t;
 	bar.warp.sync -1;
 	xor.b32 %w, %p, 4;
@@ -136,39 +135,39 @@ func TestPlantedRaces(t *testing.T) {
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 32, ``},
-		{"volatile in a warp", `
+	{"volatile in a warp", `
 	st.volatile.shared.u32 [%s], %t;
 	xor.b32 %w, %p, 4;
 	mov.u32 %s, m;
 	add.u32 %s, %s, %w;
 	ld.volatile.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 32, ``},
-		{"one word for all", `
+	{"one word for all", `
 	st.global.u32 [%a], %t;`, 1, 32, `which lane's value stays is undefined`},
-		{"one word for two warps", `
+	{"one word for two warps", `
 	shr.u32 %v, %t, 5;
 	st.global.u32 [%a], %v;`, 1, 33, `no barrier lies between them`},
-		{"one flag for all", `
+	{"one flag for all", `
 	mov.u32 %v, 1;
 	st.global.u32 [%a], %v;`, 4, 64, ``},
-		{"bytes of one word", `
+	{"bytes of one word", `
 	cvt.u64.u32 %q, %t;
 	add.u64 %x, %a, %q;
 	st.global.u8 [%x], %t;`, 1, 64, ``},
-		{"blocks", `
+	{"blocks", `
 	ld.global.u32 %v, [%x];
 	add.u32 %v, %v, 1;
 	st.global.u32 [%x], %v;`, 2, 32,
-			`^race in global memory in kernel k, block \(\d,0,0\), thread \(\d+,0,0\) \(PTX line 2[02]: .*\): it (reads|writes) 4 bytes at 0x\w+, and ` +
-				`block \(\d,0,0\), thread \(\d+,0,0\) (wrote|read) them \(.*\); the blocks of a launch run in any order; at offset \d+ of device memory ` +
-				`of 4096 bytes at 0x\w+, allocated at the test`},
-		{"blocks apart", `
+		`^race in global memory in kernel k, block \(\d,0,0\), thread \(\d+,0,0\) \(PTX line 2[02]: .*\): it (reads|writes) 4 bytes at 0x\w+, and ` +
+			`block \(\d,0,0\), thread \(\d+,0,0\) (wrote|read) them \(.*\); the blocks of a launch run in any order; at offset \d+ of device memory ` +
+			`of 4096 bytes at 0x\w+, allocated at the test`},
+	{"blocks apart", `
 	shl.b32 %w, %b, 7;
 	cvt.u64.u32 %q, %w;
 	add.u64 %x, %x, %q;
 	ld.global.u32 %v, [%x];
 	st.global.u32 [%x], %v;`, 4, 32, ``},
-		{"generic shared", `
+	{"generic shared", `
 	cvt.u64.u32 %y, %s;
 	cvta.shared.u64 %y, %y;
 	st.u32 [%y], %t;
@@ -177,13 +176,13 @@ func TestPlantedRaces(t *testing.T) {
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 64, `writes 4 bytes at offset \d+, and .* read them`},
-		{"vectors", `
+	{"vectors", `
 	shl.b32 %w, %t, 3;
 	cvt.u64.u32 %q, %w;
 	add.u64 %x, %a, %q;
 	st.global.v2.u32 [%x], {%t, %t};
 	st.global.u32 [%x+8], %b;`, 1, 33, `writes 4 bytes`},
-		{"last block adds up", `
+	{"last block adds up", `
 	shl.b32 %w, %b, 7;
 	cvt.u64.u32 %q, %w;
 	add.u64 %x, %x, %q;
@@ -209,15 +208,17 @@ wait:
 	add.u64 %o, %o, %y;
 	st.global.u32 [%o+4], %v;
 done:`, 4, 32, ``},
-		{"asynchronous copy", `
+	{"asynchronous copy", `
 	cp.async.ca.shared.global [%s], [%x], 4;
 	xor.b32 %w, %p, 128;
 	mov.u32 %s, m;
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x+512], %v;`, 1, 64, `PTX line 20: cp.async.*writes 4 bytes at offset \d+, and .* read them`},
-	}
-	for _, test := range tests {
+}
+
+func TestPlantedRaces(t *testing.T) {
+	for _, test := range plantedRaces {
 		t.Run(test.name, func(t *testing.T) {
 			found := checked(t, test.body, test.grid, test.block)
 			if test.want == "" {

@@ -59,7 +59,9 @@ static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
         return NULL;
     }
     self->cell = NULL;
+    cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
+    cudago_forget_site();
     Py_RETURN_NONE;
 }
 
@@ -149,6 +151,7 @@ static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
                           flags))
         return -1;
     self->exports++;
+    cudago_host_access(self->ptr, self->size);
     return 0;
 }
 static void buffer_release(BufferObject *self, Py_buffer *view) {
@@ -258,7 +261,9 @@ static void buffer_dealloc(BufferObject *self) {
     cudago_cell *cell = self->cell;
     self->cell = NULL;
     take_out(self);
+    if (cell && !cudago_unusable) cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
+    if (cell && !cudago_unusable) cudago_forget_site();
     cudago_free((PyObject *)self);
 }
 

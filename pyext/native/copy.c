@@ -18,6 +18,7 @@ int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, i
     if (!size) return 0;
     int pushed;
     int32_t r;
+    cudago_note_site();
     if (!pageable && cudago_budget(s)) {
         r = cudago_ctx_enter(s->ctx, &pushed);
         if (!r) r = cu.cuMemcpyAsync(dst, src, size, s->h);
@@ -155,6 +156,7 @@ int cudago_order_after(PyObject *obj, cudago_stream *s) {
 /* For exchange with others: makes a consumer's stream wait for the work that is pending on a cell of ours, or the host
  * if consumer is 0. */
 int cudago_stream_order(cudago_cell *cell, intptr_t consumer) {
+    if (!consumer && !cudago_cell_has_stream(cell)) cudago_host_access(cell->ptr, cell->size);
     if (!cudago_cell_has_stream(cell)) return 0; /* pinned and managed memory: see Notes of PinnedMemoryResource */
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (consumer && (uintptr_t)consumer == c->stream->h && !c->last_stream) return 0;
@@ -165,7 +167,9 @@ int cudago_stream_order(cudago_cell *cell, intptr_t consumer) {
     }
     if (!consumer) {
         if (c->last_stream && cudago_wait(WAIT_STREAM, c->last_stream)) PyErr_Clear(); /* closed: nothing is pending */
-        return cudago_wait(WAIT_STREAM, c->stream->id);
+        if (cudago_wait(WAIT_STREAM, c->stream->id)) return -1;
+        cudago_host_access(cell->ptr, cell->size);
+        return 0;
     }
     cudago_stream *s = c->stream;
     if (s->mark && !c->last_stream) {

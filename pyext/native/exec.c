@@ -60,6 +60,7 @@ static int32_t call_driver(cudago_exec *x, cudago_stream *s) {
 
 static int32_t launch_own(cudago_exec *x, cudago_stream *s, int i) {
     int32_t r;
+    cudago_note_site();
     if (cudago_budget(s) && !x->calls_python) {
         x->launches++; /* the GIL is the lock */
         r = call_driver(x, s);

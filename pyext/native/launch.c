@@ -69,6 +69,7 @@ static int launch_on(cudago_stream *s, ConfigObject *config, KernelObject *kerne
             r = cudago_capture_launch(s, &c, config, k, params, (PyObject *)kernel, kept);
         } else {
             int32_t code;
+            cudago_note_site();
             if (cudago_budget(s)) {
                 code = call_driver(&c, k, s, params);
             } else {

@@ -89,6 +89,7 @@ int cudago_open(void) {
     entry(&cu.cuCtxPushCurrent, "cuCtxPushCurrent");
     entry(&cu.cuCtxPopCurrent, "cuCtxPopCurrent");
     opened = 1;
+    cudago_checks_opened();
     face = PyImport_ImportModule("cudago._driver");
     PyObject *r = face ? PyObject_CallMethod(face, "_opened", NULL) : NULL;
     Py_XDECREF(face);
@@ -208,6 +209,9 @@ static PyMethodDef functions[] = {
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
     {"_finalizer_new", cudago_finalizer_new, METH_VARARGS, NULL},
     {"_collect_prove", METHOD(cudago_collect_prove), METH_FASTCALL, NULL},
+    {"_set_checks", cudago_set_checks, METH_O, NULL},
+    {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
+    {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_drain", drain, METH_NOARGS, NULL},
     {"_reaper_flush", reaper_flush, METH_O, NULL},
     {"_shutdown", cudago_shutdown, METH_NOARGS, NULL},

@@ -323,7 +323,27 @@ cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
 cudago_stream *cudago_stream_arg(PyObject *o, PyObject **keep); /* Stream, or anything with __cuda_stream__ */
 
+/* check.c: where the program makes a call, for the reports of checks, from before the call to after it; and that the
+ * host is about to use memory. They cost a look at a number while no check is on. */
+extern int cudago_checking;
+void cudago_checks_opened(void);
+void cudago_note_site_now(void);
+void cudago_forget_site_now(void);
+void cudago_host_access_now(uint64_t address, uint64_t size);
+static inline void cudago_note_site(void) {
+    if (cudago_checking) cudago_note_site_now();
+}
+static inline void cudago_forget_site(void) {
+    if (cudago_checking) cudago_forget_site_now();
+}
+static inline void cudago_host_access(uint64_t address, uint64_t size) {
+    if (cudago_checking && size) cudago_host_access_now(address, size);
+}
+
 /* What module.c hangs into the module; each is documented where it is defined. */
+PyObject *cudago_set_checks(PyObject *module, PyObject *names);
+PyObject *cudago_take_reports(PyObject *module, PyObject *unused);
+PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused);
 PyObject *cudago_device_new(PyObject *module, PyObject *ordinal);
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -186,6 +186,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     } else if (s && self->device >= 0 && s->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, s->device);
     } else {
+        cudago_note_site();
         cudago_cell *cell = pool      ? allocate_pool(self, size, s)
                             : virtual ? allocate_virtual(self, size, s)
                                       : allocate_go(self, size, s);

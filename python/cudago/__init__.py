@@ -23,6 +23,7 @@ if _core.__version__ != __version__:
 _core._check_interpreter()
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
+from . import sim  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device, DeviceProperties  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
@@ -49,6 +50,7 @@ from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
 from .errors import (  # noqa: E402
+    CheckError,
     ClosedError,
     CompileError,
     CUDAError,
@@ -66,6 +68,7 @@ __all__ = [
     "Buffer",
     "CUDAError",
     "CUDAWarning",
+    "CheckError",
     "ClosedError",
     "CompileError",
     "Device",

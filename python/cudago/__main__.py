@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import platform
 import runpy
@@ -52,8 +53,28 @@ def _run(options: argparse.Namespace) -> int:
         )
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, str(Path(options.script).resolve().parent))
-    runpy.run_path(options.script, run_name="__main__")
-    return 0
+    try:
+        runpy.run_path(options.script, run_name="__main__")
+    except SystemExit:
+        if options.check and _found():
+            return 1
+        raise
+    return 1 if options.check and _found() else 0
+
+
+def _found() -> bool:
+    """Say what the checks have found, once all work is done."""
+    import cudago as cu
+
+    if not cu._core._is_open():
+        return False
+    for device in cu.Device.all():
+        with contextlib.suppress(cu.CheckError):  # it is among the reports
+            device.sync()
+    found = cu.sim.reports()
+    for report in found:
+        print(f"cudago: {report}", file=sys.stderr)
+    return bool(found)
 
 
 def _info() -> int:

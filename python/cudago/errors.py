@@ -16,6 +16,7 @@ from typing import Any
 __all__ = [
     "CUDAError",
     "CUDAWarning",
+    "CheckError",
     "ClosedError",
     "CompileError",
     "DeviceFaultError",
@@ -63,6 +64,14 @@ class DeviceFaultError(CUDAError):
 
     The fault may belong to work that was queued long before the call that reports it. Later calls
     on the same device fail too: save what matters and end the process.
+    """
+
+
+class CheckError(CUDAError):
+    """A check of the simulated driver found a defect in the program.
+
+    The text says where: kernel, thread, line, memory and who else touched it. The work was done all
+    the same, unless the text says that it was refused, and the device stays usable.
     """
 
 
@@ -141,6 +150,7 @@ _CLASSES: dict[int, type[BaseException]] = {
     _INTERNAL: InternalError,
 }
 _OUT_OF_MEMORY, _NOT_FOUND, _NOT_SUPPORTED = 2, 500, 801  # cuda.h, CUDA 12.4
+_CHECK_FAILED = 10001  # CUDAGO_CHECK_FAILED in cuda/internal/driver/checker.go
 
 
 def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseException]:
@@ -152,6 +162,8 @@ def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseExceptio
         return KernelNotFoundError
     if code == _NOT_SUPPORTED:
         return UnsupportedError
+    if code == _CHECK_FAILED:
+        return CheckError
     return DeviceFaultError if detail.get("sticky") else CUDAError
 
 

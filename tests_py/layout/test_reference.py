@@ -18,13 +18,14 @@ from types import ModuleType
 import pytest
 
 import cudago
+import cudago.sim
 import cudago.testing
 import cudago.typing
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
 STUB = ROOT / "python" / "cudago" / "_core.pyi"
-MODULES = (cudago, cudago.testing, cudago.typing)
+MODULES = (cudago, cudago.sim, cudago.testing, cudago.typing)
 
 
 # --- names ----------------------------------------------------------------------------------------

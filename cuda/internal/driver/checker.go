@@ -19,12 +19,15 @@ type Checker interface {
 	// from now on, and returns those that were on. Names are separated by
 	// commas; "all" is all of them and "" none. The error names an unknown one.
 	SetChecks(names string) (was string, err error)
+	// Checks returns the names of the checks that are on.
+	Checks() string
 	// CheckNames lists the checks that SetChecks knows.
 	CheckNames() []string
 	// TakeReports returns what was found since the last call.
 	TakeReports() []string
 	// NoteSite says where in the program the next call of this OS thread comes
-	// from, for reports. Only an allocation, a free or a launch uses it.
+	// from, for reports. Only an allocation, a free or a launch uses it. An empty
+	// site takes it back.
 	NoteSite(site string)
 	// HostAccess says that the host is about to use size bytes of memory that
 	// the driver knows, at a host or device address.

@@ -98,6 +98,8 @@ func (d *simulator) SetChecks(names string) (was string, err error) {
 	return before.String(), nil
 }
 
+func (d *simulator) Checks() string { return d.check.flags().String() }
+
 func (d *simulator) CheckNames() []string {
 	var names []string
 	for _, n := range checkNames {

@@ -13,7 +13,11 @@ func (d *simulator) NoteSite(site string) {
 	if k.sites == nil {
 		k.sites = map[int]string{}
 	}
-	k.sites[syscall.Gettid()] = site
+	if tid := syscall.Gettid(); site == "" {
+		delete(k.sites, tid)
+	} else {
+		k.sites[tid] = site
+	}
 	k.noted.Store(int32(len(k.sites)))
 }
 

@@ -44,12 +44,17 @@ func (t *task) before(o *task) bool {
 //
 // Preconditions: the stream's mu is locked, so that marks are made in the order
 // of their numbers.
-func (k *checker) mark(p point, after []point) *mark {
+func (k *checker) mark(w work, p point, after []point) *mark {
 	on := k.flags()
 	if on&checkAll == 0 {
 		return nil
 	}
-	m := &mark{checks: on, at: p, site: k.site("")}
+	m := &mark{checks: on, at: p}
+	switch w.(type) {
+	case *record, joinWork, *freeWork, *graphFreeWork:
+	default:
+		m.site = k.site("")
+	}
 	if on&checkRaces != 0 {
 		m.before, m.tick = k.order.queued(p, after)
 	}

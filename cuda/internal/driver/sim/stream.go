@@ -90,7 +90,7 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 		return s.push(w, after)
 	}
 	p := point{&s.timeline, s.last.Add(1)}
-	s.x.mark = s.ctx.sim.check.mark(p, after)
+	s.x.mark = s.ctx.sim.check.mark(w, p, after)
 	s.x.do(w)
 	s.advance(p.seq)
 	return p
@@ -101,7 +101,7 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 // Preconditions: s.mu must be locked.
 func (s *stream) push(w work, after []point) point {
 	p := point{&s.timeline, s.last.Add(1)}
-	s.queue = append(s.queue, item{w, after, s.ctx.sim.check.mark(p, after)})
+	s.queue = append(s.queue, item{w, after, s.ctx.sim.check.mark(w, p, after)})
 	if !s.running {
 		s.running = true
 		s.start()

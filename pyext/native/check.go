@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "native.h"
+*/
+import "C"
+
+import "encoding/json"
+
+//export cudagoSetChecks
+func cudagoSetChecks(names *C.char, st *C.cudago_status) (was *C.char) {
+	guard(st, func() error {
+		before, err := drv.Load().SetChecks(C.GoString(names))
+		if err == nil {
+			was = C.CString(before)
+		}
+		return err
+	})
+	return was
+}
+
+// cudagoChecking reports whether any check is on.
+//
+//export cudagoChecking
+func cudagoChecking() C.int {
+	if d := drv.Load(); d != nil && d.Checks() != "" {
+		return 1
+	}
+	return 0
+}
+
+// cudagoTakeReports returns a JSON list.
+//
+//export cudagoTakeReports
+func cudagoTakeReports(st *C.cudago_status) (text *C.char) {
+	guard(st, func() error {
+		reports := []string{}
+		if d := drv.Load(); d != nil {
+			reports = append(reports, d.TakeReports()...)
+		}
+		b, err := json.Marshal(reports)
+		text = C.CString(string(b))
+		return err
+	})
+	return text
+}
+
+//export cudagoCancelKernels
+func cudagoCancelKernels(st *C.cudago_status) {
+	guard(st, func() error { return drv.Load().CancelKernels() })
+}
+
+//export cudagoNoteSite
+func cudagoNoteSite(site *C.char) { drv.Load().NoteSite(C.GoString(site)) }
+
+//export cudagoHostAccess
+func cudagoHostAccess(p C.uintptr_t, size C.uint64_t) {
+	drv.Load().HostAccess(uintptr(p), uint64(size))
+}
