@@ -357,3 +357,53 @@ func TestFreedMemoryIsForgotten(t *testing.T) {
 	_, ok = m.Freed(p + 256)
 	require.False(t, ok)
 }
+
+// TestBarrierReport names the lanes of a deadlock, and whom they wait for.
+func TestBarrierReport(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"two barriers", `
+	setp.lt.u32 %c, %t, 40;
+	@%c bra here;
+	bar.sync 1;
+	bra out;
+here:
+	bar.sync 0;
+out:`, `deadlock in kernel k, .*: warp 0 lanes 0-31 wait at PTX line \d+ \(bar\.sync 0\), barrier 0, where 40 of 64 threads have come; ` +
+			`warp 1 lanes (0-7|8-31) wait at PTX line \d+ \(bar\.sync \d\), barrier \d, where \d+ of 64 threads have come; warp 1 lanes`},
+		{"too many expected", `
+	setp.ge.u32 %c, %t, 60;
+	@%c bra out;
+	bar.sync 2, 64;
+out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, where 60 of 64 threads have come; .*4 threads have exited$`},
+		{"a lane that is somewhere else", `
+	and.b32 %v, %t, 31;
+	setp.eq.u32 %c, %v, 5;
+	@%c bra here;
+	bar.warp.sync -1;
+	bra out;
+here:
+	bar.sync 0;
+out:`, `warp 0 lanes 0-4,6-31 wait at PTX line 23 \(bar\.warp\.sync -1\) for lanes 5; warp 0 lanes 5 wait at PTX line 26 \(bar\.sync 0\), ` +
+			`barrier 0, where 2 of 64 threads have come`},
+	}
+	d := NewDevice(Config{})
+	defer d.Close()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			k := kernel(t, loadText(t, d, "test", checkHead+test.body+"\n\tret;\n}\n"), "k")
+			err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
+			var f *Fault
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, FaultDeadlock, f.Kind)
+			require.Regexp(t, test.want, err.Error())
+		})
+	}
+}
+
+func TestMisalignedReport(t *testing.T) {
+	d := NewDevice(Config{})
+	defer d.Close()
+	k := kernel(t, loadText(t, d, "test", checkHead+"\tst.global.u32 [%a+2], %t;\n\tret;\n}\n"), "k")
+	err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
+	require.Regexp(t, `^misaligned address in kernel k, .*: 4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`, err.Error())
+}

@@ -233,7 +233,11 @@ func (c *context) describe(p *laneFault) *Fault {
 	if files := c.kernel.module.ir.Files; pos.File > 0 && pos.File < len(files) {
 		f.SourceFile = files[pos.File]
 	}
-	if p.kind != FaultIllegalAddress {
+	switch {
+	case p.kind == FaultMisaligned && (p.in.ir.Space == ptxir.SpaceGlobal || p.in.ir.Space == ptxir.SpaceGeneric):
+		f.Nearest, _ = c.nearest(p.addr, 0)
+		return f
+	case p.kind != FaultIllegalAddress:
 		return f
 	}
 	switch p.space {

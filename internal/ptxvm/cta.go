@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
-	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
 )
@@ -202,27 +201,14 @@ func (c *context) releaseBarrier(id int) {
 
 // deadlock reports that every thread that is left waits.
 func (c *context) deadlock() {
-	var b strings.Builder
-	var first *warp
 	for i := range c.warps {
 		w := &c.warps[i]
-		for _, p := range w.parked {
-			if first == nil {
-				first = w
-				w.at, w.running = p.at, p.group
-			}
-			if b.Len() > 400 {
-				b.WriteString(" …")
-				break
-			}
-			if b.Len() > 0 {
-				b.WriteString("; ")
-			}
-			fmt.Fprintf(&b, "warp %d lanes %#08x wait at PTX line %d (%s)", w.index, p.mask, p.at.pos.Line, p.at.text)
+		if len(w.parked) == 0 {
+			continue
 		}
+		p := &w.parked[0]
+		w.at, w.running = p.at, p.group
+		w.fault(&laneFault{kind: FaultDeadlock, lane: bits.TrailingZeros32(p.mask), detail: c.waiting()})
 	}
-	if first == nil {
-		panic("BUG: live threads, none ready, none parked")
-	}
-	first.fault(&laneFault{kind: FaultDeadlock, lane: bits.TrailingZeros32(first.running.mask), detail: b.String()})
+	panic("BUG: live threads, none ready, none parked")
 }
