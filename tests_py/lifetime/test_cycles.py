@@ -128,13 +128,7 @@ def test_through_an_update(watch, stream):
     assert not seen.alive
 
 
-FOREIGN = pytest.param(
-    "foreign stream",
-    marks=pytest.mark.xfail(reason="a launch on a foreign stream never counts as ended"),
-)
-
-
-@pytest.mark.parametrize("kind", ["our stream", "closed stream", FOREIGN])
+@pytest.mark.parametrize("kind", ["our stream", "foreign stream", "closed stream"])
 def test_a_launch_in_flight_holds_its_cycle(kind, watch, device, stream):
     """The collector must not clear what a launch is about to call."""
     used = stream
@@ -165,8 +159,6 @@ def test_a_launch_in_flight_holds_its_cycle(kind, watch, device, stream):
     assert not seen.alive
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.xfail(reason="what a retired launch needs is shown to the collector by the graph")
 @pytest.mark.parametrize("end", ["closed", "dropped", "updated"])
 def test_a_launch_in_flight_holds_the_cycle_of_its_graph(end, watch, stream):
     """The graph, which nobody can reach, shares its operands with a launch that is under way."""
