@@ -260,7 +260,7 @@ except cu.CUDAError as e:
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_the_simulated_driver_names_a_dangling_address(script, driver):
-    """A bare address keeps nothing alive. Which graph, node and argument; allocated, freed where."""
+    """A bare address keeps nothing: which node and argument, allocated where, freed where."""
     run = script(DANGLING)
     assert (run.returncode, run.stderr) == (0, "")
     for fact in ("graph launch", "kernel write", "parameter 0", "freed device memory of 64 bytes"):
