@@ -207,6 +207,8 @@ def test_memory_comes_back(resource, device, stream):
 
 def test_memory_that_is_being_released_can_be_allocated_again(resource, device, stream):
     settle()
+    stream.sync()
+    cu.DeviceMemoryResource(device).trim()  # other tests' memory, which the default pool keeps
     size = device.free_memory // 5 * 3 // PAGE * PAGE
     for _ in range(5):
         buffer = resource.allocate(size, stream=stream)

@@ -148,3 +148,8 @@ func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.c
 		return err
 	})
 }
+
+//export cudagoPanic
+func cudagoPanic(text *C.char, st *C.cudago_status) {
+	guard(st, func() error { panic(C.GoString(text)) })
+}

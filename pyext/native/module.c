@@ -165,6 +165,17 @@ static PyObject *check_interpreter(PyObject *module, PyObject *unused) {
     return NULL;
 }
 
+/* _panic(text): a panic in Go, for the test that it becomes an exception. */
+static PyObject *panic(PyObject *module, PyObject *text) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    const char *t = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (!t) return NULL;
+    cudago_status st = {0};
+    cudagoPanic((char *)t, &st);
+    return cudago_raise(&st), NULL;
+}
+
 static PyObject *drain(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -212,6 +223,7 @@ static PyMethodDef functions[] = {
     {"_set_checks", cudago_set_checks, METH_O, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
+    {"_panic", panic, METH_O, NULL},
     {"_drain", drain, METH_NOARGS, NULL},
     {"_reaper_flush", reaper_flush, METH_O, NULL},
     {"_shutdown", cudago_shutdown, METH_NOARGS, NULL},
