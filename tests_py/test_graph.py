@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 import cudago as cu
@@ -450,98 +448,7 @@ def test_retained(graph, a, b, kernels):
     assert "Retained(node='up', operand='" in repr(graph.retained[0])
 
 
-# --- callbacks ------------------------------------------------------------------------------------
-
-
-def test_callbacks_run_on_a_thread_of_their_own(graph, stream):
-    names = []
-    graph.callback(lambda: names.append(threading.current_thread().name))
-    with graph.instantiate() as step:
-        step.launch(stream)
-        stream.sync()
-    assert names == ["cudago callbacks"]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on(
-    graph, a, stream, monkeypatch
-):
-    reported = []
-    monkeypatch.setattr(
-        "sys.unraisablehook", lambda u: reported.append((u.exc_type, str(u.exc_value)))
-    )
-
-    def fail():
-        raise LookupError("lost")
-
-    graph.callback(fail).memset(a, b"\6\0\0\0")
-    with graph.instantiate() as step:
-        step.launch(stream)
-        assert numbers(a, stream) == 6
-        step.launch(stream)
-        assert numbers(a, stream) == 6
-    assert reported == [(LookupError, "lost")] * 2
-
-
-@pytest.mark.parametrize("exception", [SystemExit, KeyboardInterrupt, MemoryError])
-def test_nothing_that_a_callback_raises_ends_anything(exception, graph, stream, monkeypatch):
-    reported = []
-    monkeypatch.setattr("sys.unraisablehook", lambda u: reported.append(u.exc_type))
-
-    def fail():
-        raise exception
-
-    graph.callback(fail)
-    with graph.instantiate() as step:
-        step.launch(stream)
-        stream.sync()
-    assert reported == [exception]
-
-
-def test_a_callback_that_closes_its_own_executable(graph, a, stream):
-    box = {}
-    graph.callback(lambda: box.pop("step").close()).memset(a, b"\3\0\0\0")
-    box["step"] = graph.instantiate()
-    box["step"].launch(stream)
-    assert numbers(a, stream) == 3
-    assert box == {}
-
-
-def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
-    """More than a queue takes: the launches must let the callback have the GIL."""
-    go_on = threading.Event()
-    graph.callback(go_on.wait)
-    with cu.Graph() as adds:
-        adds.launch(CONFIG, kernels["add"], a, 1, N)
-        waits, step = graph.instantiate(), adds.instantiate()
-    stream.sync()
-    waits.launch(stream)
-    timer = threading.Timer(0.2, go_on.set)
-    timer.start()
-    for _ in range(1500):
-        step.launch(stream)
-    assert numbers(a, stream) == 1500
-    timer.join()
-    waits.close()
-    step.close()
-
-
-def test_callbacks_can_be_any_callable(graph, stream):
-    class Counter:
-        count = 0
-
-        def __call__(self):
-            self.count += 1
-
-        def method(self):
-            self.count += 10
-
-    counter = Counter()
-    graph.callback(counter).callback(counter.method)
-    with graph.instantiate() as step:
-        step.launch(stream)
-        stream.sync()
-    assert counter.count == 11
+# --- many --------------------------------------------------------------------------------------
 
 
 def test_many_launches(graph, a, stream, kernels):

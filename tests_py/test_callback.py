@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions in graphs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import cudago as cu
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+
+
+@pytest.fixture
+def a(device, stream):
+    """Room for 16 numbers, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def number(buffer, stream) -> int:
+    """Return the number that all in a buffer are."""
+    out = np.zeros(N, "i4")
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    (only,) = set(out.tolist())
+    return only
+
+
+def test_callbacks_run_on_a_thread_of_their_own(graph, stream):
+    names = []
+    graph.callback(lambda: names.append(threading.current_thread().name))
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert names == ["cudago callbacks"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on(
+    graph, a, stream, monkeypatch
+):
+    reported = []
+    monkeypatch.setattr(
+        "sys.unraisablehook", lambda u: reported.append((u.exc_type, str(u.exc_value)))
+    )
+
+    def fail():
+        raise LookupError("lost")
+
+    graph.callback(fail).memset(a, b"\6\0\0\0")
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert number(a, stream) == 6
+        step.launch(stream)
+        assert number(a, stream) == 6
+    assert reported == [(LookupError, "lost")] * 2
+
+
+@pytest.mark.parametrize("exception", [SystemExit, KeyboardInterrupt, MemoryError])
+def test_nothing_that_a_callback_raises_ends_anything(exception, graph, stream, monkeypatch):
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", lambda u: reported.append(u.exc_type))
+
+    def fail():
+        raise exception
+
+    graph.callback(fail)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert reported == [exception]
+
+
+def test_a_callback_that_closes_its_own_executable(graph, a, stream):
+    box = {}
+    graph.callback(lambda: box.pop("step").close()).memset(a, b"\3\0\0\0")
+    box["step"] = graph.instantiate()
+    box["step"].launch(stream)
+    assert number(a, stream) == 3
+    assert box == {}
+
+
+def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
+    """More than a queue takes: the launches must let the callback have the GIL."""
+    go_on = threading.Event()
+    graph.callback(go_on.wait)
+    with cu.Graph() as adds:
+        adds.launch(CONFIG, kernels["add"], a, 1, N)
+        waits, step = graph.instantiate(), adds.instantiate()
+    stream.sync()
+    waits.launch(stream)
+    timer = threading.Timer(0.2, go_on.set)
+    timer.start()
+    for _ in range(1500):
+        step.launch(stream)
+    assert number(a, stream) == 1500
+    timer.join()
+    waits.close()
+    step.close()
+
+
+def test_callbacks_can_be_any_callable(graph, stream):
+    class Counter:
+        count = 0
+
+        def __call__(self):
+            self.count += 1
+
+        def method(self):
+            self.count += 10
+
+    counter = Counter()
+    graph.callback(counter).callback(counter.method)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert counter.count == 11
