@@ -308,7 +308,6 @@ def test_the_stream_works_as_before_afterwards(a, stream, kernels):
     assert numbers(a, stream) == 63
 
 
-@pytest.mark.xfail(reason="a free that was put off can fall into the next capture", strict=False)
 def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
     """What is dropped during a capture is freed after it, which is when the next one begins."""
     failures = []

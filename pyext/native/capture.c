@@ -95,6 +95,7 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
         g->capturing = NULL;
         atomic_fetch_sub(&cudago_captures_open, 1);
         cudago_stream_release(s);
+        cudago_free_put_off(); /* now, before the next capture begins */
     }
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;

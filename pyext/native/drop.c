@@ -35,6 +35,7 @@ void cudago_drain(void) {
     atomic_store_explicit(&cudago_drop_hint, 0, memory_order_relaxed);
     cudagoDrain();
     cudago_cells_drain();
+    cudago_free_put_off();
     PyErr_Restore(type, value, trace);
 }
 

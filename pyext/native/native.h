@@ -54,6 +54,7 @@ void cudago_buffers_give_up(void);      /* at exit: every open Buffer */
 /* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
 enum cudago_wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
+void cudago_free_put_off(void);         /* frees what waited for a capture to end */
 void cudago_drain(void);                /* drops what waits; keeps a pending exception */
 int cudago_open(void);                  /* opens the driver if nobody did; -1 with an exception */
 

@@ -13,25 +13,39 @@
  * release may run in any; the first waits for it. */
 enum { LEGACY = 1, PER_THREAD = 2 };
 
+static cudago_cell *put_off; /* waits for its stream's capture to end; guarded by the GIL */
+
 /* Stream-ordered memory is freed on the stream it was allocated on, after the stream it was last used on. A free can
  * happen while somebody captures, even in this thread: the exchange to the relaxed mode keeps it from spoiling that. */
 static void release_pool(cudago_cell *cell) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (c->cell.ptr && !cudago_forked && !cudago_closed) {
+        if (cudago_capturing(c->stream)) { /* the free would become a node of the graph */
+            cell->next = put_off;
+            put_off = cell;
+            return;
+        }
         int32_t mode = 2, r, pushed = 0;
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         r = cudago_ctx_enter(c->stream->ctx, &pushed);
         if (c->last_stream && c->last_stream != c->stream->id) cudagoStreamJoin(c->stream->id, c->last_stream);
-        if (!r) { /* while the stream captures, a free would become a node of the graph */
-            if (cudago_capturing(c->stream)) cudagoFreeLater(c->stream->id, c->cell.ptr);
-            else r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
-        }
+        if (!r) r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
         cudago_ctx_leave(pushed);
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         if (r) cudago_warn_result("cuMemFreeAsync", r);
     }
     if (!cudago_forked) cudago_stream_release(c->stream);
     free(c);
+}
+
+/* With the GIL, under which our captures begin: so none can begin between the look and the free. */
+void cudago_free_put_off(void) {
+    cudago_cell *cell = put_off, *next;
+    put_off = NULL;
+    for (; cell; cell = next) {
+        next = cell->next;
+        release_pool(cell);
+    }
 }
 
 /* Memory whose release Go knows: pinned, managed. */

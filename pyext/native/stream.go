@@ -188,35 +188,6 @@ func joinStreams(id, other uint64) error {
 	return joinClose(err, e.Close)
 }
 
-// cudagoFreeLater frees stream-ordered memory when its stream no longer
-// captures: now, it would become a node of the graph.
-//
-//export cudagoFreeLater
-func cudagoFreeLater(id C.uint64_t, ptr C.uint64_t) {
-	s, err := streams.get(uint64(id))
-	if err != nil {
-		return
-	}
-	handle, done, err := s.Use()
-	if err != nil {
-		return
-	}
-	reaper.Add(stepFunc(func() (bool, error) {
-		status, err := s.IsCapturing()
-		if err != nil || status != cuda.CaptureNone {
-			return err != nil, err
-		}
-		defer done()
-		err = s.Context().Do(func() error {
-			if r := drv.Load().RawMemFreeAsync(uint64(ptr), handle); r != 0 {
-				return &cuda.Error{Op: "cuMemFreeAsync", Result: cuda.Result(r)}
-			}
-			return nil
-		})
-		return true, err
-	}))
-}
-
 // cudagoKeepUntilDone keeps the references of a launch until the work queued on
 // the stream so far has ended. It takes the references over in any case.
 //
