@@ -55,6 +55,8 @@ type Launch struct {
 	// Instructions, if set, receives the number of thread-level PTX
 	// instructions that the launch executed.
 	Instructions *uint64
+	// Seed, unless 0, decides the order of the blocks, which else is ascending.
+	Seed uint64
 	// Watch, if set, has the launch checked.
 	Watch *Watch
 }

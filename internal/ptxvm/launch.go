@@ -40,9 +40,12 @@ func (k *Kernel) launch(l *Launch) error {
 	d := k.module.device
 	h := d.memory.hold()
 	defer d.memory.unhold(h)
-	if l.Cooperative {
+	switch {
+	case l.Cooperative:
 		r.runResident(d)
-	} else {
+	case l.Seed != 0:
+		r.runShuffled(d, l.Seed)
+	default:
 		r.runAll(d)
 	}
 	if l.Instructions != nil {
@@ -191,8 +194,17 @@ func (r *execution) runResident(d *Device) {
 }
 
 func (r *execution) workResident(d *Device, first, step uint64) {
-	var blocks []*context
+	var share []uint64
 	for i := first; i < r.total; i += step {
+		share = append(share, i)
+	}
+	r.runTogether(d, share)
+}
+
+// runTogether runs blocks in turns, in the order given.
+func (r *execution) runTogether(d *Device, numbers []uint64) {
+	var blocks []*context
+	for _, i := range numbers {
 		c := d.takeContext(r.kernel)
 		defer d.putContext(c)
 		defer r.collect(c)

@@ -18,6 +18,7 @@ type config struct {
 	pageable bool   // kernels may touch host memory that was allowed
 	full     bool   // check=full
 	seed     uint64 // 0: graphs run in the order of building
+	steps    uint64 // loop iterations of a warp after which a kernel is stuck; 0: no limit
 	workers  int    // 0: as many as CPUs
 }
 
@@ -31,7 +32,7 @@ func parseConfig(text string) (config, error) {
 		key, value, _ := strings.Cut(item, "=")
 		set := settings[key]
 		if set == nil {
-			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed or workers, got %q", item)
+			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps or workers, got %q", item)
 		}
 		if err := set(&c, value); err != nil {
 			return c, fmt.Errorf("simulated driver: %s: %w", key, err)
@@ -45,6 +46,7 @@ var settings = map[string]func(*config, string) error{
 	"workers":  func(c *config, v string) (err error) { c.workers, err = parseCount(v, 1, 1024); return err },
 	"memory":   func(c *config, v string) (err error) { c.memory, err = parseBytes(v); return err },
 	"seed":     func(c *config, v string) (err error) { c.seed, err = strconv.ParseUint(v, 10, 64); return err },
+	"steps":    func(c *config, v string) (err error) { c.steps, err = parseSteps(v); return err },
 	"pageable": func(c *config, v string) (err error) { c.pageable, err = strconv.ParseBool(v); return err },
 	"check": func(c *config, v string) error {
 		if v != "default" && v != "full" {
@@ -75,6 +77,15 @@ func parseCount(v string, least, most int) (int, error) {
 		err = fmt.Errorf("must be %d to %d, got %d", least, most, n)
 	}
 	return n, err
+}
+
+// parseSteps reads a number such as 1e9.
+func parseSteps(v string) (uint64, error) {
+	f, err := strconv.ParseFloat(v, 64)
+	if err == nil && !(f >= 1 && f <= 1e18) {
+		err = fmt.Errorf("must be 1 to 1e18, got %q", v)
+	}
+	return uint64(f), err
 }
 
 // parseBytes reads a size such as 512MiB. A plain number is in bytes.

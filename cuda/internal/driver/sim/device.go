@@ -42,6 +42,7 @@ func newDevice(d *simulator, ordinal int) *device {
 			CCMajor:         d.config.major,
 			CCMinor:         d.config.minor,
 			SharedBytes:     uint32(p.sharedOptin),
+			StepBudget:      d.config.steps,
 		}),
 	}
 	dev.memory = dev.vm.Memory()

@@ -18,8 +18,18 @@
 //
 // An executable graph is a flat, sorted list of immutable nodes. A launch is
 // one item of its stream's queue and runs the list of the moment of the launch,
-// so that updates never reach a running launch. With a seed, independent nodes
-// run in random order, which is how a missing edge shows.
+// so that updates never reach a running launch.
+//
+// With a seed, what may run in any order runs in a random one: work of streams
+// that nothing orders, graph nodes without an edge, blocks of a launch. A
+// missing edge or event then shows.
+//
+// # Checks
+//
+// Findings of checks (driver.Checker) do not stop work and break no context: the
+// next call that waits returns them. While races are looked for, each item of a
+// queue carries the clock of what happens before it (type order), and the VM
+// keeps who accessed each word last.
 //
 // # Errors
 //
@@ -37,6 +47,7 @@
 // # Locks
 //
 // In this order, and no other: graphMu, graphExec.mu, stream.mu, context.mu,
-// space.mu, virtualSpace.mu, pool.mu, event.mu, timeline.mu. None is held while
-// device work or a host function runs, nor while waiting for one.
+// space.mu, virtualSpace.mu, pool.mu, event.mu, shuffler.mu, order.mu,
+// timeline.mu, checker.mu. None is held while device work or a host function
+// runs, nor while waiting for one.
 package sim

@@ -23,7 +23,7 @@ const maxISA = 9
 // Options says how to open the simulated driver. Its zero value is the default.
 type Options struct {
 	// Config is a list of settings as in CUDAGO_SIM:
-	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,workers=2".
+	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=1e9,workers=2".
 	Config string
 
 	// CallHost calls a host function, which is an address in C. Without it
@@ -49,6 +49,7 @@ func Open(o Options) (driver.API, error) {
 		printf:   &lockedWriter{w: o.Printf},
 		threads:  map[int]*thread{},
 		captures: map[*capture]struct{}{},
+		shuffle:  newShuffler(c.seed),
 	}
 	if c.full {
 		d.check.on.Store(uint32(checkAll))
@@ -68,7 +69,8 @@ type simulator struct {
 	space    space
 	virtual  virtualSpace
 
-	check checker
+	check   checker
+	shuffle *shuffler // nil without a seed
 
 	initialized atomic.Bool
 	cancel      canceler

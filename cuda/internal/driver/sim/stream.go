@@ -113,6 +113,10 @@ func (s *stream) push(w work, after []point) point {
 //
 // Preconditions: s.mu must be locked.
 func (s *stream) start() {
+	if f := s.ctx.sim.shuffle; f != nil {
+		f.add(s)
+		return
+	}
 	s.ctx.sim.workers.Add(1)
 	go s.drain()
 }
@@ -147,6 +151,10 @@ func (s *stream) drain() {
 // is going to wait for that item loses nothing by it, and is spared a change
 // of threads, which costs more than a small kernel.
 func (s *stream) help(last uint64) {
+	if f := s.ctx.sim.shuffle; f != nil {
+		f.runUntil(point{&s.timeline, last})
+		return
+	}
 	s.mu.Lock()
 	mine := s.running && !s.claimed
 	if mine {

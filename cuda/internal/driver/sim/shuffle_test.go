@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// TestShuffledStreams: with a seed, streams without an order between them run in
+// any, and each by itself in its own.
+func TestShuffledStreams(t *testing.T) {
+	const fn driver.CUhostFn = 0xCA
+	seen := map[string]bool{}
+	for seed := range 8 {
+		o := newOne(t, open(t, fmt.Sprintf("seed=%d", seed+1)))
+		var ran []byte
+		hostFunctions[fn] = func(i uintptr) { ran = append(ran, byte(i)) }
+		// All of it is there before any of it can run.
+		release := holdStream(t, o)
+		e := o.newEvent(t)
+		ok(t, o.CuEventRecord(e, o.stream))
+		for _, name := range "abc" {
+			s := o.newStream(t)
+			ok(t, o.CuStreamWaitEvent(s, e, 0))
+			ok(t, o.CuLaunchHostFunc(s, fn, uintptr(name)))
+			ok(t, o.CuLaunchHostFunc(s, fn, uintptr(name-'a'+'A')))
+			ok(t, o.CuStreamWaitEvent(o.stream, e, 0))
+		}
+		release()
+		delete(hostFunctions, fn)
+		order := string(ran)
+		require.Len(t, order, 6)
+		for _, name := range "abc" {
+			require.Less(t, indexOf(order, name), indexOf(order, name-'a'+'A'), order)
+		}
+		seen[order] = true
+	}
+	require.Greater(t, len(seen), 1, "%v", seen)
+}
+
+func indexOf(s string, c rune) int {
+	for i, x := range s {
+		if x == c {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestStepBudget(t *testing.T) {
+	o := newOne(t, open(t, "steps=1e5"))
+	config := o.config
+	config.BlockDimX = 1
+	ok(t, o.CuLaunchKernelEx(&o.config, o.kernel, o.args))
+	ok(t, o.CuStreamSynchronize(o.stream))
+	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
+	require.Equal(t, driver.CUDA_ERROR_LAUNCH_TIMEOUT, o.CuStreamSynchronize(o.stream))
+	require.Regexp(t, `^step budget exhausted in kernel spin, block \(0,0,0\), thread \(0,0,0\), PTX line 7: bra again.*more than 100000 loop iterations`,
+		o.FaultReport(o.ctx))
+}
+
+func TestCancel(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	config := o.config
+	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
+	c := driver.CheckerOf(o.API)
+	for o.CuStreamQuery(o.stream) == driver.CUDA_ERROR_NOT_READY {
+		c.Cancel() // again and again, since the kernel may not have begun
+	}
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuStreamSynchronize(o.stream))
+	require.Regexp(t, `^canceled in kernel spin, block \(0,0,0\), thread \(0,0,0\)`, o.FaultReport(o.ctx))
+	ok(t, o.CuLaunchKernelEx(&o.config, o.kernel, o.args))
+	ok(t, o.CuStreamSynchronize(o.stream))
+}
