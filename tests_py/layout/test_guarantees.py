@@ -52,7 +52,7 @@ TESTS = {
     ],
     10: [
         "tests_py/lifetime/test_finalize.py::test_an_exception_is_reported_when_the_object_goes",
-        "tests_py/test_graph.py::test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on",
+        "tests_py/test_callback.py::test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on",
     ],
     11: ["tests_py/exit/test_interrupt.py::test_interrupted_waits"],
 }
