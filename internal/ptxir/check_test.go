@@ -6,8 +6,9 @@ package ptxir
 import (
 	"testing"
 
-	"github.com/cudago/cudago/internal/ptx"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptx"
 )
 
 // inKernel puts instructions into a kernel with registers of every class.

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cudago/cudago/internal/ptx"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptx"
 )
 
 // FuzzLoad requires of any text that it gives a sound module or one of the

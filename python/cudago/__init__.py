@@ -23,7 +23,7 @@ if _core.__version__ != __version__:
 _core._check_interpreter()
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
-from . import sim  # noqa: E402
+from . import sim as sim  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device, DeviceProperties  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
