@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudago as cu
-from cudago.testing import hold
+from cudago.testing import hold, settle
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 
@@ -182,10 +182,9 @@ def test_nodes_that_race(device, stream, correct, ints):
         graph.launch(config, correct["increment"], ints, name="right")
         with graph.instantiate() as step, pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
             step.launch(stream)
-        assert 'graph launch, node "right": race in global memory in kernel increment' in str(
-            e.value
-        )
-        assert 'kernel increment, node "left" of a graph launch' in str(e.value)
+        found = str(e.value)
+        assert re.search('graph launch, node "(left|right)": race in global memory in ', found)
+        assert re.search('kernel increment, node "(left|right)" of a graph launch', found)
     with cu.Graph() as graph:
         left = graph.launch(config, correct["increment"], ints, name="left")
         left.launch(config, correct["increment"], ints, name="right")
@@ -254,7 +253,7 @@ def test_the_host_reads_too_early(device, stream, ints):
             ints.copy_to(host, stream=stream)
             bytes(memoryview(host)), (at := here())
         assert re.search("race in global memory in a copy of 1024 bytes in stream", str(e.value))
-        assert f"the host at {at} read them" in str(e.value)
+        assert f"the host at {at} read them; the host did not wait for the stream" in str(e.value)
         with cu.sim.check():
             ints.copy_to(host, stream=stream)
             stream.sync()
@@ -314,6 +313,7 @@ def test_dangling_copies(device, stream, ints):
             step.launch(stream)
             stream.sync()
             host.close()
+            settle()
             with pytest.raises(
                 cu.CheckError, match='node "upload": copy of 64 bytes, its source is'
             ):

@@ -19,7 +19,8 @@ type blockWatch struct {
 	cells  []cell // of shared memory
 	// shadows holds what each access hit last.
 	shadows []*shadow
-	memory  uint64 // Memory.epoch of shadows
+	memory  uint64  // Memory.epoch of shadows
+	locked  *shadow // whose mu is held while the lanes of an instruction are looked at
 }
 
 // bindWatch readies the context's checks for a launch.
@@ -71,6 +72,10 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 	if a.kind.strong() {
 		v.strong = v.clock.Add(1)
 	}
+	if v.Checks&CheckRaces == 0 && (a.space == ptxir.SpaceShared || !v.Watch.memory.Undefined()) {
+		return
+	}
+	defer v.unlock()
 	if a.rows > 0 {
 		m = ^uint32(0) >> (lanes - a.rows)
 	}
@@ -149,8 +154,7 @@ func (v *blockWatch) global(t *touch) {
 	if t.size > s.size-off {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	v.lock(s)
 	if v.Checks&CheckUninitialized != 0 && (!t.now.kind.writes() || t.a.reads) {
 		if n, first := s.undefinedAt(off, t.size); n > 0 {
 			s.define(off, t.size) // once is enough
@@ -170,6 +174,23 @@ func (v *blockWatch) global(t *touch) {
 			v.visit(t, c, false, s.base+off)
 		}
 		off += n
+	}
+}
+
+// lock locks a shadow until another one is locked, or the instruction is done.
+func (v *blockWatch) lock(s *shadow) {
+	if v.locked == s {
+		return
+	}
+	v.unlock()
+	s.mu.Lock()
+	v.locked = s
+}
+
+func (v *blockWatch) unlock() {
+	if v.locked != nil {
+		v.locked.mu.Unlock()
+		v.locked = nil
 	}
 }
 

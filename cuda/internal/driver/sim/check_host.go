@@ -5,6 +5,9 @@ package sim
 
 import "github.com/cudago/cudago/internal/ptxvm"
 
+// theHost is what findings call the program outside its device work.
+const theHost = "the host"
+
 // HostAccess is documented at driver.Checker.
 func (d *simulator) HostAccess(p uintptr, size uint64) {
 	a := d.space.find(uint64(p))
@@ -17,13 +20,13 @@ func (d *simulator) HostAccess(p uintptr, size uint64) {
 	if on&checkHost == 0 || on&checkRaces == 0 {
 		return
 	}
-	w := &ptxvm.Watch{Checks: ptxvm.CheckRaces, Name: "the host"}
+	w := &ptxvm.Watch{Checks: ptxvm.CheckRaces, Name: theHost}
 	if at := d.check.site(""); at != "" {
 		w.Name += " at " + at
 	}
 	t := &task{watch: w}
 	w.Unordered = func(earlier uint32) *ptxvm.Watch { return d.check.order.unordered(t, earlier) }
-	w.Report = func(f *ptxvm.Finding) { a.ctx.found(f.Error(), on) }
+	w.Report = func(f *ptxvm.Finding) { d.complete(f); a.ctx.found(f.Error(), on) }
 	w.Task = d.check.order.visit(t)
 	a.ctx.dev.memory.Touch(w, uint64(p), size, false)
 	w.Flush()

@@ -6,6 +6,7 @@ package sim
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/cudago/cudago/internal/ptxvm"
 )
@@ -104,16 +105,19 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 		return nil
 	}
 	t := &task{mark: *m, run: x.graph, node: x.node, watch: w}
-	prefix := ""
+	label := ""
 	if x.graph != nil {
-		label := x.graph.plan.label(x.node)
-		prefix = "graph launch, " + label + ": "
+		label = x.graph.plan.label(x.node)
 		name += ", " + label + " of a graph launch"
 	}
 	w.Name = name + x.where()
 	w.Unordered = func(earlier uint32) *ptxvm.Watch { return x.sim.check.order.unordered(t, earlier) }
 	w.Report = func(f *ptxvm.Finding) {
-		text := prefix + f.Error()
+		x.sim.complete(f)
+		text := f.Error()
+		if label != "" && f.Here.Kernel != "" {
+			text = "graph launch, " + label + ": " + text
+		}
 		if culprit != nil {
 			text += culprit(f.Nearest)
 		}
@@ -121,6 +125,18 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 	}
 	w.Task = x.sim.check.order.add(t)
 	return w
+}
+
+// complete adds to a finding what the VM does not know.
+func (d *simulator) complete(f *ptxvm.Finding) {
+	if strings.HasPrefix(f.Here.Name, theHost) || strings.HasPrefix(f.There.Name, theHost) {
+		f.Why = "the host did not wait for the stream"
+	}
+	if f.Nearest.Found && f.Nearest.Site == nil {
+		if a := d.space.find(f.Address); a != nil {
+			f.Nearest.Site = a
+		}
+	}
 }
 
 // touches reports whether copies and fills have to say what they touch.

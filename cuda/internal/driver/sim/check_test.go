@@ -263,6 +263,6 @@ func TestHostAccessBeforeTheEnd(t *testing.T) {
 	c.HostAccess(host+64, 64)
 	release()
 	o.finish(t)
-	require.Regexp(t, `race in global memory in a copy of 128 bytes in stream \d+: it writes 4 bytes at 0x\w+, and the host at main\.py:7 read them; nothing orders`,
+	require.Regexp(t, `race in global memory in a copy of 128 bytes in stream \d+: it writes 4 bytes at 0x\w+, and the host at main\.py:7 read them; the host did not wait for the stream; at offset 64 of pinned host memory of 128 bytes at 0x\w+, allocated at cuMemHostAlloc`,
 		strings.Join(c.TakeReports(), "\n"))
 }
