@@ -64,14 +64,15 @@ func runWatched(w *warp, in *inst, m uint32) {
 	}
 	inner := &in.parts[0]
 	inner.fn(w, inner, m)
+	if len(x.accesses) > 0 && x.accesses[0].kind.strong() {
+		// Only now: what it has seen may have been written while it was on its way.
+		v.strong = v.clock.Add(1)
+	}
 }
 
 // check looks at one access of the lanes of m, which is about to happen. What
 // the access itself will fault on is left to it.
 func (v *blockWatch) check(w *warp, a *access, m uint32) {
-	if a.kind.strong() {
-		v.strong = v.clock.Add(1)
-	}
 	if v.Checks&CheckRaces == 0 && (a.space == ptxir.SpaceShared || !v.Watch.memory.Undefined()) {
 		return
 	}
