@@ -134,9 +134,11 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		return 0, r
 	}
 	a := &allocation{kind: memPool, pool: p}
+	end := s.end()
+	pending := !end.reached() // asked first: a free that runs between the attempt and the question would be missed
 	r := d.allocatePooled(s.ctx, size, a)
-	if r == driver.CUDA_ERROR_OUT_OF_MEMORY && !s.end().reached() {
-		s.end().wait()
+	if r == driver.CUDA_ERROR_OUT_OF_MEMORY && pending {
+		end.wait()
 		r = d.allocatePooled(s.ctx, size, a)
 	}
 	return driver.CUdeviceptr(a.base), r
