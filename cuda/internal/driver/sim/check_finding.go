@@ -5,6 +5,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -32,6 +33,9 @@ func (c *context) found(text string, under checks) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if slices.Contains(c.findings.texts, text) {
+		return
+	}
 	if len(c.findings.texts) < mostTold {
 		c.findings.texts = append(c.findings.texts, text)
 	} else {
@@ -43,7 +47,7 @@ func (c *context) found(text string, under checks) {
 func (k *checker) keep(text string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.reports) < mostReports {
+	if len(k.reports) < mostReports && !slices.Contains(k.reports, text) {
 		k.reports = append(k.reports, text)
 	}
 }

@@ -36,6 +36,9 @@ func (x *graphExec) refuseDangling() driver.CUresult {
 		}
 		if text := x.dangling(n.work); text != "" {
 			text = fmt.Sprintf("graph launch refused, nothing ran: %s: %s", x.plan.label(int32(i)), text)
+			if at := x.sim.check.site(""); at != "" {
+				text += "; launched at " + at
+			}
 			contextOfWork(n.work).found(text, x.sim.check.flags()&^checkCollect)
 			return driver.CUDAGO_CHECK_FAILED
 		}

@@ -119,16 +119,35 @@ func (o *order) hostKnows(c clock) (allDone bool) {
 	o.changes++
 	had := len(o.tasks) > len(o.visits)
 	maps.DeleteFunc(o.tasks, func(_ uint32, t *task) bool { return !t.isHost && o.host[t.at.tl] >= t.at.seq })
+	o.prune()
+	return had && len(o.tasks) == len(o.visits)
+}
+
+// prune forgets what orders only work that is before everything anyway: without
+// it, clocks would grow with each stream that ever was.
+//
+// Preconditions: o.mu must be locked.
+func (o *order) prune() {
+	done := map[*timeline]bool{}
 	for tl, h := range o.streams {
+		known := o.host[tl]
+		if tl.stream.last.Load() <= known {
+			done[tl] = true
+			delete(o.streams, tl)
+			continue
+		}
 		keep := 0
 		for i, j := range h.joins {
-			if j.seq <= o.host[tl] {
+			if j.seq <= known {
 				keep = i
 			}
 		}
 		h.joins = h.joins[keep:]
 	}
-	return had && len(o.tasks) == len(o.visits)
+	if len(done) > 0 {
+		o.host = maps.Clone(o.host)
+		maps.DeleteFunc(o.host, func(tl *timeline, _ uint64) bool { return done[tl] })
+	}
 }
 
 // hostKnowsContext is hostWaited for all work of a context, that of streams

@@ -192,6 +192,27 @@ func TestOrderedStreams(t *testing.T) {
 	}
 }
 
+// TestOrderOfManyStreams: what is kept does not grow with the streams that ever were.
+func TestOrderOfManyStreams(t *testing.T) {
+	o, c := checking(t, "races")
+	for range 200 {
+		s := o.newStream(t)
+		o.touch(t, s)
+		ok(t, o.CuStreamSynchronize(s))
+		ok(t, o.CuStreamDestroy(s))
+		o.touch(t, o.stream)
+		e := o.newEvent(t)
+		ok(t, o.CuEventRecord(e, o.stream))
+		ok(t, o.CuEventSynchronize(e))
+		ok(t, o.CuEventDestroy(e))
+	}
+	require.Empty(t, c.TakeReports())
+	o.touch(t, o.stream)
+	o.touch(t, o.newStream(t))
+	o.finish(t)
+	require.NotEmpty(t, c.TakeReports())
+}
+
 func TestDefaultStreamOrders(t *testing.T) {
 	o, c := checking(t, "races")
 	blocking, r := o.CuStreamCreateWithPriority(0, 0)
