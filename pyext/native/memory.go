@@ -182,9 +182,11 @@ const patience = time.Second
 
 // afterReleases allocates, and where there is no memory does so once more when
 // what was let go of before has been given back: that is the reaper's, and late.
+// It does so even if nothing is pending any more: the last release may have
+// ended just after the first attempt.
 func afterReleases(allocate func() error) error {
 	err := allocate()
-	if errors.Is(err, cuda.ErrorOutOfMemory) && reaper.Pending() > 0 {
+	if errors.Is(err, cuda.ErrorOutOfMemory) {
 		reaper.Flush(patience)
 		err = allocate()
 	}

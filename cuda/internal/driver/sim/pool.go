@@ -134,11 +134,9 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		return 0, r
 	}
 	a := &allocation{kind: memPool, pool: p}
-	end := s.end()
-	pending := !end.reached() // asked first: a free that runs between the attempt and the question would be missed
 	r := d.allocatePooled(s.ctx, size, a)
-	if r == driver.CUDA_ERROR_OUT_OF_MEMORY && pending {
-		end.wait()
+	if r == driver.CUDA_ERROR_OUT_OF_MEMORY { // even if the stream is done: a free may have ended just after the attempt
+		s.end().wait()
 		r = d.allocatePooled(s.ctx, size, a)
 	}
 	return driver.CUdeviceptr(a.base), r
