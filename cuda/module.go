@@ -20,6 +20,7 @@ type Module struct {
 	ctx  *Context
 	code *ObjectCode
 	h    driver.CUmodule // immutable
+	log  string          // what the driver said while it loaded the code
 	refs refs
 }
 
@@ -44,7 +45,7 @@ func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
 		return nil, c.loadError(code, log, r)
 	}
 	c.drv.live.modules.Add(1)
-	m := &Module{ctx: c, code: code, h: h}
+	m := &Module{ctx: c, code: code, h: h, log: log}
 	m.refs.init()
 	return m, nil
 }
@@ -186,13 +187,25 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.haveNames()))
 	}
 	if r != driver.CUDA_SUCCESS {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.said(symbol))
 	}
 	k := &Kernel{m: m, h: f, name: name, symbol: symbol}
 	if k.signature, err = m.signature(f, symbol); err != nil {
 		return nil, err
 	}
 	return k, nil
+}
+
+// said is what the driver said of a kernel while it loaded the module, as an
+// addition to a message: the simulated driver tells there why one cannot run.
+func (m *Module) said(symbol string) string {
+	of := regexp.MustCompile(`\bkernel ` + regexp.QuoteMeta(symbol) + `(?:[,; ]|$)`)
+	for line := range strings.Lines(m.log) {
+		if line = strings.TrimSpace(line); of.MatchString(line) {
+			return ": " + line
+		}
+	}
+	return ""
 }
 
 // haveNames says which kernels there are, for a message.

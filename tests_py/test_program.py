@@ -250,6 +250,21 @@ def test_files_that_are_not_there(tmp_path):
 
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_kernel_that_cannot_run_says_why(device, stream):
+    odd = """.visible .entry odd() {
+    .reg .b64 %rd<2>;
+    stacksave.u64 %rd1;
+    ret;
+    }
+    """
+    code = cu.ObjectCode.from_ptx(PTX + odd)
+    place = PTX.count("\n") + 3
+    with pytest.raises(cu.UnsupportedError, match=rf'line {place}: "stacksave.*kernel odd'):
+        code.get_kernel("odd")
+    assert stored(code["store"], device, stream, 5) == 5
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_machine_code_does_not_run_on_the_simulated_driver(driver):
     code = cu.Program('extern "C" __global__ void k() {}').compile("cubin")
     with pytest.raises(cu.CUDAError, match=r"CUDA_ERROR_NO_BINARY_FOR_GPU.*compile to PTX"):
