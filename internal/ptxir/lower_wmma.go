@@ -4,7 +4,7 @@
 package ptxir
 
 import (
-	"slices"
+	"math/bits"
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptx"
@@ -36,12 +36,13 @@ var (
 	tileA32  = tile{1, [][]element{{{0, 0}}, {{8, 0}}, {{0, 4}}, {{8, 4}}}}
 	tileB32  = tile{1, [][]element{{{0, 0}}, {{4, 0}}}}
 	tileA64  = tile{1, [][]element{{{0, 0}}}}
+	tileWord = tile{1, [][]element{{{0, 0}}}}
 	tileC16  = tile{2, [][]element{{{0, 0}, {0, 1}}, {{8, 0}, {8, 1}}}}
 	tileC32  = tile{2, [][]element{{{0, 0}}, {{0, 1}}, {{8, 0}}, {{8, 1}}}}
 	tileC64  = tile{2, [][]element{{{0, 0}}, {{0, 1}}}}
 	wmmaTile = map[byte]map[Type]tile{
-		'a': {F16: tileA16, BF16: tileA16, S8: tileA8, U8: tileA8, TF32: tileA32, F64: tileA64},
-		'b': {F16: tileB16, BF16: tileB16, S8: tileB8, U8: tileB8, TF32: tileB32, F64: tileA64},
+		'a': {F16: tileA16, BF16: tileA16, S8: tileA8, U8: tileA8, TF32: tileA32, F64: tileA64, S4: tileWord, U4: tileWord, B1: tileWord},
+		'b': {F16: tileB16, BF16: tileB16, S8: tileB8, U8: tileB8, TF32: tileB32, F64: tileA64, S4: tileWord, U4: tileWord, B1: tileWord},
 		'c': {F16: tileC16, F32: tileC32, S32: tileC32, F64: tileC64},
 	}
 )
@@ -53,6 +54,9 @@ type fragment struct {
 	name       byte // 'a', 'b' or 'c'
 	tile       tile
 	rows, cols int
+	// packed is how many elements of less than 8 bits stand for one here: tile,
+	// rows, cols and regs count them by words of 32 bits.
+	packed int
 	// regs are the elements of each register, at their place in the matrix.
 	regs [][]element
 }
@@ -70,16 +74,22 @@ func (b *body) wmmaShape() (m, n, k int) {
 func (b *body) wmmaFragment(name byte, t Type) fragment {
 	m, n, k := b.wmmaShape()
 	tl, ok := wmmaTile[name][t]
-	if !ok || (k == 4) != (t == F64) || name != 'c' && (k == 8) != (t == TF32) {
+	if !ok || !wmmaHas(name, t, k) {
 		b.invalid("%s: the shape does not exist for .%s", b.ins.Mnemonic, t)
 	}
-	f := fragment{typ: t, name: name, tile: tl}
+	f := fragment{typ: t, name: name, tile: tl, packed: 1}
+	if t.Bits() < 8 {
+		f.packed = 32 / t.Bits()
+		if load := b.v.has("a") || b.v.has("b"); load && b.v.has("row") != (name == 'a') {
+			b.invalid("%s: a is .row and b is .col", b.ins.Mnemonic)
+		}
+	}
 	high, wide := 16, 8 // of a tile
 	switch name {
 	case 'a':
-		f.rows, f.cols, wide = m, k, k
+		f.rows, f.cols, wide = m, k/f.packed, k
 	case 'b':
-		f.rows, f.cols, high = k, n, k
+		f.rows, f.cols, high = k/f.packed, n, k
 	default:
 		f.rows, f.cols = m, n
 	}
@@ -98,6 +108,26 @@ func (b *body) wmmaFragment(name byte, t Type) fragment {
 		}
 	}
 	return f
+}
+
+// wmmaHas reports whether a shape with k columns of A takes a type.
+func wmmaHas(name byte, t Type, k int) bool {
+	if name == 'c' {
+		switch k {
+		case 4:
+			return t == F64
+		case 8:
+			return t == F32
+		case 32, 128:
+			return t == S32
+		}
+		return t != F64
+	}
+	want, ok := map[Type]int{F64: 4, TF32: 8, S4: 32, U4: 32, B1: 128}[t]
+	if !ok {
+		want = 16
+	}
+	return k == want
 }
 
 // registerType is the type of a fragment's registers.
@@ -187,7 +217,7 @@ func (b *body) wmmaAddresses(f fragment, p *ptx.Operand, stride int) *wmmaWalk {
 	base := b.addressOf(&in, p)
 	w := &wmmaWalk{
 		b: b, space: in.Space, byRow: b.v.has("row"), at: map[int]Reg{}, wide: U32,
-		typ: map[int]Type{1: B8, 2: B16, 4: B32, 8: B64}[f.typ.Size()],
+		typ: map[int]Type{0: B32, 1: B8, 2: B16, 4: B32, 8: B64}[f.typ.Size()],
 	}
 	if b.f.Regs[base] == Class64 {
 		w.wide = U64
@@ -196,12 +226,15 @@ func (b *body) wmmaAddresses(f fragment, p *ptx.Operand, stride int) *wmmaWalk {
 	if !w.byRow {
 		dense = f.rows
 	}
-	elements := b.constReg(U32, uint64(dense))
+	elements := b.constReg(U32, uint64(dense*f.packed))
 	if len(b.ins.Operands) > stride {
 		elements = b.source(&b.ins.Operands[stride], U32)
 	}
-	size := b.constReg(w.wide, uint64(f.typ.Size()))
+	size := b.constReg(w.wide, uint64(w.typ.Size()))
 	w.pitch = b.wideOp(OpMul, w.wide, b.resized(elements, w.wide), size)
+	if f.packed > 1 {
+		w.pitch = b.wideOp(OpShr, w.wide, w.pitch, b.constReg(U32, uint64(bits.TrailingZeros(uint(f.packed)))))
+	}
 	lane := b.special(SpecialLaneid, U32, U32)
 	major := b.wideOp(OpShr, U32, lane, b.constReg(U32, 2))
 	minor := b.wideOp(OpAnd, B32, lane, b.constReg(U32, 3))
@@ -256,118 +289,4 @@ func (w *wmmaWalk) load(e element) Reg {
 func (w *wmmaWalk) store(e element, value Reg) {
 	r, offset := w.address(e)
 	w.b.emit(Instr{Op: OpSt, Type: w.typ, Space: w.space, Imm: offset, Src: w.b.regs(r, value)})
-}
-
-// wmmaMma lowers wmma.mma d, a, b, c to one mma.sync for each tile of d.
-func wmmaMma(b *body) {
-	b.count(4)
-	t := b.v.types
-	d, ab, c := t[0], F16, t[len(t)-1]
-	if len(t) == 4 {
-		ab = t[1]
-	}
-	ops := b.ins.Operands
-	fd, fa, fb, fc := b.wmmaFragment('c', d), b.wmmaFragment('a', ab), b.wmmaFragment('b', ab), b.wmmaFragment('c', c)
-	// Products of halves are summed in f32 unless c and d are halves.
-	sum := d
-	if c != d {
-		sum = F32
-	}
-	to := fd.operands(b, &ops[0], b.dest)
-	ra, rb := fa.operands(b, &ops[1], b.source), fb.operands(b, &ops[2], b.source)
-	rc := b.converted(fc.operands(b, &ops[3], b.source)[:len(fc.regs)], c, sum)
-	result := to[:len(fd.regs)]
-	if sum != d {
-		result = b.room(2 * len(to))
-		for range len(rc) {
-			result = append(result, b.newReg(sum))
-		}
-	}
-	b.wmmaTiles(Instr{Op: OpMma, Type: sum, Mod: b.v.mod & ModSatFinite, Mma: &Mma{D: sum, A: ab, B: ab, C: sum, ColB: true}}, result, ra, rb, rc)
-	if sum != d {
-		for i, r := range b.converted(result, sum, d) {
-			b.emit(Instr{Op: OpMov, Type: B32, Dst: b.regs(to[i]), Src: b.regs(r)})
-		}
-	}
-}
-
-// converted changes the registers of a fragment between f16 and f32.
-func (b *body) converted(list []Reg, from, to Type) []Reg {
-	if from == to {
-		return list
-	}
-	var out []Reg
-	for i := 0; i < len(list); i++ {
-		low, high := b.newReg(to), b.newReg(to)
-		if to == F32 {
-			l, h := b.newReg(F16), b.newReg(F16)
-			b.emitPlain(Instr{Op: OpUnpack, Type: B32, Dst: b.regs(l, h), Src: b.regs(list[i])})
-			b.emitPlain(Instr{Op: OpCvt, Type: F32, From: F16, Dst: b.regs(low), Src: b.regs(l)})
-			b.emitPlain(Instr{Op: OpCvt, Type: F32, From: F16, Dst: b.regs(high), Src: b.regs(h)})
-			out = append(out, low, high)
-			continue
-		}
-		b.emitPlain(Instr{Op: OpCvt, Type: F16, From: F32, Round: RoundRN, Dst: b.regs(low), Src: b.regs(list[i])})
-		b.emitPlain(Instr{Op: OpCvt, Type: F16, From: F32, Round: RoundRN, Dst: b.regs(high), Src: b.regs(list[i+1])})
-		packed := b.newReg(B32)
-		b.emitPlain(Instr{Op: OpPack, Type: B32, Dst: b.regs(packed), Src: b.regs(low, high)})
-		out = append(out, packed)
-		i++
-	}
-	return out
-}
-
-// wmmaTiles emits an mma for each tile of the result. Where the matrix has 8
-// rows the lower half of a tile is zero and its results are dropped.
-func (b *body) wmmaTiles(in Instr, rd, ra, rb, rc []Reg) {
-	m, n, k := b.wmmaShape()
-	mm := in.Mma
-	mm.M, mm.N, mm.K = min(max(m, 16), 16), 8, k
-	if in.Mma.A == F64 {
-		mm.M = 8
-	}
-	ta, tb, tc := wmmaTile['a'][mm.A], wmmaTile['b'][mm.B], wmmaTile['c'][mm.D]
-	half := m == 8 && mm.M == 16
-	kept := func(t tile) int {
-		if half {
-			return len(t.regs) / 2
-		}
-		return len(t.regs)
-	}
-	na, nb, nc := kept(ta), len(tb.regs), kept(tc)
-	for i := range max(m/16, 1) {
-		for j := range n / 8 {
-			at := (i*(n/8) + j) * nc
-			step := in
-			step.Dst = b.filled(tc, rd[at:at+nc], half, mm.D, true)
-			step.Src = slices.Concat(
-				b.filled(ta, ra[i*na:(i+1)*na], half, B32, false), rb[j*nb:(j+1)*nb],
-				b.filled(tc, rc[at:at+nc], half, mm.D, false))
-			b.emit(step)
-		}
-	}
-}
-
-// filled returns the registers of a whole tile: those of rows 8 to 15 are zero
-// or scratch where the matrix has none.
-func (b *body) filled(t tile, list []Reg, half bool, typ Type, scratch bool) []Reg {
-	if !half {
-		return list
-	}
-	if typ != F32 {
-		typ = B32
-	}
-	var whole []Reg
-	for _, reg := range t.regs {
-		switch {
-		case reg[0].row == 0:
-			whole = append(whole, list[0])
-			list = list[1:]
-		case scratch:
-			whole = append(whole, b.newReg(typ))
-		default:
-			whole = append(whole, b.constReg(typ, 0))
-		}
-	}
-	return whole
 }

@@ -38,6 +38,8 @@ const (
 	S4
 	U4
 	B1
+	E4M3
+	E5M2
 	typeCount
 )
 
@@ -53,7 +55,7 @@ var typeInfos = [typeCount]struct {
 	BF16: {"bf16", 2}, BF16x2: {"bf16x2", 4}, TF32: {"tf32", 4},
 	E4M3x2: {"e4m3x2", 2}, E5M2x2: {"e5m2x2", 2},
 	U16x2: {"u16x2", 4}, S16x2: {"s16x2", 4}, F32x2: {"f32x2", 8},
-	S4: {"s4", 0}, U4: {"u4", 0}, B1: {"b1", 0},
+	S4: {"s4", 0}, U4: {"u4", 0}, B1: {"b1", 0}, E4M3: {"e4m3", 1}, E5M2: {"e5m2", 1},
 }
 
 // String returns the type as PTX spells it, without the dot.
@@ -67,11 +69,22 @@ func (t Type) String() string {
 // Size returns the type's size in bytes; 0 for predicates and sub-byte types.
 func (t Type) Size() int { return typeInfos[t].size }
 
+// Bits returns the type's size in bits; 0 for predicates.
+func (t Type) Bits() int {
+	switch t {
+	case S4, U4:
+		return 4
+	case B1:
+		return 1
+	}
+	return 8 * t.Size()
+}
+
 // Signed reports whether t is a signed integer.
 func (t Type) Signed() bool { return t >= S8 && t <= S64 || t == S16x2 || t == S4 }
 
 // Float reports whether t is a floating-point type, packed ones included.
-func (t Type) Float() bool { return t >= F16 && t <= E5M2x2 || t == F32x2 }
+func (t Type) Float() bool { return t >= F16 && t <= E5M2x2 || t == F32x2 || t == E4M3 || t == E5M2 }
 
 // Class returns the register class that holds one value of t. B128 has none.
 func (t Type) Class() Class {

@@ -122,7 +122,7 @@ const (
 	OpLdmatrix                       // Dst elements; Src address; Imm: number of matrices; ModTrans
 	OpStmatrix                       // Src address, elements; Imm; ModTrans
 	OpMovmatrix                      // Dst d; Src a
-	OpMma                            // Dst d…; Src a…, b…, c…; Mma describes shape and types
+	OpMma                            // Dst d…; Src a…, b…, c… [, metadata]; Mma describes shape and types; Round for f64
 	OpWmmaLoad                       //
 	OpWmmaStore                      //
 	OpWmmaMma                        //

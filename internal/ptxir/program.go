@@ -181,6 +181,10 @@ type Mma struct {
 	ColA, ColB bool   // column-major; mma.sync is row.col unless it says otherwise
 	Fragment   byte   // wmma load and store: 'a', 'b', 'c' or 'd'
 	Op         BoolOp // b1: and or xor with popc
+	// Sparse says that A has only the elements that are not zero, that Src ends
+	// with the metadata, and that the lanes Selector give it.
+	Sparse   bool
+	Selector int
 }
 
 // TermKind says how a block ends.

@@ -51,10 +51,8 @@ var refusedForms = func() (list []form) {
 		"fence.proxy.tensormap", "mbarrier.complete_tx", "st.bulk"))
 	add(refuse(reasonMulti, sectionMulti, hintOlder, "multimem"))
 	add(refuse(reasonWgmma, sectionMma, hintOlder, "wgmma"))
-	add(refuse("sparse matrix instructions are not simulated", "Warp Level Matrix Instructions", hintOlder, "mma.sp", "mma.sp::ordered_metadata"))
 	// What is left of families that the other tables hold.
 	add(refuse("matrices of 8-bit and smaller elements are not simulated", "Warp Level Matrix Instructions", hintOlder, "ldmatrix", "stmatrix"))
-	add(refuse("wmma on elements of less than 8 bits is not simulated", "Warp Level Matrix Instructions: wmma", "use mma.sync", "wmma.load", "wmma.store", "wmma.mma"))
 	add(refuse(reasonTcgen, sectionTensor, hintOlder, "tcgen05"))
 	add(refuse(reasonStack, sectionStack, hintFixedStack, "stacksave", "stackrestore", "alloca"))
 	return list

@@ -5,7 +5,9 @@ package ptxir
 
 const (
 	matrixWords = "sync! aligned! "
-	wmmaShapes  = "m16n16k16|m8n32k16|m32n8k16|m16n16k8|m8n8k4! "
+	mmaWords    = "satfinite rn|rz|rm|rp xor|and popc row|col! row|col! "
+	mmaShapes   = "m8n8k4|m8n8k16|m8n8k32|m8n8k128|m16n8k4|m16n8k8|m16n8k16|m16n8k32|m16n8k64|m16n8k128|m16n8k256! "
+	wmmaShapes  = "m16n16k16|m8n32k16|m32n8k16|m16n16k8|m8n8k4|m8n8k32|m8n8k128! "
 )
 
 // Parallel Synchronization and Communication, Warp Level Matrix Instructions.
@@ -41,11 +43,15 @@ var warpForms = []form{
 	{name: "ldmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpLdmatrix, lower: ldmatrix},
 	{name: "stmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpStmatrix, lower: stmatrix},
 	{name: "movmatrix", types: "b16", words: matrixWords + "m8n8! trans!", op: OpMovmatrix, lower: movmatrix},
-	{name: "mma", types: "*", words: matrixWords + "satfinite xor|and popc row|col! row|col! " +
-		"m8n8k4|m8n8k16|m8n8k32|m8n8k128|m16n8k4|m16n8k8|m16n8k16|m16n8k32|m16n8k64|m16n8k128|m16n8k256! " +
-		"e4m3|e5m2* e4m3|e5m2*", op: OpMma, lower: mma},
-	{name: "wmma.load", types: "f16 bf16 tf32 s8 u8 f32 s32 f64", words: matrixWords + "a|b|c! row|col! " + wmmaShapes + "global|shared|shared::cta", op: OpWmmaLoad, lower: wmmaLoad},
+	{name: "mma", types: "*", words: matrixWords + mmaWords + mmaShapes, op: OpMma, lower: mma},
+	{name: "mma.sp", types: "*", words: matrixWords + mmaWords + mmaShapes, op: OpMma, lower: mmaSparse},
+	{name: "mma.sp::ordered_metadata", types: "*", words: matrixWords + mmaWords + mmaShapes, op: OpMma, lower: mmaSparse},
+	{name: "wmma.load", types: "f16 bf16 tf32 s8 u8 s4 u4 b1 f32 s32 f64", words: matrixWords + "a|b|c! row|col! " + wmmaShapes + "global|shared|shared::cta", op: OpWmmaLoad, lower: wmmaLoad},
 	{name: "wmma.store", types: "f16 f32 s32 f64", words: matrixWords + "d! row|col! " + wmmaShapes + "global|shared|shared::cta", op: OpWmmaStore, lower: wmmaStore},
 	{name: "wmma.mma", types: "f16.f16 f16.f32 f32.f16 f32.f32", words: matrixWords + "row|col! row|col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
-	{name: "wmma.mma", types: "f32.bf16.bf16.f32 f32.tf32.tf32.f32 f64.f64.f64.f64 s32.s8.s8.s32 s32.u8.u8.s32", words: matrixWords + "satfinite rn row|col! row|col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
+	{name: "wmma.mma", types: "f32.bf16.bf16.f32 f32.tf32.tf32.f32", words: matrixWords + "row|col! row|col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
+	{name: "wmma.mma", types: "s32.s8.s8.s32 s32.u8.u8.s32", words: matrixWords + "satfinite row|col! row|col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
+	{name: "wmma.mma", types: "s32.s4.s4.s32 s32.u4.u4.s32", words: matrixWords + "satfinite row! col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
+	{name: "wmma.mma", types: "f64.f64.f64.f64", words: matrixWords + rounding + "row|col! row|col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
+	{name: "wmma.mma", types: "s32.b1.b1.s32", words: matrixWords + "xor|and! popc! row! col! " + wmmaShapes, op: OpWmmaMma, lower: wmmaMma},
 }

@@ -95,7 +95,7 @@ func (s *selection) cvtPack() error {
 
 func cvtPack(w *warp, in *inst, m uint32) {
 	d, a, b := w.u32(in.d), w.s32(in.a), w.s32(in.b)
-	width := elementBits(in.ir.Type)
+	width := in.ir.Type.Bits()
 	low, high := int32(0), int32(1)<<width-1
 	if in.ir.Type.Signed() {
 		low, high = -1<<(width-1), 1<<(width-1)-1

@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
 // mma.sync multiplies matrices that the warp's lanes hold together. With
 // g = lane/4, t = lane%4 and w elements in a 32-bit register (1 in a wider one)
-// all shapes but m8n8k4 of halves follow one rule: element i of register r is
+// all shapes but m8n8k4 of halves (mma_quarter.go) follow one rule: element i
+// of register r is
 //
 //	A: row g + 8(r%2) (m16) or g (m8), column tw + i + 4w(r/2) (m16) or + 4wr (m8)
 //	B: row tw + i + 4wr, column g
 //	C, D: element j: row g + 8(j/2), column 2t + j%2
+//
+// The columns of a sparse A are those of the elements that are kept; where they
+// stand in the whole row is in mma_sparse.go.
 //
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
 //
@@ -27,31 +32,42 @@ import (
 
 // fragment says how a matrix is spread over registers.
 type fragment struct {
-	typ     ptxir.Type
-	bits    int // of an element
-	regs    []uint32
-	wide    bool // Class64 registers
-	perReg  int
-	isFloat bool
+	typ    ptxir.Type
+	bits   int // of an element
+	regs   []uint32
+	wide   bool // Class64 registers
+	perReg int
 }
 
 func (s *selection) mma() error {
 	ir, in := s.ir, s.in
 	m := ir.Mma
-	if m == nil || m.ColA || !m.ColB {
+	if m == nil {
 		return errNoExecutor
 	}
-	if m.K == 4 && m.A == ptxir.F16 { // by quarters of the warp, on sm_70 only
+	p := &product{m: m, ir: ir, k: m.K, rows: m.M, saturate: ir.Mod&ptxir.ModSatFinite != 0, metadata: noOperand}
+	each, kept := 1, m.K
+	in.fn = mma
+	if m.K == 4 && m.A == ptxir.F16 {
+		each, in.fn = 4, mmaQuarters
+	} else if m.ColA || !m.ColB {
 		return errNoExecutor
 	}
-	p := &product{m: m, k: m.K, rows: m.M, saturate: ir.Mod&ptxir.ModSatFinite != 0}
 	rest := ir.Src
+	if m.Sparse {
+		kept = m.K / 2
+		last := len(rest) - 1
+		if err := s.take(&p.metadata, rest[last], class32); err != nil {
+			return err
+		}
+		rest = rest[:last]
+	}
 	for _, f := range []struct {
 		to    *fragment
 		typ   ptxir.Type
 		count int
-	}{{&p.a, m.A, m.M * m.K}, {&p.b, m.B, m.K * m.N}, {&p.c, m.C, m.M * m.N}} {
-		n := registersOf(f.typ, f.count)
+	}{{&p.a, m.A, m.M * kept}, {&p.b, m.B, m.K * m.N}, {&p.c, m.C, m.M * m.N}} {
+		n := registersOf(f.typ, each*f.count)
 		if n > len(rest) {
 			return fmt.Errorf("%d registers are too few", len(ir.Src))
 		}
@@ -60,36 +76,21 @@ func (s *selection) mma() error {
 		}
 		rest = rest[n:]
 	}
-	if len(rest) != 0 || len(ir.Dst) != registersOf(m.D, m.M*m.N) {
+	if len(rest) != 0 || len(ir.Dst) != registersOf(m.D, each*m.M*m.N) {
 		return fmt.Errorf("wrong number of registers")
 	}
-	if err := s.fragment(&p.d, m.D, ir.Dst); err != nil {
-		return err
-	}
 	in.product = p
-	in.fn = mma
-	return nil
-}
-
-func elementBits(t ptxir.Type) int {
-	switch t {
-	case ptxir.S4, ptxir.U4:
-		return 4
-	case ptxir.B1:
-		return 1
-	}
-	return 8 * t.Size()
+	return s.fragment(&p.d, m.D, ir.Dst)
 }
 
 // registersOf is how many registers of a lane hold its share of n elements.
 func registersOf(t ptxir.Type, n int) int {
-	return n / lanes * elementBits(t) / max(32, elementBits(t))
+	return n / lanes * t.Bits() / max(32, t.Bits())
 }
 
 func (s *selection) fragment(f *fragment, t ptxir.Type, regs []ptxir.Reg) error {
-	f.typ, f.bits = t, elementBits(t)
+	f.typ, f.bits = t, t.Bits()
 	f.wide = f.bits == 64
-	f.isFloat = t.Float()
 	f.perReg = max(1, 32/f.bits)
 	class := ptxir.Class32
 	if f.wide {
@@ -108,9 +109,11 @@ func (s *selection) fragment(f *fragment, t ptxir.Type, regs []ptxir.Reg) error 
 // product is a decoded mma.
 type product struct {
 	m          *ptxir.Mma
+	ir         *ptxir.Instr
 	rows, k    int
 	a, b, c, d fragment
 	saturate   bool
+	metadata   uint32 // sparse
 }
 
 // number decodes element i of a register.
@@ -126,12 +129,30 @@ func (f *fragment) number(raw uint64, i int) float64 {
 		return float64(fromHalf(uint16(raw >> (16 * i))))
 	case ptxir.BF16:
 		return float64(fromBfloat(uint16(raw >> (16 * i))))
+	case ptxir.E4M3:
+		return valuesE4M3()[uint8(raw>>(8*i))]
+	case ptxir.E5M2:
+		return valuesE5M2()[uint8(raw>>(8*i))]
 	}
 	v := raw >> (f.bits * i) << (64 - f.bits)
 	if f.typ.Signed() {
 		return float64(int64(v) >> (64 - f.bits))
 	}
 	return float64(v >> (64 - f.bits))
+}
+
+// The 256 numbers of 8 bits each have.
+var (
+	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(e4m3) })
+	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(e5m2) })
+)
+
+func allValues(f smallFormat) *[256]float64 {
+	var list [256]float64
+	for i := range list {
+		list[i] = f.value(uint16(i))
+	}
+	return &list
 }
 
 const maxMma = 256 // the largest k
@@ -145,6 +166,11 @@ type mmaOperands struct {
 
 // gather reads A (by rows) and B (by columns).
 func (p *product) gather(w *warp, a *[16][maxMma]float64, b *[8][maxMma]float64) {
+	if p.m.Sparse {
+		for row := range a {
+			clear(a[row][:p.k])
+		}
+	}
 	for l := range lanes {
 		g, t := l/4, l%4
 		for r, o := range p.a.regs {
@@ -154,7 +180,11 @@ func (p *product) gather(w *warp, a *[16][maxMma]float64, b *[8][maxMma]float64)
 			}
 			raw := w.register(o, p.a.wide, l)
 			for i := range p.a.perReg {
-				a[row][(t+4*step)*p.a.perReg+i] = p.a.number(raw, i)
+				col := (t+4*step)*p.a.perReg + i
+				if p.m.Sparse {
+					col = p.column(w, row, col)
+				}
+				a[row][col] = p.a.number(raw, i)
 			}
 		}
 		for r, o := range p.b.regs {
@@ -217,7 +247,7 @@ func (p *product) dot(a, b *[maxMma]float64, c float64) float64 {
 	}
 	if p.d.typ == ptxir.F64 {
 		for i := range p.k {
-			c = math.FMA(a[i], b[i], c)
+			c = fma64(p.ir, a[i], b[i], c)
 		}
 		return c
 	}
