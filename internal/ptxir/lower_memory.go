@@ -183,48 +183,6 @@ func (b *body) fitsMemory(x *ptx.Operand, got, want Type) {
 	}
 }
 
-// atom lowers atom d, [a], b and atom.cas d, [a], b, c.
-//
-// PTX ISA, "Parallel Synchronization and Communication Instructions: atom".
-func atom(b *body) {
-	n := 3
-	if b.v.atom == AtomCas {
-		n = 4
-	}
-	b.cachePolicy(n)
-	in := b.instr()
-	b.memory(&in, &b.ins.Operands[1])
-	in.Dst = b.regs(b.destOrSink(&b.ins.Operands[0], in.Type))
-	b.atomSources(&in, b.ins.Operands[2:n])
-}
-
-// red is atom without a result.
-func red(b *body) {
-	b.cachePolicy(2)
-	in := b.instr()
-	b.memory(&in, &b.ins.Operands[0])
-	b.atomSources(&in, b.ins.Operands[1:2])
-}
-
-func (b *body) atomSources(in *Instr, list []ptx.Operand) {
-	if in.Type == B128 {
-		b.refuseWith(UnsupportedError{
-			Reason:  "atomic operations on 128 bits are not simulated",
-			Section: "Parallel Synchronization and Communication Instructions: atom",
-			Hint:    "use 64 bits, or a lock",
-		})
-	}
-	switch in.Space {
-	case SpaceGeneric, SpaceGlobal, SpaceShared:
-	default:
-		b.invalid("%s works on .global and .shared, not .%s", b.ins.Mnemonic.Op, in.Space)
-	}
-	for i := range list {
-		in.Src = b.push(in.Src, b.source(&list[i], in.Type))
-	}
-	b.emit(*in)
-}
-
 func prefetch(b *body) {
 	b.count(1)
 	in := b.instr()

@@ -112,10 +112,17 @@ func elect(b *body) {
 	b.emit(in)
 }
 
+// reduxFloat lowers redux.sync.min.f32 and max: d, a, mask.
 func reduxFloat(b *body) {
-	b.refuseWith(UnsupportedError{
-		Reason:  "redux.sync is not implemented for floating point",
-		Section: "Parallel Synchronization and Communication Instructions: redux.sync",
-		Hint:    "reduce with shfl.sync",
-	})
+	b.count(3)
+	in := b.instr()
+	ops := b.ins.Operands
+	a := b.source(&ops[1], F32)
+	if b.v.has("abs") {
+		magnitude := b.newReg(F32)
+		b.emitPlain(Instr{Op: OpAbs, Type: F32, Dst: b.regs(magnitude), Src: b.regs(a)})
+		a = magnitude
+	}
+	in.Dst, in.Src = b.regs(b.dest(&ops[0], F32)), b.regs(a, b.source(&ops[2], B32))
+	b.emit(in)
 }

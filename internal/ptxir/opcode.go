@@ -94,7 +94,7 @@ const (
 	OpLd              Op = iota + 300 // Dst elements; ModVolatile, ModAcquire
 	OpSt                              // Src address, elements; ModRelease
 	OpLdu                             // as OpLd
-	OpAtom                            // Dst [d]; Src address, b [, c]; Atom. NoReg or no Dst is red
+	OpAtom                            // Dst [d]; Src address, b [, c]; Atom. NoReg or no Dst is red. All elements of b, then of c; B128 is two
 	OpFence                           // membar, fence
 	OpPrefetch                        // nothing happens
 	OpCpAsync                         // Src dst shared address, src global address [, src size]; Imm: bytes; Mode none. [, Guard-like ignore-src predicate last with ModIgnoreSrc]

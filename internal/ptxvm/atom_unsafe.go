@@ -5,7 +5,6 @@ package ptxvm
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
@@ -13,47 +12,70 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// combine32 and combine64 compute an atomic operation's new value from the old
-// one and the operands.
-type (
-	combine32 func(old, b, c uint32) uint32
-	combine64 func(old, b, c uint64) uint64
-)
-
 // atom chooses atom and red. PTX ISA, "atom". Shared memory belongs to one
-// goroutine and needs no host atomics; all else does, generic included.
+// goroutine and needs no host atomics; all else does, generic included. The
+// elements of a vector are updated one by one, as the ISA allows.
 func (s *selection) atom() error {
-	ir, in := s.ir, s.in
-	n := 2
+	ir := s.ir
+	per := 1 // operands
 	if ir.Atom == ptxir.AtomCas {
-		n = 3
+		per = 2
 	}
-	if len(ir.Src) != n {
-		return fmt.Errorf("%d operands, want %d", len(ir.Src), n)
+	n := (len(ir.Src) - 1) / per
+	if n == 0 || n*per != len(ir.Src)-1 || len(ir.Dst) != 0 && len(ir.Dst) != n {
+		return fmt.Errorf("%d operands and %d results do not go together", len(ir.Src), len(ir.Dst))
 	}
-	addr := s.class(ir.Src[0])
-	if addr != class32 && addr != class64 {
+	if class := s.class(ir.Src[0]); class != class32 && class != class64 {
 		return fmt.Errorf("the address is neither 32 nor 64 bits")
 	}
+	if ir.Type == ptxir.B128 {
+		return s.atomWide()
+	}
+	if n == 1 {
+		return s.atomElement(s.in, 0, n)
+	}
+	for i := range n {
+		part := inst{d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, guard: noOperand, ir: ir}
+		if err := s.atomElement(&part, i, n); err != nil {
+			return err
+		}
+		s.in.parts = append(s.in.parts, part)
+	}
+	s.in.b = uint32(n * ir.Type.Size())
+	s.in.fn = transferVector
+	if s.class(ir.Src[0]) == class32 {
+		s.in.fn = transferVector32
+	}
+	return s.take(&s.in.a, ir.Src[0], s.class(ir.Src[0]))
+}
+
+// atomElement sets up the update of element i of n.
+func (s *selection) atomElement(in *inst, i, n int) error {
+	ir := s.ir
+	addr, class := s.class(ir.Src[0]), classOf(ir.Type.Class())
 	in.mode = ptxir.Mode(addr)
-	class := classOf(ir.Type.Class())
-	places, classes := []*uint32{&in.a, &in.b, &in.c}, []operandClass{addr, class, class}
-	for i, r := range ir.Src {
-		if err := s.take(places[i], r, classes[i]); err != nil {
+	in.imm = uint64(ir.Imm) + uint64(i*ir.Type.Size())
+	if err := s.take(&in.a, ir.Src[0], addr); err != nil {
+		return err
+	}
+	if err := s.take(&in.b, ir.Src[1+i], class); err != nil {
+		return err
+	}
+	if ir.Atom == ptxir.AtomCas {
+		if err := s.take(&in.c, ir.Src[1+n+i], class); err != nil {
 			return err
 		}
 	}
-	if len(ir.Dst) > 0 && ir.Dst[0] != ptxir.NoReg {
-		if err := s.take(&in.d, ir.Dst[0], class); err != nil {
+	if len(ir.Dst) > 0 && ir.Dst[i] != ptxir.NoReg {
+		if err := s.take(&in.d, ir.Dst[i], class); err != nil {
 			return err
 		}
 	}
 	in.site = s.d.newSite()
-	return s.atomFunction()
+	return atomFunction(ir, in)
 }
 
-func (s *selection) atomFunction() error {
-	ir, in := s.ir, s.in
+func atomFunction(ir *ptxir.Instr, in *inst) error {
 	shared := ir.Space == ptxir.SpaceShared
 	switch ir.Type.Size() {
 	case 8:
@@ -81,104 +103,6 @@ func (s *selection) atomFunction() error {
 		}
 	default:
 		return errNoExecutor
-	}
-	return nil
-}
-
-// integerCombine are the operations that do not depend on sign.
-func integerCombine[T uint32 | uint64](op ptxir.AtomOp) func(old, b, c T) T {
-	switch op {
-	case ptxir.AtomAdd:
-		return func(old, b, _ T) T { return old + b }
-	case ptxir.AtomAnd:
-		return func(old, b, _ T) T { return old & b }
-	case ptxir.AtomOr:
-		return func(old, b, _ T) T { return old | b }
-	case ptxir.AtomXor:
-		return func(old, b, _ T) T { return old ^ b }
-	case ptxir.AtomExch:
-		return func(_, b, _ T) T { return b }
-	case ptxir.AtomCas:
-		return func(old, b, c T) T {
-			if old == b {
-				return c
-			}
-			return old
-		}
-	case ptxir.AtomInc:
-		return func(old, b, _ T) T {
-			if old >= b {
-				return 0
-			}
-			return old + 1
-		}
-	case ptxir.AtomDec:
-		return func(old, b, _ T) T {
-			if old == 0 || old > b {
-				return b
-			}
-			return old - 1
-		}
-	case ptxir.AtomMin:
-		return func(old, b, _ T) T { return min(old, b) }
-	case ptxir.AtomMax:
-		return func(old, b, _ T) T { return max(old, b) }
-	}
-	return nil
-}
-
-func atomCombine32(ir *ptxir.Instr) combine32 {
-	extreme := ir.Atom == ptxir.AtomMin || ir.Atom == ptxir.AtomMax
-	switch {
-	case ir.Type == ptxir.F32 && ir.Atom == ptxir.AtomAdd:
-		// atom.add.f32 flushes subnormals in global memory on hardware, but not
-		// in shared memory; here it never does.
-		return func(old, b, _ uint32) uint32 {
-			r := math.Float32frombits(old) + math.Float32frombits(b)
-			if r != r {
-				r = nan32
-			}
-			return math.Float32bits(r)
-		}
-	case ir.Type == ptxir.F16x2 && ir.Atom == ptxir.AtomAdd:
-		return func(old, b, _ uint32) uint32 { return halfPair(ir, opAdd, old, b, 0) }
-	case ir.Type == ptxir.BF16x2 && ir.Atom == ptxir.AtomAdd:
-		return func(old, b, _ uint32) uint32 { return bfloatPair(ir, opAdd, old, b, 0) }
-	case ir.Type.Float() && ir.Atom != ptxir.AtomExch && ir.Atom != ptxir.AtomCas:
-		return nil
-	case ir.Type == ptxir.S32 && extreme:
-		if ir.Atom == ptxir.AtomMin {
-			return func(old, b, _ uint32) uint32 { return uint32(min(int32(old), int32(b))) }
-		}
-		return func(old, b, _ uint32) uint32 { return uint32(max(int32(old), int32(b))) }
-	}
-	return integerCombine[uint32](ir.Atom)
-}
-
-func atomCombine64(ir *ptxir.Instr) combine64 {
-	switch {
-	case ir.Type == ptxir.F64 && ir.Atom == ptxir.AtomAdd:
-		return func(old, b, _ uint64) uint64 {
-			return math.Float64bits(math.Float64frombits(old) + math.Float64frombits(b))
-		}
-	case ir.Type == ptxir.S64 && ir.Atom == ptxir.AtomMin:
-		return func(old, b, _ uint64) uint64 { return uint64(min(int64(old), int64(b))) }
-	case ir.Type == ptxir.S64 && ir.Atom == ptxir.AtomMax:
-		return func(old, b, _ uint64) uint64 { return uint64(max(int64(old), int64(b))) }
-	case ir.Type.Float() && ir.Atom != ptxir.AtomExch && ir.Atom != ptxir.AtomCas:
-		return nil
-	}
-	return integerCombine[uint64](ir.Atom)
-}
-
-func atomCombine16(ir *ptxir.Instr) combine32 {
-	switch {
-	case ir.Atom == ptxir.AtomAdd && ir.Type == ptxir.F16:
-		return func(old, b, _ uint32) uint32 { return uint32(halfLane(ir, opAdd, uint16(old), uint16(b), 0)) }
-	case ir.Atom == ptxir.AtomAdd && ir.Type == ptxir.BF16:
-		return func(old, b, _ uint32) uint32 { return uint32(bfloatLane(ir, opAdd, uint16(old), uint16(b), 0)) }
-	case ir.Atom == ptxir.AtomCas, ir.Atom == ptxir.AtomExch:
-		return integerCombine[uint32](ir.Atom)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (d *decoder) plainAccess(ir *ptxir.Instr) access {
 	elements := ir.Dst
 	switch ir.Op {
 	case ptxir.OpAtom:
-		a.kind, a.reads, a.size = strongWrite, true, uint64(ir.Type.Size())
+		a.kind, a.reads, a.size = strongWrite, true, atomBytes(ir)
 		return a
 	case ptxir.OpSt:
 		elements = ir.Src[1:]
@@ -119,4 +119,16 @@ func (d *decoder) plainAccess(ir *ptxir.Instr) access {
 	}
 	a.size = uint64(len(elements) * ir.Type.Size())
 	return a
+}
+
+// atomBytes is the size of what an atomic operation updates.
+func atomBytes(ir *ptxir.Instr) uint64 {
+	elements := len(ir.Src) - 1
+	if ir.Atom == ptxir.AtomCas {
+		elements /= 2
+	}
+	if ir.Type == ptxir.B128 {
+		elements /= 2
+	}
+	return uint64(elements * ir.Type.Size())
 }

@@ -231,7 +231,7 @@ func (s *selection) redux() error {
 	if err := s.take(&s.in.members, s.ir.Src[1], class32); err != nil {
 		return err
 	}
-	if s.in.combine32 = atomCombine32(s.ir); s.in.combine32 == nil || s.ir.Type.Float() {
+	if s.in.combine32 = atomCombine32(s.ir); s.in.combine32 == nil {
 		return errNoExecutor
 	}
 	s.in.fn = redux
@@ -241,6 +241,9 @@ func (s *selection) redux() error {
 func redux(w *warp, in *inst, m uint32) {
 	a := w.u32(in.a)
 	r := a[bits.TrailingZeros32(m)]
+	if in.ir.Type.Float() {
+		r = in.combine32(r, r, 0) // the one form of a NaN
+	}
 	for n := m & (m - 1); n != 0; n &= n - 1 {
 		r = in.combine32(r, a[bits.TrailingZeros32(n)&31], 0)
 	}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxir
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/internal/ptx"
+)
+
+// atom lowers atom d, [a], b and atom.cas d, [a], b, c.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: atom".
+func atom(b *body) {
+	n := 3
+	if b.v.atom == AtomCas {
+		n = 4
+	}
+	b.cachePolicy(n)
+	in := b.instr()
+	b.memory(&in, &b.ins.Operands[1])
+	in.Dst = b.atomOperand(&b.ins.Operands[0], in.Type, b.destOrSink)
+	b.atomSources(&in, b.ins.Operands[2:n])
+	b.emitAtom(in)
+}
+
+// red is atom without a result.
+func red(b *body) {
+	b.cachePolicy(2)
+	in := b.instr()
+	b.memory(&in, &b.ins.Operands[0])
+	b.atomSources(&in, b.ins.Operands[1:2])
+	b.emit(in)
+}
+
+func (b *body) atomSources(in *Instr, list []ptx.Operand) {
+	halves := in.Type.Float() && in.Type.Bits() < 32 || in.Type == F16x2 || in.Type == BF16x2
+	switch vector := b.v.vector > 1; {
+	case in.Space != SpaceGeneric && in.Space != SpaceGlobal && in.Space != SpaceShared:
+		b.invalid("%s works on .global and .shared, not .%s", b.ins.Mnemonic.Op, in.Space)
+	case vector && in.Space == SpaceShared:
+		b.invalid("%s: vectors are in .global", b.ins.Mnemonic)
+	case vector && in.Type.Size()*b.v.vector > 16:
+		b.invalid("%s is wider than 16 bytes", b.ins.Mnemonic)
+	case halves && !vector && in.Atom != AtomAdd:
+		b.invalid("%s needs one of .v2, .v4, .v8", b.ins.Mnemonic)
+	}
+	for i := range list {
+		in.Src = append(in.Src, b.atomOperand(&list[i], in.Type, b.source)...)
+	}
+}
+
+// atomOperand is the registers of an operand: a vector's elements, or the two
+// halves of 128 bits.
+func (b *body) atomOperand(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg) []Reg {
+	list := b.transfer(x, t, get)
+	b.wholeWords(&t, &list)
+	return list
+}
+
+// emitAtom emits an atom. Elements of a vector are done one after the other, so
+// where a result would replace an element still to come, results wait.
+func (b *body) emitAtom(in Instr) {
+	results := in.Dst
+	if len(results) == 1 || in.Type == B128 || !slices.ContainsFunc(results, func(r Reg) bool { return slices.Contains(in.Src, r) }) {
+		b.emit(in)
+		return
+	}
+	in.Dst = b.room(len(results))
+	for range results {
+		in.Dst = append(in.Dst, b.newReg(in.Type))
+	}
+	b.emit(in)
+	for i, r := range results {
+		if r != NoReg {
+			b.emit(Instr{Op: OpMov, Type: in.Type, Dst: b.regs(r), Src: b.regs(in.Dst[i])})
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"math"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// combine32 and combine64 compute an atomic operation's new value from the old
+// one and the operands.
+type (
+	combine32 func(old, b, c uint32) uint32
+	combine64 func(old, b, c uint64) uint64
+)
+
+// integerCombine are the operations that do not depend on sign.
+func integerCombine[T uint32 | uint64](op ptxir.AtomOp) func(old, b, c T) T {
+	switch op {
+	case ptxir.AtomAdd:
+		return func(old, b, _ T) T { return old + b }
+	case ptxir.AtomAnd:
+		return func(old, b, _ T) T { return old & b }
+	case ptxir.AtomOr:
+		return func(old, b, _ T) T { return old | b }
+	case ptxir.AtomXor:
+		return func(old, b, _ T) T { return old ^ b }
+	case ptxir.AtomExch:
+		return func(_, b, _ T) T { return b }
+	case ptxir.AtomCas:
+		return func(old, b, c T) T {
+			if old == b {
+				return c
+			}
+			return old
+		}
+	case ptxir.AtomInc:
+		return func(old, b, _ T) T {
+			if old >= b {
+				return 0
+			}
+			return old + 1
+		}
+	case ptxir.AtomDec:
+		return func(old, b, _ T) T {
+			if old == 0 || old > b {
+				return b
+			}
+			return old - 1
+		}
+	case ptxir.AtomMin:
+		return func(old, b, _ T) T { return min(old, b) }
+	case ptxir.AtomMax:
+		return func(old, b, _ T) T { return max(old, b) }
+	}
+	return nil
+}
+
+// halfOps are the operations on halves.
+var halfOps = map[ptxir.AtomOp]halfOp{ptxir.AtomAdd: opAdd, ptxir.AtomMin: opMin, ptxir.AtomMax: opMax}
+
+func atomCombine32(ir *ptxir.Instr) combine32 {
+	extreme := ir.Atom == ptxir.AtomMin || ir.Atom == ptxir.AtomMax
+	op := halfOps[ir.Atom]
+	switch {
+	case ir.Type == ptxir.F32 && ir.Atom == ptxir.AtomAdd:
+		// atom.add.f32 flushes subnormals in global memory on hardware, but not
+		// in shared memory; here it never does.
+		return func(old, b, _ uint32) uint32 {
+			r := math.Float32frombits(old) + math.Float32frombits(b)
+			if r != r {
+				r = nan32
+			}
+			return math.Float32bits(r)
+		}
+	case ir.Type == ptxir.F32 && ir.Op == ptxir.OpRedux && extreme:
+		return reduxCombine(ir)
+	case ir.Type == ptxir.F16x2 && op != nil:
+		return func(old, b, _ uint32) uint32 { return halfPair(ir, op, old, b, 0) }
+	case ir.Type == ptxir.BF16x2 && op != nil:
+		return func(old, b, _ uint32) uint32 { return bfloatPair(ir, op, old, b, 0) }
+	case ir.Type.Float() && ir.Atom != ptxir.AtomExch && ir.Atom != ptxir.AtomCas:
+		return nil
+	case ir.Type == ptxir.S32 && extreme:
+		if ir.Atom == ptxir.AtomMin {
+			return func(old, b, _ uint32) uint32 { return uint32(min(int32(old), int32(b))) }
+		}
+		return func(old, b, _ uint32) uint32 { return uint32(max(int32(old), int32(b))) }
+	}
+	return integerCombine[uint32](ir.Atom)
+}
+
+func atomCombine64(ir *ptxir.Instr) combine64 {
+	switch {
+	case ir.Type == ptxir.F64 && ir.Atom == ptxir.AtomAdd:
+		return func(old, b, _ uint64) uint64 {
+			return math.Float64bits(math.Float64frombits(old) + math.Float64frombits(b))
+		}
+	case ir.Type == ptxir.S64 && ir.Atom == ptxir.AtomMin:
+		return func(old, b, _ uint64) uint64 { return uint64(min(int64(old), int64(b))) }
+	case ir.Type == ptxir.S64 && ir.Atom == ptxir.AtomMax:
+		return func(old, b, _ uint64) uint64 { return uint64(max(int64(old), int64(b))) }
+	case ir.Type.Float() && ir.Atom != ptxir.AtomExch && ir.Atom != ptxir.AtomCas:
+		return nil
+	}
+	return integerCombine[uint64](ir.Atom)
+}
+
+func atomCombine16(ir *ptxir.Instr) combine32 {
+	op := halfOps[ir.Atom]
+	switch {
+	case ir.Type == ptxir.F16 && op != nil:
+		return func(old, b, _ uint32) uint32 { return uint32(halfLane(ir, op, uint16(old), uint16(b), 0)) }
+	case ir.Type == ptxir.BF16 && op != nil:
+		return func(old, b, _ uint32) uint32 { return uint32(bfloatLane(ir, op, uint16(old), uint16(b), 0)) }
+	case ir.Atom == ptxir.AtomCas, ir.Atom == ptxir.AtomExch:
+		return integerCombine[uint32](ir.Atom)
+	}
+	return nil
+}
+
+// reduxCombine is redux.sync of f32: a NaN loses against a number, or with .NaN
+// wins. PTX ISA, "redux.sync".
+func reduxCombine(ir *ptxir.Instr) combine32 {
+	pick := min32
+	if ir.Atom == ptxir.AtomMax {
+		pick = max32
+	}
+	return func(old, b, _ uint32) uint32 {
+		x, y := math.Float32frombits(old), math.Float32frombits(b)
+		if ir.Mod&ptxir.ModNaN != 0 && (x != x || y != y) {
+			return math.Float32bits(nan32)
+		}
+		return math.Float32bits(pick(x, y))
+	}
+}

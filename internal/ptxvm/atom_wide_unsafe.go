@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// wideLocks make the exchange of 128 bits atomic, which Go cannot on its hosts:
+// one of them, by address, is held meanwhile. They are no device's, because two
+// may map the same memory. A load, a store or a narrower atomic operation does
+// not take them, so it may see one half exchanged; the words of 64 bits it sees
+// whole.
+var wideLocks [64]sync.Mutex
+
+// atomWide chooses atom.exch.b128 and atom.cas.b128: d and b are the halves of
+// the result, more those of the operands. PTX ISA, "atom".
+func (s *selection) atomWide() error {
+	ir, in := s.ir, s.in
+	in.mode = ptxir.Mode(s.class(ir.Src[0]))
+	if err := s.take(&in.a, ir.Src[0], s.class(ir.Src[0])); err != nil {
+		return err
+	}
+	in.more = make([]uint32, len(ir.Src)-1)
+	for i := range in.more {
+		if err := s.take(&in.more[i], ir.Src[1+i], class64); err != nil {
+			return err
+		}
+	}
+	for i, place := range []*uint32{&in.d, &in.b}[:len(ir.Dst)] {
+		if ir.Dst[i] != ptxir.NoReg {
+			if err := s.take(place, ir.Dst[i], class64); err != nil {
+				return err
+			}
+		}
+	}
+	in.site = s.d.newSite()
+	in.fn = atomWide
+	return nil
+}
+
+//go:norace
+func atomWide(w *warp, in *inst, m uint32) {
+	s := w.site(in.site)
+	operand := func(i, l int) [2]uint64 { return [2]uint64{w.u64(in.more[i])[l], w.u64(in.more[i+1])[l]} }
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		p := (*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16))
+		var old [2]uint64
+		if in.ir.Atom == ptxir.AtomCas {
+			b := operand(0, l)
+			old = exchangeWide(p, &b, operand(2, l))
+		} else {
+			old = exchangeWide(p, nil, operand(0, l))
+		}
+		if in.d != noOperand {
+			w.u64(in.d)[l] = old[0]
+			w.u64(in.b)[l] = old[1]
+		}
+	}
+}
+
+// exchangeWide writes 128 bits, if what is there is what it should be: nil is
+// anything. It returns what was there. The lock is released by defer because
+// the host's page may be gone.
+//
+//go:norace
+func exchangeWide(p, expected *[2]uint64, value [2]uint64) [2]uint64 {
+	mu := &wideLocks[wideLock(p)]
+	mu.Lock()
+	defer mu.Unlock()
+	old := [2]uint64{atomic.LoadUint64(&p[0]), atomic.LoadUint64(&p[1])}
+	if expected == nil || old == *expected {
+		atomic.StoreUint64(&p[0], value[0])
+		atomic.StoreUint64(&p[1], value[1])
+	}
+	return old
+}
+
+func wideLock(p *[2]uint64) uintptr { return uintptr(unsafe.Pointer(p)) / 16 % uintptr(len(wideLocks)) }
