@@ -18,8 +18,9 @@ type form struct {
 	// name is the opcode, with modifiers where they make it another instruction,
 	// such as "bar.warp.sync".
 	name string
-	// types are the alternatives for the type modifiers; several types of one
-	// alternative are joined by dots. "" is no type, "*" leaves it to lower.
+	// types are the alternatives for the type modifiers. Several types of one
+	// alternative are joined by dots, and each may be a choice: "f16|f32.s32"
+	// is "f16.s32 f32.s32". "" is no type, "*" leaves it to lower.
 	types string
 	// words are the other modifiers, in groups of which at most one, and with
 	// a "!" at the end exactly one, may be present: "rn|rz! ftz". A trailing
@@ -30,9 +31,10 @@ type form struct {
 	args string
 	// lower does what args cannot say. Nil is plain.
 	lower func(*body)
-	// reason is set on rows that only refuse; section is the PTX ISA's title.
-	reason, section, hint string
+	// reason is set on rows that only refuse: valid PTX that cannot run here.
+	reason, hint string
 
+	section  *section
 	groups   []wordGroup
 	typeList [][]Type
 }
@@ -92,22 +94,32 @@ type family struct {
 var families = sync.OnceValue(func() map[string][]*family {
 	byName := map[string]*family{}
 	byOpcode := map[string][]*family{}
-	for _, table := range [][]form{arithForms, bitForms, moveForms, memoryForms, warpForms, controlForms, videoForms, refusedForms} {
-		for i := range table {
-			f := &table[i]
-			f.prepare()
-			fam := byName[f.name]
-			if fam == nil {
-				parts := strings.Split(f.name, ".")
-				fam = &family{words: parts[1:]}
-				byName[f.name] = fam
-				byOpcode[parts[0]] = append(byOpcode[parts[0]], fam)
-			}
-			fam.forms = append(fam.forms, f)
+	for _, f := range allForms() {
+		f.prepare()
+		fam := byName[f.name]
+		if fam == nil {
+			parts := strings.Split(f.name, ".")
+			fam = &family{words: parts[1:]}
+			byName[f.name] = fam
+			byOpcode[parts[0]] = append(byOpcode[parts[0]], fam)
 		}
+		fam.forms = append(fam.forms, f)
 	}
 	return byOpcode
 })
+
+// allForms returns the rows of all sections, in their order.
+func allForms() (list []*form) {
+	for i := range sections {
+		for _, table := range sections[i].rows {
+			for k := range table {
+				table[k].section = &sections[i]
+				list = append(list, &table[k])
+			}
+		}
+	}
+	return list
+}
 
 func (f *form) prepare() {
 	for _, g := range strings.Fields(f.words) {
@@ -126,15 +138,21 @@ func (f *form) prepare() {
 		f.typeList = [][]Type{{}}
 	}
 	for _, alternative := range strings.Fields(f.types) {
-		var list []Type
-		for _, name := range strings.Split(alternative, ".") {
-			t, ok := typeByName[name]
-			if !ok {
-				panic("BUG: opcode table: " + f.name + ": no type " + name)
+		lists := [][]Type{nil}
+		for _, choice := range strings.Split(alternative, ".") {
+			var longer [][]Type
+			for _, list := range lists {
+				for _, name := range strings.Split(choice, "|") {
+					t, ok := typeByName[name]
+					if !ok {
+						panic("BUG: opcode table: " + f.name + ": no type " + name)
+					}
+					longer = append(longer, append(slices.Clone(list), t))
+				}
 			}
-			list = append(list, t)
+			lists = longer
 		}
-		f.typeList = append(f.typeList, list)
+		f.typeList = append(f.typeList, lists...)
 	}
 }
 
@@ -164,16 +182,31 @@ func decode(m *ptx.Mnemonic) *variant {
 		}
 	}
 	for _, f := range candidates {
-		if v.form = f; f.takes(v.types) {
-			if f.reason != "" {
-				v.refuse = &UnsupportedError{Reason: f.reason, Section: f.section, Hint: f.hint}
-				return v
+		if !f.takes(v.types) {
+			continue
+		}
+		if wrong := f.misfit(v.words); wrong != nil {
+			// Another row may take the modifiers. If none does, the first of those that
+			// run tells why.
+			if v.invalid == "" && v.refuse == nil && f.reason == "" {
+				v.invalid, v.refuse = wrong.invalid, wrong.refuse
 			}
-			v.readWords()
+			continue
+		}
+		v.form, v.invalid, v.refuse = f, "", nil
+		if f.reason != "" {
+			v.refuse = &UnsupportedError{Reason: f.reason, Section: f.section.title, Hint: f.hint}
 			return v
 		}
+		for _, word := range v.words {
+			v.read(word)
+		}
+		v.forget()
+		return v
 	}
-	v.wrongTypes(m)
+	if v.invalid == "" && v.refuse == nil {
+		v.wrongTypes(m, candidates[0].section)
+	}
 	return v
 }
 
@@ -217,44 +250,39 @@ func (f *form) takes(types []Type) bool {
 	return f.types == "*" || slices.ContainsFunc(f.typeList, func(list []Type) bool { return slices.Equal(list, types) })
 }
 
-// wrongTypes says what is wrong with types that no row takes: the plain ones
-// are an error in the text, the newer ones may be valid PTX.
-func (v *variant) wrongTypes(m *ptx.Mnemonic) {
-	for _, t := range v.types {
-		if t > F64 {
-			v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op)}
-			return
-		}
-	}
-	if len(v.types) == 0 {
+// wrongTypes says what is wrong with types that no row takes.
+func (v *variant) wrongTypes(m *ptx.Mnemonic, s *section) {
+	switch {
+	case s.open:
+		v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op), Section: s.title}
+	case len(v.types) == 0:
 		v.invalid = fmt.Sprintf("%s lacks a type", m)
-		return
+	default:
+		v.invalid = fmt.Sprintf("%s does not exist for these types", m)
 	}
-	v.invalid = fmt.Sprintf("%s does not exist for these types", m)
 }
 
-// readWords checks the words against the form and reads their meaning.
-func (v *variant) readWords() {
-	f := v.form
+// misfit returns why the row does not take the words, as a variant that is
+// invalid or refused, or nil if it does.
+func (f *form) misfit(words []string) *variant {
 	seen := make([]bool, len(f.groups))
-	for _, word := range v.words {
-		if f.words != "*" && !f.allows(word, seen) {
-			if knownWord(word) {
-				v.refuse = &UnsupportedError{Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name)}
-			} else {
-				v.invalid = fmt.Sprintf("%s does not take the modifier .%s", f.name, word)
-			}
-			return
+	for _, word := range words {
+		switch {
+		case f.words == "*" || f.allows(word, seen):
+		case f.section.open && knownWord(word):
+			return &variant{refuse: &UnsupportedError{
+				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title,
+			}}
+		default:
+			return &variant{invalid: fmt.Sprintf("%s does not take the modifier .%s", f.name, word)}
 		}
-		v.read(word)
 	}
-	v.forget()
 	for i, g := range f.groups {
 		if g.required && !seen[i] {
-			v.invalid = fmt.Sprintf("%s needs one of .%s", f.name, strings.Join(g.words, ", ."))
-			return
+			return &variant{invalid: fmt.Sprintf("%s needs one of .%s", f.name, strings.Join(g.words, ", ."))}
 		}
 	}
+	return nil
 }
 
 // forget drops the meanings that the instruction has no use for: "lo" is a

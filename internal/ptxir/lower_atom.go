@@ -35,16 +35,11 @@ func red(b *body) {
 }
 
 func (b *body) atomSources(in *Instr, list []ptx.Operand) {
-	halves := in.Type.Float() && in.Type.Bits() < 32 || in.Type == F16x2 || in.Type == BF16x2
-	switch vector := b.v.vector > 1; {
+	switch {
 	case in.Space != SpaceGeneric && in.Space != SpaceGlobal && in.Space != SpaceShared:
 		b.invalid("%s works on .global and .shared, not .%s", b.ins.Mnemonic.Op, in.Space)
-	case vector && in.Space == SpaceShared:
+	case b.v.vector > 1 && in.Space == SpaceShared:
 		b.invalid("%s: vectors are in .global", b.ins.Mnemonic)
-	case vector && in.Type.Size()*b.v.vector > 16:
-		b.invalid("%s is wider than 16 bytes", b.ins.Mnemonic)
-	case halves && !vector && in.Atom != AtomAdd:
-		b.invalid("%s needs one of .v2, .v4, .v8", b.ins.Mnemonic)
 	}
 	for i := range list {
 		in.Src = append(in.Src, b.atomOperand(&list[i], in.Type, b.source)...)

@@ -70,7 +70,7 @@ func (b *body) direct(c *Call, x *ptx.Operand) *ptx.Function {
 func (b *body) undefined(name string) {
 	e := UnsupportedError{
 		Reason:  "it calls " + name + ", which this module declares but does not define",
-		Section: sectionControls,
+		Section: sectionControl,
 		Hint:    "modules are not linked with each other: put the function's source into the same program",
 	}
 	switch {

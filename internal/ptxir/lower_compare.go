@@ -15,7 +15,6 @@ import (
 func setp(b *body) {
 	in := b.instr()
 	in.From = in.Type
-	b.checkComparison(in.Type)
 	ops := b.comparands(&in, in.Type)
 	d := &ops[0]
 	if d.Kind == ptx.OperandPair {
@@ -37,15 +36,7 @@ func setp(b *body) {
 //
 // PTX ISA, "Comparison and Selection Instructions: set".
 func set(b *body) {
-	if len(b.v.types) != 2 {
-		b.invalid("set needs two types")
-	}
 	in := b.instr()
-	plain := []Type{U32, S32, F32, F16, U16, S16, F16x2, BF16, BF16x2}
-	if !slices.Contains(plain, in.Type) || in.From == Pred || in.From.Size() < 2 {
-		b.invalid("set does not exist for these types")
-	}
-	b.checkComparison(in.From)
 	ops := b.comparands(&in, in.From)
 	in.Dst = b.regs(b.dest(&ops[0], in.Type))
 	b.emit(in)
@@ -64,23 +55,4 @@ func (b *body) comparands(in *Instr, t Type) []ptx.Operand {
 		in.Src = b.regs(in.Src[0], in.Src[1], b.predSource(&ops[3]))
 	}
 	return ops
-}
-
-// checkComparison refuses comparisons that the type does not have.
-func (b *body) checkComparison(t Type) {
-	cmp := b.v.cmp
-	ok := true
-	switch {
-	case t.Float():
-		ok = cmp < CmpLo || cmp > CmpHs
-	case isBits(t):
-		ok = cmp == CmpEq || cmp == CmpNe
-	case t.Signed():
-		ok = cmp <= CmpGe
-	default:
-		ok = cmp <= CmpHs
-	}
-	if !ok {
-		b.invalid("%s: the comparison does not exist for .%s", b.ins.Mnemonic, t)
-	}
 }

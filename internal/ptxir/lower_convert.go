@@ -4,8 +4,6 @@
 package ptxir
 
 import (
-	"slices"
-
 	"github.com/cudago/cudago/internal/ptx"
 )
 
@@ -15,16 +13,12 @@ import (
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cvt".
 func cvt(b *body) {
-	if len(b.v.types) != 2 {
-		b.invalid("cvt needs two types")
-	}
 	in := b.instr()
 	if packed(in.Type) && !packed(in.From) {
 		b.cvtPacked(in)
 		return
 	}
 	b.count(2)
-	b.checkConversion(in)
 	if in.Round == RoundNone && (in.Type == BF16 || in.From == BF16) && in.Type.Size() <= in.From.Size() {
 		in.Round = RoundRN
 	}
@@ -105,48 +99,9 @@ func packed(t Type) bool {
 // cvtPacked lowers conversions that put two values into one register.
 func (b *body) cvtPacked(in Instr) {
 	b.count(3)
-	if in.From != F32 {
-		b.refuse("cvt from .%s to .%s is not implemented", in.From, in.Type)
-	}
 	in.Dst = b.regs(b.dest(&b.ins.Operands[0], in.Type))
 	in.Src = b.regs(b.source(&b.ins.Operands[1], in.From), b.source(&b.ins.Operands[2], in.From))
 	b.emit(in)
-}
-
-// checkConversion requires the modifiers that the ISA demands, and no others.
-func (b *body) checkConversion(in Instr) {
-	if in.Type == Pred || in.From == Pred || isBits(in.Type) || isBits(in.From) {
-		b.invalid("cvt does not exist for these types")
-	}
-	integral := in.Round >= RoundRNI && in.Round <= RoundRPI
-	real := in.Round >= RoundRN && in.Round <= RoundRP
-	ok, want := true, ""
-	switch {
-	case in.Round == RoundRNA:
-		ok, want = in.Type == TF32, "no .rna"
-	case !in.From.Float() && !in.Type.Float():
-		ok, want = in.Round == RoundNone, "no rounding modifier"
-	case !in.From.Float():
-		ok, want = real, "one of .rn, .rz, .rm, .rp"
-	case !in.Type.Float():
-		ok, want = integral, "one of .rni, .rzi, .rmi, .rpi"
-	case packed(in.From) || in.Type != in.From && in.From != F32 && (in.Type == BF16 || in.From == BF16):
-		// Some of these may be written with and without one.
-		ok, want = !integral, "one of .rn, .rz, .rm, .rp"
-	case in.Type.Size() < in.From.Size() || in.Type != in.From && in.Type.Size() == in.From.Size():
-		ok, want = real, "one of .rn, .rz, .rm, .rp"
-	default:
-		ok, want = !real, "no rounding modifier but .rni, .rzi, .rmi, .rpi"
-	}
-	if !ok {
-		b.invalid("%s needs %s", b.ins.Mnemonic, want)
-	}
-	if in.Mod&ModFtz != 0 && in.Type != F32 && in.From != F32 {
-		b.invalid("%s: .ftz applies to .f32 only", b.ins.Mnemonic)
-	}
-	if in.Mod&(ModRelu|ModSatFinite) != 0 && in.From != F32 && in.From != F16x2 && !packed(in.From) {
-		b.invalid("%s: .relu and .satfinite convert from .f32 only", b.ins.Mnemonic)
-	}
 }
 
 func isBits(t Type) bool { return t >= B8 && t <= B128 }
@@ -155,14 +110,6 @@ func isBits(t Type) bool { return t >= B8 && t <= B128 }
 // source that is packed below.
 func cvtPack(b *body) {
 	in := b.instr()
-	ok := in.From == S32 && slices.Contains([]Type{U16, S16, U8, S8, U4, S4}, in.Type)
-	if !ok || len(b.v.types) > 3 || len(b.v.types) == 3 && b.v.types[2] != B32 {
-		b.invalid("cvt.pack does not exist for these types")
-	}
-	// The sub-word forms take what they shift up; those of 16 bits fill d.
-	if (len(b.v.types) == 3) == (in.Type.Size() == 2) {
-		b.invalid("cvt.pack does not exist for these types")
-	}
 	b.count(len(b.v.types) + 1)
 	in.Dst = b.regs(b.dest(&b.ins.Operands[0], B32))
 	for i := 1; i < len(b.ins.Operands); i++ {

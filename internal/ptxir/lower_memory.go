@@ -120,8 +120,10 @@ func (b *body) checkSpace(in *Instr, v *Var) {
 // transfer returns the registers of a loaded or stored value or vector.
 func (b *body) transfer(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg) []Reg {
 	if n := b.v.vector; n > 1 {
-		if t.Size()*n > 32 {
-			b.invalid("%s is wider than 32 bytes", b.ins.Mnemonic)
+		// Only global memory moves more than 16 bytes at once.
+		wide := (b.v.space == SpaceGeneric || b.v.space == SpaceGlobal) && t != B128
+		if size := t.Size() * n; size > 32 || size > 16 && !wide {
+			b.invalid("%s moves %d bytes, which is too many", b.ins.Mnemonic, size)
 		}
 		return b.elements(x, n, t, get)
 	}

@@ -176,8 +176,13 @@ func isspacep(b *body) {
 
 // createPolicy makes a cache policy, which nothing reads.
 func createPolicy(b *body) {
-	if len(b.ins.Operands) == 0 {
-		b.invalid("%s needs a destination", b.ins.Mnemonic)
+	switch b.v.form.name {
+	case "createpolicy.range":
+		b.count(4)
+	case "createpolicy.cvt":
+		b.count(2)
+	default:
+		b.count(2, 1)
 	}
 	b.emit(Instr{Op: OpMov, Type: B64, Dst: b.regs(b.dest(&b.ins.Operands[0], B64)), Src: b.regs(b.constReg(B64, 0))})
 }

@@ -138,8 +138,13 @@ func (b *body) videoResult(r Reg, t Type) {
 			secondary = w
 		}
 	}
-	if (d.Component != "" || secondary != "") != (len(ops) == 4) {
-		b.invalid("%s takes a third source to merge or combine with, and only then", b.ins.Mnemonic)
+	switch merges := d.Component != ""; {
+	case merges && secondary != "":
+		b.invalid("%s cannot both merge and combine", b.ins.Mnemonic)
+	case (merges || secondary != "") && len(ops) == 3:
+		b.invalid("%s needs a third source to merge or combine with", b.ins.Mnemonic)
+	case !merges && secondary == "" && len(ops) == 4:
+		b.refuse("a third source that is neither merged nor combined")
 	}
 	narrow := b.newReg(U32)
 	b.emitPlain(Instr{Op: OpCvt, Type: U32, From: U64, Dst: b.regs(narrow), Src: b.regs(r)})

@@ -10,24 +10,26 @@ const (
 	wmmaShapes  = "m16n16k16|m8n32k16|m32n8k16|m16n16k8|m8n8k4|m8n8k32|m8n8k128! "
 )
 
-// Parallel Synchronization and Communication, Warp Level Matrix Instructions.
+// warpForms are barriers and what lanes of a warp do together.
 var warpForms = []form{
 	{name: "bar.warp.sync", types: "", op: OpBarWarp, args: "i"},
-	{name: "bar.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
-	{name: "bar.cta.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
-	{name: "bar.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
-	{name: "bar.cta.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
-	{name: "bar.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
-	{name: "bar.cta.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+	{name: "bar.sync", types: "", op: OpBar, lower: bar(ModeSync)},
+	{name: "bar.cta.sync", types: "", op: OpBar, lower: bar(ModeSync)},
+	{name: "bar.arrive", types: "", op: OpBar, lower: bar(ModeArrive)},
+	{name: "bar.cta.arrive", types: "", op: OpBar, lower: bar(ModeArrive)},
+	{name: "bar.red", types: "u32", words: "popc!", op: OpBar, lower: barRed},
+	{name: "bar.red", types: "pred", words: "and|or!", op: OpBar, lower: barRed},
+	{name: "bar.cta.red", types: "u32", words: "popc!", op: OpBar, lower: barRed},
+	{name: "bar.cta.red", types: "pred", words: "and|or!", op: OpBar, lower: barRed},
 	{name: "barrier.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
 	{name: "barrier.cta.sync", types: "", words: "aligned", op: OpBar, lower: bar(ModeSync)},
 	{name: "barrier.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
 	{name: "barrier.cta.arrive", types: "", words: "aligned", op: OpBar, lower: bar(ModeArrive)},
-	{name: "barrier.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
-	{name: "barrier.cta.red", types: "u32 pred", words: "popc|and|or! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.red", types: "u32", words: "popc! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.red", types: "pred", words: "and|or! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.cta.red", types: "u32", words: "popc! aligned", op: OpBar, lower: barRed},
+	{name: "barrier.cta.red", types: "pred", words: "and|or! aligned", op: OpBar, lower: barRed},
 
-	{name: "shfl.sync", types: "b32", words: "up|down|bfly|idx!", op: OpShfl, lower: shfl},
-	{name: "shfl", types: "b32", words: "up|down|bfly|idx!", op: OpShfl, lower: shfl},
 	{name: "vote.sync", types: "pred", words: "all|any|uni!", op: OpVote, lower: vote},
 	{name: "vote.sync", types: "b32", words: "ballot!", op: OpVote, lower: vote},
 	{name: "vote", types: "pred", words: "all|any|uni!", op: OpVote, lower: vote},
@@ -39,7 +41,9 @@ var warpForms = []form{
 	{name: "redux.sync", types: "f32", words: "min|max! abs NaN", op: OpRedux, lower: reduxFloat},
 	{name: "elect.sync", types: "", op: OpElect, lower: elect},
 	{name: "activemask", types: "b32", op: OpActivemask, args: "d"},
+}
 
+var matrixForms = []form{
 	{name: "ldmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpLdmatrix, lower: ldmatrix},
 	{name: "stmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpStmatrix, lower: stmatrix},
 	{name: "movmatrix", types: "b16", words: matrixWords + "m8n8! trans!", op: OpMovmatrix, lower: movmatrix},

@@ -11,8 +11,8 @@ import (
 )
 
 // cvtPacked chooses conversions to and from pairs of small floats: two f32 to a
-// pair of f16, bf16 or fp8, and a pair of f16 to or from one of fp8. PTX ISA,
-// "cvt".
+// pair of f16, bf16 or fp8, and a pair of f16 or bf16 to or from one of fp8.
+// PTX ISA, "cvt".
 func (s *selection) cvtPacked() error {
 	ir, in := s.ir, s.in
 	to, ok := packedFormats[ir.Type]
@@ -27,10 +27,10 @@ func (s *selection) cvtPacked() error {
 	case len(ir.Src) == 2 && ir.From == ptxir.F32:
 		in.fn = cvtPair
 		return s.operands(&entry{dst: class, src: []operandClass{class32, class32}})
-	case len(ir.Src) == 1 && ir.Type == ptxir.F16x2 && packedFormats[ir.From].bits == 8:
+	case len(ir.Src) == 1 && to.bits == 16 && packedFormats[ir.From].bits == 8:
 		in.fn = cvtFromFP8
 		return s.operands(&entry{dst: class32, src: []operandClass{class16}})
-	case len(ir.Src) == 1 && ir.From == ptxir.F16x2 && to.bits == 8:
+	case len(ir.Src) == 1 && packedFormats[ir.From].bits == 16 && to.bits == 8:
 		in.fn = cvtToFP8
 		return s.operands(&entry{dst: class16, src: []operandClass{class32}})
 	}
@@ -63,22 +63,22 @@ func cvtPair(w *warp, in *inst, m uint32) {
 }
 
 func cvtFromFP8(w *warp, in *inst, m uint32) {
-	f := packedFormats[in.ir.From]
+	from, to := packedFormats[in.ir.From], packedFormats[in.ir.Type]
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		lo, hi := f.value(uint16(a[l]&0xff)), f.value(uint16(a[l]>>8&0xff))
-		d[l] = packSmall(in.ir, half, lo) | packSmall(in.ir, half, hi)<<16
+		lo, hi := from.value(uint16(a[l]&0xff)), from.value(uint16(a[l]>>8&0xff))
+		d[l] = packSmall(in.ir, to, lo) | packSmall(in.ir, to, hi)<<16
 	}
 }
 
 func cvtToFP8(w *warp, in *inst, m uint32) {
-	f := packedFormats[in.ir.Type]
+	from, to := packedFormats[in.ir.From], packedFormats[in.ir.Type]
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		lo, hi := fromHalf(uint16(a[l])), fromHalf(uint16(a[l]>>16))
-		d[l] = packSmall(in.ir, f, float64(lo)) | packSmall(in.ir, f, float64(hi))<<8
+		lo, hi := from.value(uint16(a[l])), from.value(uint16(a[l]>>16))
+		d[l] = packSmall(in.ir, to, lo) | packSmall(in.ir, to, hi)<<8
 	}
 }
 

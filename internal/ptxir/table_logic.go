@@ -3,9 +3,7 @@
 
 package ptxir
 
-// Logic and Shift Instructions, and the bit instructions of Integer
-// Arithmetic.
-var bitForms = []form{
+var logicForms = []form{
 	{name: "and", types: "pred b16 b32 b64", op: OpAnd, args: "daa"},
 	{name: "or", types: "pred b16 b32 b64", op: OpOr, args: "daa"},
 	{name: "xor", types: "pred b16 b32 b64", op: OpXor, args: "daa"},
@@ -15,16 +13,6 @@ var bitForms = []form{
 	{name: "shl", types: "b16 b32 b64", op: OpShl, args: "dai"},
 	{name: "shr", types: "b16 b32 b64 u16 u32 u64 s16 s32 s64", op: OpShr, args: "dai"},
 	{name: "shf", types: "b32", words: "l|r! clamp|wrap!", op: OpShf, args: "daai"},
-	{name: "prmt", types: "b32", words: "f4e|b4e|rc8|ecl|ecr|rc16", op: OpPrmt, args: "daaa"},
-	{name: "bfe", types: "u32 u64 s32 s64", op: OpBfe, args: "daii"},
-	{name: "bfi", types: "b32 b64", op: OpBfi, args: "daaii"},
-	{name: "bfind", types: "u32 u64 s32 s64", words: "shiftamt", op: OpBfind, args: "ua"},
-	{name: "bmsk", types: "b32", words: "clamp|wrap!", op: OpBmsk, args: "daa"},
-	{name: "szext", types: "u32 s32", words: "clamp|wrap!", op: OpSzext, args: "daa"},
-	{name: "brev", types: "b32 b64", op: OpBrev, args: "da"},
-	{name: "clz", types: "b32 b64", op: OpClz, args: "ua"},
-	{name: "popc", types: "b32 b64", op: OpPopc, args: "ua"},
-	{name: "fns", types: "b32", op: OpFns, args: "daaa"},
 }
 
 // lop3 lowers lop3.b32 d, a, b, c, lut and lop3.BoolOp.b32 d|p, a, b, c, lut, q.
