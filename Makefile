@@ -70,13 +70,16 @@ wheel: $(VENV)/packages ## build the wheel into dist/
 
 # --- tests ---------------------------------------------------------------------
 
-.PHONY: test test-go test-py test-interop test-gpu
+.PHONY: test test-go test-sweep test-py test-interop test-gpu
 test: test-go test-py ## all tests that need no GPU and no other framework
 
 test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
 	. $(TOOLS) && "$$GO" vet ./...
 	. $(TOOLS) && "$$GO" test -race $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
 	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
+
+test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 12 core-hours
+	. $(TOOLS) && "$$GO" test ./internal/ptxvm -run Sweep -sweep=full -v -timeout 24h
 
 # A process has one driver, so each driver has its run.
 test-py: $(MODULE) ## the Python tests, on every driver that this machine has

@@ -110,7 +110,7 @@ func cvtGeneral(w *warp, in *inst, m uint32) {
 		case from.integer():
 			out = encodeFloat(ir, to, intToOdd(from, raw, to), false)
 		case to.integer():
-			out = floatToInt(ir, to, decodeFloat(ir, from, raw))
+			out = floatToInt(ir, to, from, decodeFloat(ir, from, raw))
 		default:
 			out = floatToFloat(ir, to, from, decodeFloat(ir, from, raw))
 		}
@@ -209,13 +209,17 @@ func decodeFloat(ir *ptxir.Instr, from number, raw uint64) float64 {
 	return math.Float64frombits(raw)
 }
 
-// floatToInt rounds and clamps: out of range gives the nearest bound, NaN 0.
-func floatToInt(ir *ptxir.Instr, to number, x float64) uint64 {
+// floatToInt rounds and clamps: out of range gives the nearest bound. A NaN is
+// 0, or the top bit alone where source or destination has 64 bits.
+func floatToInt(ir *ptxir.Instr, to, from number, x float64) uint64 {
+	width := 8 * to.size
 	if x != x {
+		if to.size == 8 || from.size == 8 {
+			return 1 << (width - 1)
+		}
 		return 0
 	}
 	x = roundIntegral(x, ir.Round)
-	width := 8 * to.size
 	if to.kind == numUnsigned {
 		if x <= 0 {
 			return 0
@@ -266,20 +270,17 @@ func encodeFloat(ir *ptxir.Instr, to number, x float64, sameSize bool) uint64 {
 			x = 0
 		}
 	}
-	if ir.Mod&ptxir.ModRelu != 0 && x < 0 {
-		x = 0
-	}
 	mode := ir.Round
 	if mode >= ptxir.RoundRNI && mode <= ptxir.RoundRPI {
 		mode = ptxir.RoundRN // integral values are exact by now
 	}
 	switch {
 	case to.kind == numTF32:
-		return uint64(toTF32(float32(x), mode))
+		return uint64(toTF32(float32(clamped(ir, x, 0x1.ffcp127)), mode))
 	case to.kind == numBfloat:
-		return uint64(roundSmall(x, bfloat, mode))
+		return uint64(roundSmall(clamped(ir, x, bfloat.largest), bfloat, mode))
 	case to.size == 2:
-		return uint64(roundSmall(x, half, mode))
+		return uint64(roundSmall(clamped(ir, x, half.largest), half, mode))
 	case to.size == 4:
 		r := in32(ir, round32(x, mode))
 		if r != r {
@@ -290,15 +291,30 @@ func encodeFloat(ir *ptxir.Instr, to number, x float64, sameSize bool) uint64 {
 	return math.Float64bits(x)
 }
 
+// clamped applies .relu, which turns -0 as well into +0, and .satfinite.
+func clamped(ir *ptxir.Instr, x, largest float64) float64 {
+	if x != x {
+		return x
+	}
+	if ir.Mod&ptxir.ModRelu != 0 && math.Signbit(x) {
+		return 0
+	}
+	if ir.Mod&ptxir.ModSatFinite != 0 {
+		return min(max(x, -largest), largest)
+	}
+	return x
+}
+
 // toTF32 keeps 10 bits of fraction: rna rounds half away from zero, rn to even,
-// rz cuts off.
+// rz cuts off. What is not finite is cut off too, but for the one NaN that rn and
+// rz return: so does an H200.
 func toTF32(x float32, mode ptxir.Round) uint32 {
 	b := math.Float32bits(x)
-	if x != x {
-		return 0x7fffffff
+	if x != x && (mode == ptxir.RoundRN || mode == ptxir.RoundRZ) {
+		return 0x7fffe000
 	}
 	if b&0x7f800000 == 0x7f800000 {
-		return b
+		return b &^ 0x1fff
 	}
 	switch mode {
 	case ptxir.RoundRZ:
@@ -310,7 +326,8 @@ func toTF32(x float32, mode ptxir.Round) uint32 {
 	return b &^ 0x1fff
 }
 
-// The conversions to integers by truncation, which generated loops use.
+// The conversions to integers by truncation, which generated loops use. Those
+// to 32 bits take NaN to 0, as it should be for f32; f64 has its own.
 func toS32(x float64) int32 {
 	switch {
 	case x >= 1<<31:
@@ -333,16 +350,28 @@ func toU32(x float64) uint32 {
 	return 0
 }
 
+func doubleToS32(x float64) int32 {
+	if x != x {
+		return math.MinInt32
+	}
+	return toS32(x)
+}
+
+func doubleToU32(x float64) uint32 {
+	if x != x {
+		return 1 << 31
+	}
+	return toU32(x)
+}
+
 func toS64(x float64) int64 {
 	switch {
 	case x >= 1<<63:
 		return math.MaxInt64
 	case x >= -1<<63:
 		return int64(x)
-	case x != x:
-		return 0
 	}
-	return math.MinInt64
+	return math.MinInt64 // and NaN
 }
 
 func toU64(x float64) uint64 {
@@ -351,6 +380,8 @@ func toU64(x float64) uint64 {
 		return math.MaxUint64
 	case x > 0:
 		return uint64(x)
+	case x != x:
+		return 1 << 63
 	}
 	return 0
 }

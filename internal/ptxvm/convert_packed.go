@@ -43,13 +43,7 @@ var packedFormats = map[ptxir.Type]smallFormat{
 
 // packSmall rounds one number of a pair, with .relu and .satfinite.
 func packSmall(ir *ptxir.Instr, f smallFormat, x float64) uint32 {
-	if ir.Mod&ptxir.ModRelu != 0 && x < 0 {
-		x = 0
-	}
-	if ir.Mod&ptxir.ModSatFinite != 0 && x == x {
-		x = min(max(x, -f.largest), f.largest)
-	}
-	return uint32(roundSmall(x, f, ir.Round))
+	return uint32(roundSmall(clamped(ir, x, f.largest), f, ir.Round))
 }
 
 // cvtPair converts two f32 to a pair; the first operand is the high half.

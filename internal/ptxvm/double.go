@@ -102,6 +102,9 @@ func sqrt64(ir *ptxir.Instr, x float64) float64 {
 }
 
 func rsqrt64(ir *ptxir.Instr, x float64) float64 {
+	if ir.Mod&ptxir.ModFtz == 0 {
+		return 1 / math.Sqrt(x)
+	}
 	return approx64(1/math.Sqrt(upper(x)), x)
 }
 

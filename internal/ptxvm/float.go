@@ -170,6 +170,34 @@ func out32(ir *ptxir.Instr, x float32) float32 {
 	return x
 }
 
+// flushed flushes a result that is exact, or rounded to odd, as .ftz does: what
+// lies below the normal range is zero, even where rounding would have lifted it
+// to the smallest normal number. PTX leaves that open; an H200 does it.
+func flushed(x, least float64) float64 {
+	if math.Abs(x) < least {
+		return math.Copysign(0, x)
+	}
+	return x
+}
+
+// rounded32 turns a result that is exact, or rounded to odd, into an f32 as the
+// instruction says.
+func rounded32(ir *ptxir.Instr, x float64) float32 {
+	if ir.Mod&ptxir.ModFtz != 0 {
+		x = flushed(x, 0x1p-126)
+	}
+	return out32(ir, round32(x, ir.Round))
+}
+
+// mulFtz and fmaFtz are the operations with .ftz as their only modifier.
+func mulFtz(a, b float32) float32 {
+	return float32(flushed(float64(ftz(a))*float64(ftz(b)), 0x1p-126))
+}
+
+func fmaFtz(a, b, c float32) float32 {
+	return float32(flushed(sumToOdd(float64(ftz(a))*float64(ftz(b)), float64(ftz(c))), 0x1p-126))
+}
+
 // directedZero gives an exact zero sum its sign: -0 when rounding down.
 func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
 	if s == 0 && mode == ptxir.RoundRM && (math.Signbit(a) || math.Signbit(b)) {
@@ -181,27 +209,23 @@ func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
 func add32(ir *ptxir.Instr, x, y float32) float32 {
 	a, b := float64(in32(ir, x)), float64(in32(ir, y))
 	s := directedZero(sumToOdd(a, b), a, b, ir.Round)
-	return out32(ir, round32(s, ir.Round))
+	return rounded32(ir, s)
 }
 
 func sub32(ir *ptxir.Instr, x, y float32) float32 { return add32(ir, x, -y) }
 
 func mul32(ir *ptxir.Instr, x, y float32) float32 {
-	return out32(ir, round32(float64(in32(ir, x))*float64(in32(ir, y)), ir.Round))
+	return rounded32(ir, float64(in32(ir, x))*float64(in32(ir, y)))
 }
 
 func fmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
 	p, c := float64(in32(ir, x))*float64(in32(ir, y)), float64(in32(ir, z))
-	s := directedZero(sumToOdd(p, c), p, c, ir.Round)
-	return out32(ir, round32(s, ir.Round))
+	return rounded32(ir, directedZero(sumToOdd(p, c), p, c, ir.Round))
 }
 
 func div32(ir *ptxir.Instr, x, y float32) float32 {
 	x, y = in32(ir, x), in32(ir, y)
-	if ir.Round <= ptxir.RoundRN {
-		return out32(ir, x/y)
-	}
-	return out32(ir, round32(quotientToOdd(float64(x), float64(y)), ir.Round))
+	return rounded32(ir, quotientToOdd(float64(x), float64(y)))
 }
 
 // divFast is div.approx: x * (1/y), where 1/y is flushed beyond 2^126.
@@ -226,10 +250,10 @@ func quotientToOdd(x, y float64) float64 {
 
 func rcp32(ir *ptxir.Instr, x float32) float32 {
 	x = in32(ir, x)
-	if ir.Mod&ptxir.ModApprox != 0 || ir.Round <= ptxir.RoundRN {
+	if ir.Mod&ptxir.ModApprox != 0 {
 		return out32(ir, 1/x)
 	}
-	return out32(ir, round32(quotientToOdd(1, float64(x)), ir.Round))
+	return rounded32(ir, quotientToOdd(1, float64(x)))
 }
 
 func sqrt32(ir *ptxir.Instr, x float32) float32 {
@@ -288,6 +312,9 @@ func extreme32(ir *ptxir.Instr, a, b float32, pick func(a, b float32) float32) f
 	if ir.Mod&ptxir.ModXorSignAbs != 0 {
 		sign := (math.Float32bits(a) ^ math.Float32bits(b)) & (1 << 31)
 		r := pick(abs32(a), abs32(b))
+		if r != r {
+			return nan32 // a NaN takes no sign
+		}
 		return math.Float32frombits(math.Float32bits(r) | sign)
 	}
 	return out32(ir, pick(a, b))
@@ -316,8 +343,8 @@ func testp(x, least float64, test floatTest) bool {
 		return x == x
 	case testNotANumber:
 		return x != x
-	case testNormal:
-		return m >= least && m <= math.MaxFloat64
+	case testNormal: // zeros are normal numbers here
+		return m >= least && m <= math.MaxFloat64 || m == 0
 	default:
 		return m < least && m > 0
 	}

@@ -146,21 +146,51 @@ func extremeHalf(ir *ptxir.Instr, a, b float64, pick func(a, b float64) float64)
 
 // halfLane applies an operation to f16 numbers.
 func halfLane(ir *ptxir.Instr, op halfOp, a, b, c uint16) uint16 {
+	if outOfBounds(ir, a, b) {
+		return 0
+	}
 	r := op(ir, float64(inHalf(ir, a)), float64(inHalf(ir, b)), float64(inHalf(ir, c)))
+	if ir.Mod&ptxir.ModFtz != 0 {
+		r = flushed(r, 0x1p-14)
+	}
 	return outHalf(ir, roundSmall(r, half, ir.Round))
 }
 
-func inHalf(ir *ptxir.Instr, h uint16) float32 {
-	if ir.Mod&ptxir.ModFtz != 0 && h&0x7c00 == 0 {
-		h &= 1 << 15
+// outOfBounds is the question of fma.oob: is a factor the NaN that tensor copies
+// fill in beyond a tensor's bounds? PTX does not say which bits that is, or
+// whether the addend counts; an H200 takes 0x7ff7 of either sign in both
+// formats, and does not ask about the addend.
+func outOfBounds(ir *ptxir.Instr, a, b uint16) bool {
+	const mark = 0x7ff7
+	return ir.Mod&ptxir.ModOOB != 0 && (a&0x7fff == mark || b&0x7fff == mark)
+}
+
+// ftzHalf flushes a subnormal f16 to zero of its sign; ftzHalves does so with
+// two of them.
+func ftzHalf(h uint16) uint16 {
+	if h&0x7c00 == 0 {
+		return h & (1 << 15)
 	}
-	return fromHalf(h)
+	return h
+}
+
+func ftzHalves(h uint32) uint32 {
+	return uint32(ftzHalf(uint16(h))) | uint32(ftzHalf(uint16(h>>16)))<<16
+}
+
+// inHalf is the value of an operand. A NaN keeps its sign, which .xorsign reads.
+func inHalf(ir *ptxir.Instr, h uint16) float32 {
+	if ir.Mod&ptxir.ModFtz != 0 {
+		h = ftzHalf(h)
+	}
+	v := fromHalf(h)
+	if v != v && h>>15 != 0 {
+		return -v
+	}
+	return v
 }
 
 func outHalf(ir *ptxir.Instr, h uint16) uint16 {
-	if ir.Mod&ptxir.ModFtz != 0 && h&0x7c00 == 0 {
-		h &= 1 << 15
-	}
 	if ir.Mod&ptxir.ModSat != 0 {
 		switch v := fromHalf(h); {
 		case v >= 1:
@@ -178,7 +208,13 @@ func outHalf(ir *ptxir.Instr, h uint16) uint16 {
 
 // bfloatLane applies an operation to bf16 numbers.
 func bfloatLane(ir *ptxir.Instr, op halfOp, a, b, c uint16) uint16 {
+	if outOfBounds(ir, a, b) {
+		return 0
+	}
 	r := op(ir, float64(fromBfloat(a)), float64(fromBfloat(b)), float64(fromBfloat(c)))
+	if ir.Mod&ptxir.ModFtz != 0 {
+		r = flushed(r, 0x1p-126)
+	}
 	h := roundSmall(r, bfloat, ir.Round)
 	if ir.Mod&ptxir.ModRelu != 0 && h>>15 != 0 && r == r {
 		h = 0

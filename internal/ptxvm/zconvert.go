@@ -1109,14 +1109,14 @@ func cvtU32FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = toU32(a[l])
+			d[l] = doubleToU32(a[l])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toU32(a[l])
+		d[l] = doubleToU32(a[l])
 	}
 }
 
@@ -1185,14 +1185,14 @@ func cvtS32FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.s32(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = toS32(a[l])
+			d[l] = doubleToS32(a[l])
 		}
 		return
 	}
 	d, a := w.s32(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toS32(a[l])
+		d[l] = doubleToS32(a[l])
 	}
 }
 

@@ -283,7 +283,7 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := ftz(ftz(a[l]) * ftz(b[l])); r == r {
+			if r := mulFtz(a[l], b[l]); r == r {
 				d[l] = r
 			} else {
 				d[l] = nan32
@@ -294,7 +294,7 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(ftz(a[l]) * ftz(b[l])); r == r {
+		if r := mulFtz(a[l], b[l]); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32
@@ -465,7 +465,7 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for l := range d {
-			if r := ftz(fma32(ftz(a[l]), ftz(b[l]), ftz(c[l]))); r == r {
+			if r := fmaFtz(a[l], b[l], c[l]); r == r {
 				d[l] = r
 			} else {
 				d[l] = nan32
@@ -476,7 +476,7 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(fma32(ftz(a[l]), ftz(b[l]), ftz(c[l]))); r == r {
+		if r := fmaFtz(a[l], b[l], c[l]); r == r {
 			d[l] = r
 		} else {
 			d[l] = nan32
@@ -1986,21 +1986,57 @@ func absF64(w *warp, in *inst, m uint32) {
 		d, a := w.u64x8(in.d), w.u64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = a[0] &^ (1 << 63)
-			d[1] = a[1] &^ (1 << 63)
-			d[2] = a[2] &^ (1 << 63)
-			d[3] = a[3] &^ (1 << 63)
-			d[4] = a[4] &^ (1 << 63)
-			d[5] = a[5] &^ (1 << 63)
-			d[6] = a[6] &^ (1 << 63)
-			d[7] = a[7] &^ (1 << 63)
+			if a[0]&^(1<<63) > 0x7ff<<52 {
+				d[0] = a[0]
+			} else {
+				d[0] = a[0] &^ (1 << 63)
+			}
+			if a[1]&^(1<<63) > 0x7ff<<52 {
+				d[1] = a[1]
+			} else {
+				d[1] = a[1] &^ (1 << 63)
+			}
+			if a[2]&^(1<<63) > 0x7ff<<52 {
+				d[2] = a[2]
+			} else {
+				d[2] = a[2] &^ (1 << 63)
+			}
+			if a[3]&^(1<<63) > 0x7ff<<52 {
+				d[3] = a[3]
+			} else {
+				d[3] = a[3] &^ (1 << 63)
+			}
+			if a[4]&^(1<<63) > 0x7ff<<52 {
+				d[4] = a[4]
+			} else {
+				d[4] = a[4] &^ (1 << 63)
+			}
+			if a[5]&^(1<<63) > 0x7ff<<52 {
+				d[5] = a[5]
+			} else {
+				d[5] = a[5] &^ (1 << 63)
+			}
+			if a[6]&^(1<<63) > 0x7ff<<52 {
+				d[6] = a[6]
+			} else {
+				d[6] = a[6] &^ (1 << 63)
+			}
+			if a[7]&^(1<<63) > 0x7ff<<52 {
+				d[7] = a[7]
+			} else {
+				d[7] = a[7] &^ (1 << 63)
+			}
 		}
 		return
 	}
 	d, a := w.u64(in.d), w.u64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = a[l] &^ (1 << 63)
+		if a[l]&^(1<<63) > 0x7ff<<52 {
+			d[l] = a[l]
+		} else {
+			d[l] = a[l] &^ (1 << 63)
+		}
 	}
 }
 
@@ -2213,6 +2249,36 @@ func halfNegF16(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) ^ 0x8000))
+	}
+}
+
+func halfAbsFtzF16(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.u32(in.d), w.u32(in.a)
+		for l := range d {
+			d[l] = uint32(uint16(ftzHalf(uint16(a[l])) &^ 0x8000))
+		}
+		return
+	}
+	d, a := w.u32(in.d), w.u32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = uint32(uint16(ftzHalf(uint16(a[l])) &^ 0x8000))
+	}
+}
+
+func halfNegFtzF16(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.u32(in.d), w.u32(in.a)
+		for l := range d {
+			d[l] = uint32(uint16(ftzHalf(uint16(a[l])) ^ 0x8000))
+		}
+		return
+	}
+	d, a := w.u32(in.d), w.u32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = uint32(uint16(ftzHalf(uint16(a[l])) ^ 0x8000))
 	}
 }
 
@@ -2545,6 +2611,36 @@ func halfNegF16x2(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ 0x80008000
+	}
+}
+
+func halfAbsFtzF16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.u32(in.d), w.u32(in.a)
+		for l := range d {
+			d[l] = ftzHalves(a[l]) &^ 0x80008000
+		}
+		return
+	}
+	d, a := w.u32(in.d), w.u32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = ftzHalves(a[l]) &^ 0x80008000
+	}
+}
+
+func halfNegFtzF16x2(w *warp, in *inst, m uint32) {
+	if m == full {
+		d, a := w.u32(in.d), w.u32(in.a)
+		for l := range d {
+			d[l] = ftzHalves(a[l]) ^ 0x80008000
+		}
+		return
+	}
+	d, a := w.u32(in.d), w.u32(in.a)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = ftzHalves(a[l]) ^ 0x80008000
 	}
 }
 

@@ -23,11 +23,15 @@ func convertOps() []op {
 	}
 	for _, i := range []string{"u32", "s32", "u64", "s64"} {
 		class := "class" + i[1:]
+		toInteger := "to"
+		if class == "class32" {
+			toInteger = "doubleTo" // NaN is another number there
+		}
 		ops = append(ops,
 			conversion("f32", i, "class32", class, "float32(A)", "f32", i, ", round: ptxir.RoundRN", false),
 			conversion("f64", i, "class64", class, "float64(A)", "f64", i, ", round: ptxir.RoundRN", false),
 			conversion(i, "f32", class, "class32", "to"+title(i)+"(float64(A))", i, "f32", ", round: ptxir.RoundRZI", true),
-			conversion(i, "f64", class, "class64", "to"+title(i)+"(A)", i, "f64", ", round: ptxir.RoundRZI", true),
+			conversion(i, "f64", class, "class64", toInteger+title(i)+"(A)", i, "f64", ", round: ptxir.RoundRZI", true),
 		)
 	}
 	nan := conversion("f32", "f64", "class32", "class64", "float32(A)", "f32", "f64", ", round: ptxir.RoundRN", false)

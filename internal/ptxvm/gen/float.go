@@ -32,18 +32,18 @@ func f32Ops(add func(op)) {
 	const typ = "typ: ptxir.F32"
 	fff := []string{"f32", "f32", "f32"}
 	for _, o := range []struct{ name, expr, ftz string }{
-		{"Add", "A + B", "ftz(A) + ftz(B)"},
-		{"Sub", "A - B", "ftz(A) - ftz(B)"},
-		{"Mul", "A * B", "ftz(A) * ftz(B)"},
+		{"Add", "A + B", "ftz(ftz(A) + ftz(B))"},
+		{"Sub", "A - B", "ftz(ftz(A) - ftz(B))"},
+		{"Mul", "A * B", "mulFtz(A, B)"},
 	} {
 		lower := strings.ToLower(o.name)
 		add(op{name: lower + "F32", op: o.name, key: typ, dst: "f32", src: fff[:2], expr: o.expr, nan: true})
-		add(op{name: lower + "FtzF32", op: o.name, key: typ + ftzKey, dst: "f32", src: fff[:2], expr: "ftz(" + o.ftz + ")", nan: true, long: true})
+		add(op{name: lower + "FtzF32", op: o.name, key: typ + ftzKey, dst: "f32", src: fff[:2], expr: o.ftz, nan: true, long: true})
 		add(op{name: lower + "AnyF32", op: o.name, key: typ + anyKey, dst: "f32", src: fff[:2], expr: lower + "32(in.ir, A, B)", nan: true, long: true})
 	}
 	add(op{name: "fmaQuickF32", op: "Fma", key: typ, dst: "f32", src: fff, expr: "IF s := float64(float64(A)*float64(B)) + float64(C); roundsTwice(s) THEN float32(s)", redo: "fma32(A, B, C)", entry: "fmaF32"})
 	add(op{name: "fmaFusedF32", dst: "f32", src: fff, expr: "IF r := fusedSum(float64(A)*float64(B), float64(C)); r == r THEN r", redo: "fma32(A, B, C)"})
-	add(op{name: "fmaFtzF32", op: "Fma", key: typ + ftzKey, dst: "f32", src: fff, expr: "ftz(fma32(ftz(A), ftz(B), ftz(C)))", nan: true, long: true})
+	add(op{name: "fmaFtzF32", op: "Fma", key: typ + ftzKey, dst: "f32", src: fff, expr: "fmaFtz(A, B, C)", nan: true, long: true})
 	add(op{name: "fmaAnyF32", op: "Fma", key: typ + anyKey, dst: "f32", src: fff, expr: "fmaAny32(in.ir, A, B, C)", nan: true, long: true})
 	add(op{name: "divF32", op: "Div", key: typ, dst: "f32", src: fff[:2], expr: "A / B", nan: true})
 	approx, wholly := ", mod: ptxir.ModApprox", ", mod: ptxir.ModFull"
@@ -105,7 +105,7 @@ func f64Ops(add func(op)) {
 	add(op{name: "minF64", op: "Min", key: typ, dst: "f64", src: ddd[:2], expr: "min64(A, B)", long: true})
 	add(op{name: "maxF64", op: "Max", key: typ, dst: "f64", src: ddd[:2], expr: "max64(A, B)", long: true})
 	uu := []string{"u64", "u64"}
-	add(op{name: "absF64", op: "Abs", key: typ, dst: "u64", src: uu[:1], expr: "A &^ (1 << 63)"})
+	add(op{name: "absF64", op: "Abs", key: typ, dst: "u64", src: uu[:1], expr: "IF A&^(1<<63) > 0x7ff<<52 THEN A ELSE A &^ (1 << 63)"}) // a NaN passes unchanged
 	add(op{name: "negF64", op: "Neg", key: typ, dst: "u64", src: uu[:1], expr: "A ^ 1<<63"})
 	add(op{name: "copysignF64", op: "Copysign", key: typ, dst: "u64", src: uu, expr: "A&(1<<63) | B&^(1<<63)"})
 }
@@ -135,6 +135,12 @@ func halfOps(T string, add func(op)) {
 	if k == "u32" {
 		signs = "0x80008000"
 	}
-	add(op{name: "halfAbs" + T, op: "Abs", key: key, dst: k, src: three[:1], expr: "A &^ " + signs})
-	add(op{name: "halfNeg" + T, op: "Neg", key: key, dst: k, src: three[:1], expr: "A ^ " + signs})
+	plain := "typ: ptxir." + T
+	add(op{name: "halfAbs" + T, op: "Abs", key: plain, dst: k, src: three[:1], expr: "A &^ " + signs})
+	add(op{name: "halfNeg" + T, op: "Neg", key: plain, dst: k, src: three[:1], expr: "A ^ " + signs})
+	if T == "F16" || T == "F16x2" {
+		flush := map[string]string{"F16": "ftzHalf", "F16x2": "ftzHalves"}[T]
+		add(op{name: "halfAbsFtz" + T, op: "Abs", key: plain + ftzKey, dst: k, src: three[:1], expr: flush + "(A) &^ " + signs, long: true})
+		add(op{name: "halfNegFtz" + T, op: "Neg", key: plain + ftzKey, dst: k, src: three[:1], expr: flush + "(A) ^ " + signs, long: true})
+	}
 }
