@@ -66,15 +66,7 @@ func atomCombine32(ir *ptxir.Instr) combine32 {
 	op := halfOps[ir.Atom]
 	switch {
 	case ir.Type == ptxir.F32 && ir.Atom == ptxir.AtomAdd:
-		// atom.add.f32 flushes subnormals in global memory on hardware, but not
-		// in shared memory; here it never does.
-		return func(old, b, _ uint32) uint32 {
-			r := math.Float32frombits(old) + math.Float32frombits(b)
-			if r != r {
-				r = nan32
-			}
-			return math.Float32bits(r)
-		}
+		return addFloats(ir.Space)
 	case ir.Type == ptxir.F32 && ir.Op == ptxir.OpRedux && extreme:
 		return reduxCombine(ir)
 	case ir.Type == ptxir.F16x2 && op != nil:
@@ -90,6 +82,26 @@ func atomCombine32(ir *ptxir.Instr) combine32 {
 		return func(old, b, _ uint32) uint32 { return uint32(max(int32(old), int32(b))) }
 	}
 	return integerCombine[uint32](ir.Atom)
+}
+
+// addFloats adds f32. PTX ISA, "atom": in global memory subnormal numbers are
+// flushed, in shared memory they are not. A generic address counts as global,
+// where nearly all are.
+func addFloats(space ptxir.Space) combine32 {
+	sum := func(x, y float32) float32 {
+		if r := x + y; r == r {
+			return r
+		}
+		return nan32
+	}
+	if space == ptxir.SpaceShared {
+		return func(old, b, _ uint32) uint32 {
+			return math.Float32bits(sum(math.Float32frombits(old), math.Float32frombits(b)))
+		}
+	}
+	return func(old, b, _ uint32) uint32 {
+		return math.Float32bits(ftz(sum(ftz(math.Float32frombits(old)), ftz(math.Float32frombits(b)))))
+	}
 }
 
 func atomCombine64(ir *ptxir.Instr) combine64 {
