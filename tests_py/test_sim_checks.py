@@ -44,6 +44,25 @@ __global__ void count(int* out, const int* in) {
 #endif
     if (threadIdx.x < 4) out[threadIdx.x] = bins[threadIdx.x];
 }
+__global__ void swap_pairs(int* out) {
+    __shared__ int tile[2][32];
+#ifdef FORGET
+    if (threadIdx.x != 5)
+#endif
+    tile[1][threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = tile[1][threadIdx.x ^ 1];
+}
+__global__ void count_dynamic(int* out, const int* in) {
+    extern __shared__ int bins[];
+#ifndef FORGET
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+#endif
+    atomicAdd(&bins[in[threadIdx.x] + 3], 1);
+    __syncthreads();
+    if (threadIdx.x == 0) *out = bins[3];
+}
 __global__ void shift(int* p) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     p[i] = p[i + 1] + 1;
@@ -223,6 +242,35 @@ def test_uninitialized_read(device, stream, correct):
     assert f"allocated at {at} (cuMemAllocAsync)" in report
     assert "7 times; parameter 0" in report
     buffer.close()
+
+
+def test_uninitialized_shared_memory(stream, planted, correct, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        cu.launch(stream, cu.LaunchConfig(1, 32), planted["swap_pairs"], ints)
+        stream.sync()
+    assert re.fullmatch(
+        r"uninitialized read in shared memory of kernel swap_pairs, block \(0,0,0\), thread \(4,0,0\) "
+        rf"\(/planted\.cu:{line_of('tile[1][threadIdx.x ^ 1]')}, PTX line \d+: ld\.shared\.\w32 .*\): "
+        r"4 bytes at offset 148 were never written by this block; "
+        r"at offset 148 of shared variable tile of 256 bytes",
+        one_report(e),
+    )
+    with cu.sim.check("uninitialized"):
+        cu.launch(stream, cu.LaunchConfig(1, 32), correct["swap_pairs"], ints)
+        stream.sync()
+
+
+def test_uninitialized_dynamic_shared_memory(stream, planted, correct, ints):
+    config = cu.LaunchConfig(2, 32, shared_memory=128)
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        cu.launch(stream, config, planted["count_dynamic"], ints, ints[512:])
+        stream.sync()
+    report = one_report(e)
+    assert f"/planted.cu:{line_of('atomicAdd(&bins[in[threadIdx.x] + 3]')}, PTX line " in report
+    assert "never written by this block; at offset 12 of dynamic shared memory; 2 times" in report
+    with cu.sim.check("uninitialized"):
+        cu.launch(stream, config, correct["count_dynamic"], ints, ints[512:])
+        stream.sync()
 
 
 def test_uninitialized_copy_to_the_host(device, stream):
@@ -405,10 +453,10 @@ def test_cancel(device, stream, correct, ints):
 
 
 def test_check_covers_its_block_only(device, stream, planted, ints):
-    config = cu.LaunchConfig(1, 64)
+    config = cu.LaunchConfig(1, 32)
 
     def launch():
-        cu.launch(stream, config, planted["reverse"], ints, ints[512:768])
+        cu.launch(stream, config, planted["neighbours"], ints)
 
     launch()
     with cu.sim.check("uninitialized"):
@@ -419,7 +467,7 @@ def test_check_covers_its_block_only(device, stream, planted, ints):
         with cu.sim.check("uninitialized"):
             launch()
         launch()
-    assert len(found) == 1 and found[0].startswith("race in shared memory of kernel reverse")
+    assert len(found) == 1 and found[0].startswith("race in shared memory of kernel neighbours")
     launch()
     stream.sync()
     assert cu.sim.reports() == []

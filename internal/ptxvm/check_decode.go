@@ -20,6 +20,8 @@ type access struct {
 	values []value
 	// rows says that lanes hold the addresses of matrix rows.
 	rows int
+	// quiet says that the access never races: a fence stands around it.
+	quiet bool
 	// limit is a register that cuts the size short (cp.async), or noOperand; or
 	// a predicate that makes it 0.
 	limit     uint32
@@ -82,8 +84,13 @@ func (d *decoder) accessesOf(in *inst) watched {
 			a.kind = weakWrite
 		}
 		return watched{accesses: []access{a}}
-	case ptxir.OpMbarInit, ptxir.OpMbarArrive, ptxir.OpMbarTest, ptxir.OpCpAsyncMbarrier:
-		return watched{fence: true}
+	case ptxir.OpMbarInit, ptxir.OpMbarArrive, ptxir.OpMbarTest, ptxir.OpCpAsyncMbarrier, ptxir.OpMbarExpectTx, ptxir.OpMbarInval:
+		a := d.accessAt(ir.Src[0], ir)
+		a.space, a.size, a.quiet = ptxir.SpaceShared, 8, true
+		if ir.Op == ptxir.OpMbarInit {
+			a.kind = weakWrite
+		}
+		return watched{[]access{a}, ir.Op != ptxir.OpMbarExpectTx && ir.Op != ptxir.OpMbarInval}
 	}
 	return watched{}
 }

@@ -31,6 +31,7 @@ type Finding struct {
 	Address, Size uint64
 	Shared        bool
 	Nearest       Nearest // global memory
+	Within        string  // shared memory that nobody wrote: the variable
 	Count         int     // how often
 
 	telling int
@@ -91,6 +92,8 @@ func (f *Finding) Error() string {
 	var b strings.Builder
 	here, there := &f.Here, &f.There
 	switch {
+	case f.Kind == FindingUninitialized && f.Shared:
+		fmt.Fprintf(&b, "uninitialized read in shared memory of %s", here.name())
 	case f.Kind == FindingUninitialized:
 		fmt.Fprintf(&b, "uninitialized read in %s", here.name())
 	case f.Shared:
@@ -107,6 +110,9 @@ func (f *Finding) Error() string {
 	}
 	if f.Kind == FindingUninitialized {
 		fmt.Fprintf(&b, "%s: %d bytes %s were never written", here.at(), f.Size, place)
+		if f.Shared {
+			b.WriteString(" by this block")
+		}
 	} else {
 		fmt.Fprintf(&b, "%s: it %s %d bytes %s, and ", here.at(), here.Verb, f.Size, place)
 		if there.Name != here.Name {
@@ -121,6 +127,9 @@ func (f *Finding) Error() string {
 	}
 	if f.Nearest.Found {
 		fmt.Fprintf(&b, "; %s", f.Nearest)
+	}
+	if f.Within != "" {
+		fmt.Fprintf(&b, "; %s", f.Within)
 	}
 	if f.Count > 1 {
 		fmt.Fprintf(&b, "; %d times", f.Count)
@@ -162,11 +171,17 @@ func unravel(i uint32, dims [3]uint32) [3]uint32 {
 	return [3]uint32{i % x, i / x % y, i / x / y}
 }
 
-func (v *blockWatch) uninitialized(t *touch, addr, n uint64) {
+// uninitialized reports that an access reads n bytes, the first of which is at
+// addr, or at that offset in shared memory, which nobody wrote.
+func (v *blockWatch) uninitialized(t *touch, addr, n uint64, shared bool) {
 	now := t.now
-	v.add(findingKey{kind: FindingUninitialized, site: now.site}, 0, func() *Finding {
-		f := &Finding{Kind: FindingUninitialized, Here: v.access(&now), Address: addr, Size: n}
-		f.Nearest = v.nearest(addr)
+	v.add(findingKey{kind: FindingUninitialized, site: now.site, shared: shared}, 0, func() *Finding {
+		f := &Finding{Kind: FindingUninitialized, Here: v.access(&now), Address: addr, Size: n, Shared: shared}
+		if shared {
+			f.Within = v.kernel.sharedPlace(addr)
+		} else {
+			f.Nearest = v.nearest(addr)
+		}
 		return f
 	})
 }

@@ -17,6 +17,8 @@ type blockWatch struct {
 	strong uint32 // time of its last strong access
 	syncs  []uint16
 	cells  []cell // of shared memory
+	// written are the bytes of shared memory that the block has written.
+	written byteSet
 	// shadows holds what each access hit last.
 	shadows []*shadow
 	memory  uint64  // Memory.epoch of shadows
@@ -37,12 +39,17 @@ func (c *context) bindWatch(v *Watch) {
 	if words := int(c.sharedBytes+wordBytes-1) / wordBytes; len(w.cells) < words {
 		w.cells = make([]cell, words)
 	}
+	w.written = nil
+	if v.Checks&CheckUninitialized != 0 {
+		w.written = newByteSet(c.sharedBytes)
+	}
 }
 
 // startBlock forgets what belongs to the block before.
 func (v *blockWatch) startBlock() {
 	v.strong = 0
 	v.epoch = v.clock.Add(1)
+	clear(v.written)
 	if v.memory != v.cta.epoch {
 		v.memory = v.cta.epoch
 		clear(v.shadows)
@@ -73,7 +80,7 @@ func runWatched(w *warp, in *inst, m uint32) {
 // check looks at one access of the lanes of m, which is about to happen. What
 // the access itself will fault on is left to it.
 func (v *blockWatch) check(w *warp, a *access, m uint32) {
-	if v.Checks&CheckRaces == 0 && (a.space == ptxir.SpaceShared || !v.Watch.memory.Undefined()) {
+	if a.space == ptxir.SpaceGlobal && !v.looksAtGlobal() {
 		return
 	}
 	defer v.unlock()
@@ -102,6 +109,11 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 	}
 }
 
+// looksAtGlobal reports whether anything can be found in global memory.
+func (v *blockWatch) looksAtGlobal() bool {
+	return v.Checks&CheckRaces != 0 || v.Watch.memory.Undefined()
+}
+
 // touch is one lane's access.
 type touch struct {
 	w          *warp
@@ -111,6 +123,8 @@ type touch struct {
 	addr, size uint64
 	now        trace
 }
+
+func (t *touch) reads() bool { return !t.now.kind.writes() || t.a.reads }
 
 func (a *access) address(w *warp, l int) uint64 {
 	if a.class == class64 {
@@ -132,7 +146,18 @@ func (a *access) sizeIn(w *warp, l int) uint64 {
 }
 
 func (v *blockWatch) shared(t *touch, off uint64) {
-	if v.Checks&CheckRaces == 0 || off >= v.cta.sharedBytes || t.size > v.cta.sharedBytes-off {
+	if off >= v.cta.sharedBytes || t.size > v.cta.sharedBytes-off {
+		return
+	}
+	if v.written != nil {
+		if t.reads() {
+			if n, first := v.written.missing(off, t.size); n > 0 {
+				v.uninitialized(t, first, n, true)
+			}
+		}
+		v.written.define(off, t.size) // once is enough
+	}
+	if v.Checks&CheckRaces == 0 || t.a.quiet {
 		return
 	}
 	for end := off + t.size; off < end; {
@@ -144,6 +169,9 @@ func (v *blockWatch) shared(t *touch, off uint64) {
 }
 
 func (v *blockWatch) global(t *touch) {
+	if !v.looksAtGlobal() {
+		return
+	}
 	s := v.shadows[t.a.site]
 	if s == nil || t.addr-s.base >= s.size {
 		if s = v.cta.kernel.module.device.memory.shadowAt(t.addr); s == nil {
@@ -156,10 +184,10 @@ func (v *blockWatch) global(t *touch) {
 		return
 	}
 	v.lock(s)
-	if v.Checks&CheckUninitialized != 0 && (!t.now.kind.writes() || t.a.reads) {
+	if v.Checks&CheckUninitialized != 0 && t.reads() {
 		if n, first := s.undefinedAt(off, t.size); n > 0 {
 			s.define(off, t.size) // once is enough
-			v.uninitialized(t, s.base+first, n)
+			v.uninitialized(t, s.base+first, n, false)
 		}
 	}
 	if t.now.kind.writes() {

@@ -55,8 +55,8 @@ func watching(found *[]string, unordered ...*Watch) *Watch {
 	return v
 }
 
-// checked runs a kernel body under all checks and returns what was found.
-func checked(t *testing.T, body string, grid, block uint32) []string {
+// checked runs a kernel body under checks and returns what was found.
+func checked(t *testing.T, checks Checks, body string, grid, block uint32) []string {
 	t.Helper()
 	d := NewDevice(Config{})
 	defer d.Close()
@@ -64,7 +64,9 @@ func checked(t *testing.T, body string, grid, block uint32) []string {
 	p := zeroed(t, d, 4096)
 	o := zeroed(t, d, 4096)
 	var found []string
-	err := k.Launch(&Launch{Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{block, 1, 1}, Params: pack(p, o), Watch: watching(&found)})
+	v := watching(&found)
+	v.Checks = checks
+	err := k.Launch(&Launch{Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{block, 1, 1}, DynamicShared: 256, Params: pack(p, o), Watch: v})
 	require.NoError(t, err)
 	return found
 }
@@ -135,6 +137,26 @@ var plantedRaces = []struct {
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 32, ``},
+	{"missing syncwarp before the next round", `
+	st.shared.u32 [%s], %t;
+	bar.warp.sync -1;
+	xor.b32 %w, %p, 4;
+	mov.u32 %v, m;
+	add.u32 %w, %v, %w;
+	ld.shared.u32 %v, [%w];
+	st.shared.u32 [%s], %p;
+	st.global.u32 [%x], %v;`, 1, 32,
+		`^race in shared memory of kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 26: st.*\): it writes 4 bytes at offset 0, and ` +
+			`thread \(1,0,0\) read them \(PTX line 25: ld.*\); no __syncwarp lies between them; 32 times$`},
+	{"lanes that store to one word", `
+	st.shared.u32 [m], %t;`, 1, 32, `^race in shared memory of .* at offset 0, and .* which lane's value stays is undefined; 31 times$`},
+	{"copy of another lane", `
+	cp.async.ca.shared.global [%s], [%x], 4;
+	cp.async.wait_all;
+	xor.b32 %w, %p, 4;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];`, 1, 32, `reads 4 bytes .* wrote them \(PTX line 20: cp\.async.*no __syncwarp lies between them`},
 	{"volatile in a warp", `
 	st.volatile.shared.u32 [%s], %t;
 	xor.b32 %w, %p, 4;
@@ -220,7 +242,7 @@ done:`, 4, 32, ``},
 func TestPlantedRaces(t *testing.T) {
 	for _, test := range plantedRaces {
 		t.Run(test.name, func(t *testing.T) {
-			found := checked(t, test.body, test.grid, test.block)
+			found := checked(t, CheckRaces, test.body, test.grid, test.block)
 			if test.want == "" {
 				require.Empty(t, found)
 				return
@@ -385,6 +407,18 @@ here:
 	bar.sync 0;
 out:`, `warp 0 lanes 0-4,6-31 wait at PTX line 23 \(bar\.warp\.sync -1\) for lanes 5; warp 0 lanes 5 wait at PTX line 26 \(bar\.sync 0\), ` +
 			`barrier 0, where 2 of 64 threads have come`},
+		{"a warp that goes past the barrier", `
+	setp.ge.u32 %c, %t, 32;
+	@%c bra out;
+	bar.sync 0, 64;
+out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 0, 64\), barrier 0, where 32 of 64 threads have come; 32 threads have exited$`},
+		{"a shuffle that a lane does not reach", `
+	and.b32 %v, %t, 31;
+	setp.eq.u32 %c, %v, 9;
+	@%c bra here;
+	shfl.sync.bfly.b32 %w, %v, 1, 31, -1;
+here:
+	bar.sync 0;`, `warp 0 lanes 0-8,10-31 wait at PTX line 23 \(shfl\.sync\..*\) for lanes 9; warp 0 lanes 9 wait at PTX line 25 \(bar\.sync 0\)`},
 	}
 	d := NewDevice(Config{})
 	defer d.Close()
@@ -403,7 +437,21 @@ out:`, `warp 0 lanes 0-4,6-31 wait at PTX line 23 \(bar\.warp\.sync -1\) for lan
 func TestMisalignedReport(t *testing.T) {
 	d := NewDevice(Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", checkHead+"\tst.global.u32 [%a+2], %t;\n\tret;\n}\n"), "k")
-	err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
-	require.Regexp(t, `^misaligned address in kernel k, .*: 4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`, err.Error())
+	for body, want := range map[string]string{
+		"st.global.u32 [%a+2], %t;":                                                `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
+		"ld.global.v2.u32 {%v, %w}, [%a+4];":                                       `8 bytes at 0x\w+, at offset 4 of device memory of 64 bytes`,
+		"ld.shared.u32 %v, [m+1];":                                                 `4 bytes at 0x1$`,
+		"st.shared.v4.u32 [m+8], {%t, %t, %t, %t};":                                `16 bytes at 0x8$`,
+		"atom.shared.add.u64 %x, [m+4], 1;":                                        `8 bytes at 0x4$`,
+		"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [m+8];":                    `16 bytes at 0x8$`,
+		"cp.async.cg.shared.global [m+8], [%a], 16;":                               `16 bytes at 0x8$`,
+		"cp.async.ca.shared.global [m], [%a+2], 4;":                                `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
+		"mbarrier.init.shared.b64 [m+4], 1;":                                       `8 bytes at 0x4$`,
+		"cvta.shared.u64 %x, 6;\n\tld.u32 %v, [%x];":                               `4 bytes at 0x1180000000000006$`,
+		"wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%v,%v,%v,%v}, [%a+2];": `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
+	} {
+		k := kernel(t, loadText(t, d, "test", checkHead+"\t"+body+"\n\tret;\n}\n"), "k")
+		err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
+		require.Regexp(t, `^misaligned address in kernel k, .*: `+want, err.Error(), body)
+	}
 }

@@ -18,7 +18,8 @@ const (
 	// CheckRaces finds accesses of the same bytes that nothing orders, one of
 	// which writes.
 	CheckRaces Checks = 1 << iota
-	// CheckUninitialized finds reads of bytes that nobody wrote (see Undefine).
+	// CheckUninitialized finds reads of bytes that nobody wrote: of global memory
+	// (see Undefine), and of shared memory since the block began.
 	CheckUninitialized
 )
 
@@ -56,6 +57,8 @@ type findingKey struct {
 	site  uint32
 	other *Watch
 	there uint32 // the other access's site
+	// shared tells the two apart of an access by generic addresses.
+	shared bool
 }
 
 // launchWatched runs the kernel's watched form.

@@ -116,6 +116,9 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 		return nil, err
 	}
 	d.layoutShared(reach)
+	if watched {
+		d.namePlaces()
+	}
 	for _, f := range reach {
 		if err := d.declare(f); err != nil {
 			return nil, fmt.Errorf("ptxvm: kernel %s: %w", ir.Name, err)

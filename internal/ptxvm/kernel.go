@@ -21,8 +21,9 @@ type Kernel struct {
 	sites         uint32 // memory instructions
 
 	// Of the watched form only.
-	accesses []access
-	watches  []watched
+	accesses   []access
+	watches    []watched
+	sharedVars []sharedVar
 }
 
 // KernelAttributes are what cuFuncGetAttribute reports.

@@ -46,6 +46,7 @@ type ptxCase struct {
 	prints     bool
 	loadErrors string
 	budget     uint32
+	watch      *Watch // not of the file: what checks the launch
 }
 
 type caseBuffer struct {
@@ -242,7 +243,7 @@ func (c *ptxCase) run(t *testing.T) {
 	}
 	var printed bytes.Buffer
 	err = k.Launch(&Launch{
-		Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1}, DynamicShared: c.shared, Params: params, Printf: &printed,
+		Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1}, DynamicShared: c.shared, Params: params, Printf: &printed, Watch: c.watch,
 	})
 	if c.fault != "" {
 		require.ErrorContains(t, err, c.fault)

@@ -49,7 +49,8 @@ def check(
           between blocks, and between launches, copies and graph nodes without a common stream, an
           event or an edge.
         - ``"uninitialized"``: reads of device memory that was allocated in the block, or another
-          one like it, and that nobody wrote.
+          one like it, and that nobody wrote; reads of shared memory that the block of threads has
+          not written.
         - ``"host"``: Python's access to memory that a stream may still write, as far as cudago sees
           it: opening a buffer or exchanging a tensor. Only together with ``"races"``.
 
