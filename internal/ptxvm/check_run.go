@@ -15,7 +15,7 @@ type blockWatch struct {
 	cta    *context
 	epoch  uint32 // time of the block's last barrier or fence
 	strong uint32 // time of its last strong access
-	syncs  []uint16
+	warps  []meetings
 	cells  []cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
 	written byteSet
@@ -33,7 +33,7 @@ func (c *context) bindWatch(v *Watch) {
 		c.watch = w
 	}
 	w.Watch, w.cta = v, c
-	w.syncs = make([]uint16, len(c.warps))
+	w.warps = make([]meetings, len(c.warps))
 	w.shadows = make([]*shadow, len(c.kernel.accesses))
 	w.memory = c.epoch
 	if words := int(c.sharedBytes+wordBytes-1) / wordBytes; len(w.cells) < words {
@@ -95,7 +95,7 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 		}
 		now := trace{
 			task: v.Task, block: uint32(w.cta.linear), epoch: v.epoch, site: a.site, thread: uint16(w.index*lanes + l),
-			syncs: v.syncs[w.index], kind: a.kind,
+			syncs: v.warps[w.index].count, kind: a.kind,
 		}
 		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: now}
 		switch {
@@ -267,7 +267,7 @@ func (v *blockWatch) stale(r, now *trace) bool {
 	case r.block != now.block:
 		return false
 	}
-	return r.thread == now.thread || r.epoch != now.epoch || r.sameWarp(now) && r.syncs != now.syncs
+	return r.thread == now.thread || r.epoch != now.epoch || r.sameWarp(now) && v.metSince(r, now)
 }
 
 // conflict reports whether an earlier access and this one race.
@@ -293,7 +293,7 @@ func (v *blockWatch) conflict(t *touch, before *trace, shared bool) bool {
 	if before.thread == now.thread || before.epoch != now.epoch {
 		return false
 	}
-	if before.thread/lanes == now.thread/lanes && before.syncs != now.syncs {
+	if before.sameWarp(now) && v.metSince(before, now) {
 		return false
 	}
 	return !v.sameValue(t, before)

@@ -148,6 +148,24 @@ var plantedRaces = []struct {
 	st.global.u32 [%x], %v;`, 1, 32,
 		`^race in shared memory of kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 26: st.*\): it writes 4 bytes at offset 0, and ` +
 			`thread \(1,0,0\) read them \(PTX line 25: ld.*\); no __syncwarp lies between them; 32 times$`},
+	{"syncwarp of half a warp", `
+	st.shared.u32 [%s], %t;
+	setp.lt.u32 %c, %t, 16;
+	@%c bar.warp.sync 0xffff;
+	@!%c bar.warp.sync 0xffff0000;
+	xor.b32 %w, %p, 4;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];`, 1, 32, ``},
+	{"halves of a warp that synchronize apart", `
+	st.shared.u32 [%s], %t;
+	setp.lt.u32 %c, %t, 16;
+	@%c bar.warp.sync 0xffff;
+	@!%c bar.warp.sync 0xffff0000;
+	xor.b32 %w, %p, 64;
+	mov.u32 %s, m;
+	add.u32 %s, %s, %w;
+	ld.shared.u32 %v, [%s];`, 1, 32, `reads 4 bytes .* wrote them .*no __syncwarp lies between them`},
 	{"lanes that store to one word", `
 	st.shared.u32 [m], %t;`, 1, 32, `^race in shared memory of .* at offset 0, and .* which lane's value stays is undefined; 31 times$`},
 	{"copy of another lane", `

@@ -78,7 +78,7 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 		w.joinParked(g, b, members, barWarp)
 	}
 	if v := w.cta.run.watch; v != nil {
-		w.cta.watch.syncs[w.index]++
+		w.cta.watch.warps[w.index].meet(members, w.live)
 	}
 	if !barWarp {
 		b.sync.fn(w, b.sync, g.mask)

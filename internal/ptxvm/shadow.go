@@ -38,8 +38,8 @@ type trace struct {
 	block  uint32 // number in its grid
 	epoch  uint32 // time of the block's last barrier or fence
 	site   uint32 // which access of the kernel
+	syncs  uint32 // how often lanes of the thread's warp had met
 	thread uint16 // number in its block
-	syncs  uint16 // how often the thread's warp had met
 	bytes  uint8  // which bytes of the word
 	kind   traceKind
 }

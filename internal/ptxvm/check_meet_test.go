@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMeetings: what lane 0 did is ordered before what another lane does if a
+// chain of meetings leads there, each later than the one before.
+func TestMeetings(t *testing.T) {
+	tests := []struct {
+		name    string
+		live    uint32
+		members []uint32
+		ordered uint32 // the lanes that come after lane 0's access
+	}{
+		{"nobody met", full, nil, 0},
+		{"all", full, []uint32{full}, full},
+		{"a pair", full, []uint32{0b11}, 0b11},
+		{"a pair without lane 0", full, []uint32{0b110}, 0},
+		{"a chain", full, []uint32{0b11, 0b110}, 0b111},
+		{"the chain's links in the wrong order", full, []uint32{0b110, 0b11}, 0b11},
+		{"a chain that ends with all", full, []uint32{0b11, 0b110, full}, full},
+		{"lanes that have exited are not waited for", 0xffff, []uint32{0xffff}, full},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &blockWatch{warps: make([]meetings, 2)}
+			x := &v.warps[1]
+			x.meet(full, full)
+			x.meet(0b1001, full)
+			before := trace{thread: lanes, syncs: x.count}
+			for _, m := range tt.members {
+				x.meet(m, tt.live)
+			}
+			var ordered uint32
+			for l := range uint16(lanes) {
+				if v.metSince(&before, &trace{thread: lanes + l, syncs: x.count}) {
+					ordered |= 1 << l
+				}
+			}
+			require.Equal(t, tt.ordered, ordered)
+		})
+	}
+}
