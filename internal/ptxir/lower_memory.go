@@ -120,11 +120,6 @@ func (b *body) checkSpace(in *Instr, v *Var) {
 // transfer returns the registers of a loaded or stored value or vector.
 func (b *body) transfer(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg) []Reg {
 	if n := b.v.vector; n > 1 {
-		// Only global memory moves more than 16 bytes at once.
-		wide := (b.v.space == SpaceGeneric || b.v.space == SpaceGlobal) && t != B128
-		if size := t.Size() * n; size > 32 || size > 16 && !wide {
-			b.invalid("%s moves %d bytes, which is too many", b.ins.Mnemonic, size)
-		}
 		return b.elements(x, n, t, get)
 	}
 	if x.Kind == ptx.OperandVector && len(x.Elems) == 1 {

@@ -19,13 +19,12 @@ var integerForms = []form{
 	{name: "mul.wide", types: "u16 u32 s16 s32", op: OpMul, args: "waa", lower: wide},
 	{name: "mul", types: int163264, words: "lo|hi!", op: OpMul, args: "daa"},
 	{name: "mad.wide", types: "u16 u32 s16 s32", op: OpMad, args: "waaA", lower: wide},
-	{name: "mad", types: "u16 u32 u64 s16 s64", words: "lo|hi!", op: OpMad, args: "daaa"},
-	{name: "mad", types: "s32", words: "lo|hi!", op: OpMad, args: "daaa"},
+	{name: "mad", types: int163264, words: "lo|hi!", op: OpMad, args: "daaa"},
 	{name: "mad.sat", types: "s32", words: "hi!", op: OpMad, args: "daaa", lower: saturating},
 
 	{name: "mul24", types: "u32 s32", words: "lo|hi!", op: OpMul24, args: "daa"},
-	{name: "mad24", types: "u32", words: "lo|hi!", op: OpMad24, args: "daaa"},
-	{name: "mad24", types: "s32", words: "lo|hi! sat", op: OpMad24, args: "daaa"},
+	{name: "mad24", types: "u32 s32", words: "lo|hi!", op: OpMad24, args: "daaa"},
+	{name: "mad24", types: "s32", words: "hi! sat!", op: OpMad24, args: "daaa"},
 
 	{name: "div", types: int163264, op: OpDiv, args: "daa"},
 	{name: "rem", types: int163264, op: OpRem, args: "daa"},

@@ -6,7 +6,10 @@ package ptxir
 import "slices"
 
 const (
-	memoryTypes = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
+	just8or16 = "b8 b16 u8 u16 s8 s16"
+	just32    = "b32 u32 s32 f32"
+	just64    = "b64 u64 s64 f64"
+
 	scopes      = "cta|cluster|gpu|sys! "
 	sharedSpace = "shared|shared::cta|shared::cluster! "
 	prefetched  = "L2::64B|L2::128B|L2::256B "
@@ -14,37 +17,26 @@ const (
 	inL2        = "L2::evict_normal|L2::evict_first|L2::evict_last "
 	loadCache   = "ca|cg|cs|lu|cv|" + inL1 + " L2::cache_hint " + prefetched
 	storeCache  = "wb|cg|cs|wt|" + inL1 + " L2::cache_hint "
+	eviction    = "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged! L2::evict_first|L2::evict_unchanged "
 )
 
+// accessForms have rows for each size of the elements: a vector is at most 16
+// bytes long, in global memory 32, and then it can say how to keep it in L2.
 var accessForms = slices.Concat(
-	globalLoads(memoryTypes, "v2|v4 "),
-	// 32 bytes at once can say how to keep them in L2.
-	globalLoads("b32 u32 s32 f32", "v8! "+inL2),
-	globalLoads("b64 u64 s64 f64", "v4! "+inL2),
+	globalLoads(just8or16, "v2|v4|v8 "), globalLoads(just32, "v2|v4 "), globalLoads(just64, "v2 "), globalLoads("b128", ""),
+	globalLoads(just32, "v8! "+inL2), globalLoads(just64, "v4! "+inL2),
+	otherLoads(just8or16, "v2|v4|v8 "), otherLoads(just32, "v2|v4 "), otherLoads(just64, "v2 "), otherLoads("b128", ""),
+	globalStores(just8or16, "v2|v4|v8 "), globalStores(just32, "v2|v4 "), globalStores(just64, "v2 "), globalStores("b128", ""),
+	globalStores(just32, "v8! "+inL2), globalStores(just64, "v4! "+inL2),
+	otherStores(just8or16, "v2|v4|v8 "), otherStores(just32, "v2|v4 "), otherStores(just64, "v2 "), otherStores("b128", ""),
 	[]form{
-		{name: "ld", types: memoryTypes, words: "mmio! relaxed! sys! global", op: OpLd, lower: ld},
-		{name: "ld", types: memoryTypes, words: "weak shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func! ca|cg|cs|lu|cv v2|v4", op: OpLd, lower: ld},
-		{name: "ld", types: memoryTypes, words: "volatile! shared|shared::cta|shared::cluster|local! v2|v4", op: OpLd, lower: ld},
-		{name: "ld", types: memoryTypes, words: "relaxed|acquire! " + scopes + sharedSpace + "v2|v4", op: OpLd, lower: ld},
-		{name: "ldu", types: memoryTypes, words: "global v2|v4", op: OpLdu, lower: ld},
-	},
-	globalStores(memoryTypes, "v2|v4 "),
-	globalStores("b32 u32 s32 f32", "v8! "+inL2),
-	globalStores("b64 u64 s64 f64", "v4! "+inL2),
-	[]form{
-		{name: "st", types: memoryTypes, words: "mmio! relaxed! sys! global", op: OpSt, lower: st},
-		{name: "st", types: memoryTypes, words: "weak shared|shared::cta|shared::cluster|local|param|param::func! wb|cg|cs|wt v2|v4", op: OpSt, lower: st},
-		{name: "st", types: memoryTypes, words: "volatile! shared|shared::cta|shared::cluster|local! v2|v4", op: OpSt, lower: st},
-		{name: "st", types: memoryTypes, words: "relaxed|release! " + scopes + sharedSpace + "v2|v4", op: OpSt, lower: st},
 		{name: "prefetch", types: "", words: "global|local L1|L2!", op: OpPrefetch, lower: prefetch},
 		{name: "prefetch", types: "", words: "global L2::evict_last|L2::evict_normal!", op: OpPrefetch, lower: prefetch},
 		{name: "prefetchu", types: "", words: "L1!", op: OpPrefetch, lower: prefetch},
 		{name: "discard", types: "", words: "global L2!", op: OpNop, lower: nop},
 		{name: "applypriority", types: "", words: "global L2::evict_normal!", op: OpNop, lower: nop},
-		{name: "createpolicy.fractional", types: "b64", words: "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged! L2::evict_first|L2::evict_unchanged",
-			op: OpMov, lower: createPolicy},
-		{name: "createpolicy.range", types: "b64", words: "global L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged! L2::evict_first|L2::evict_unchanged",
-			op: OpMov, lower: createPolicy},
+		{name: "createpolicy.fractional", types: "b64", words: eviction, op: OpMov, lower: createPolicy},
+		{name: "createpolicy.range", types: "b64", words: "global " + eviction, op: OpMov, lower: createPolicy},
 		{name: "createpolicy.cvt", types: "b64", words: "L2!", op: OpMov, lower: createPolicy},
 	},
 )
@@ -59,12 +51,33 @@ func globalLoads(types, vector string) []form {
 	}
 }
 
+// otherLoads are those from elsewhere, and what both have.
+func otherLoads(types, vector string) []form {
+	return []form{
+		{name: "ld", types: types, words: "mmio! relaxed! sys! global", op: OpLd, lower: ld},
+		{name: "ld", types: types, words: "weak shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func! ca|cg|cs|lu|cv " + vector, op: OpLd, lower: ld},
+		{name: "ld", types: types, words: "volatile! shared|shared::cta|shared::cluster|local! " + vector, op: OpLd, lower: ld},
+		{name: "ld", types: types, words: "relaxed|acquire! " + scopes + sharedSpace + vector, op: OpLd, lower: ld},
+		{name: "ldu", types: types, words: "global " + vector, op: OpLdu, lower: ld},
+	}
+}
+
 // globalStores are the stores to global memory and generic addresses.
 func globalStores(types, vector string) []form {
 	return []form{
 		{name: "st", types: types, words: "weak global " + storeCache + vector, op: OpSt, lower: st},
 		{name: "st", types: types, words: "volatile! global " + vector, op: OpSt, lower: st},
 		{name: "st", types: types, words: "relaxed|release! " + scopes + "global " + inL1 + " L2::cache_hint " + vector, op: OpSt, lower: st},
+	}
+}
+
+// otherStores are those to elsewhere, and what both have.
+func otherStores(types, vector string) []form {
+	return []form{
+		{name: "st", types: types, words: "mmio! relaxed! sys! global", op: OpSt, lower: st},
+		{name: "st", types: types, words: "weak shared|shared::cta|shared::cluster|local|param|param::func! wb|cg|cs|wt " + vector, op: OpSt, lower: st},
+		{name: "st", types: types, words: "volatile! shared|shared::cta|shared::cluster|local! " + vector, op: OpSt, lower: st},
+		{name: "st", types: types, words: "relaxed|release! " + scopes + sharedSpace + vector, op: OpSt, lower: st},
 	}
 }
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen writes the lane loops of package ptxvm from the tables beside
-// it. Run it from the module's root: go run ./internal/ptxvm/gen.
+// it, and from those of package ptxir the page of the documentation that lists
+// the instructions. Run it from the module's root: go run ./internal/ptxvm/gen.
 //
 // Each operation becomes one small function with two loops: all 32 lanes, and
 // the lanes of a mask. The first is unrolled, which more than doubles its speed
@@ -24,23 +25,26 @@ const banner = "// SPDX-FileCopyrightText: The cudago authors\n// SPDX-License-I
 
 func main() {
 	for name, src := range files() {
-		if err := os.WriteFile("internal/ptxvm/"+name, src, 0o644); err != nil {
+		if err := os.WriteFile(name, src, 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-// files returns the generated files by name.
+// files returns the generated files by their path in the tree.
 func files() map[string][]byte {
 	var table bytes.Buffer
 	out := map[string][]byte{}
-	add := func(name, body string, imports ...string) { out[name] = file(name, body, imports...) }
+	add := func(name, body string, imports ...string) {
+		out["internal/ptxvm/"+name] = file(name, body, imports...)
+	}
 	add("zinteger.go", lanesOf(integerOps(), &table), "math/bits")
 	add("zfloat.go", lanesOf(floatOps(), &table), "math", "math/bits")
 	add("zcompare.go", compares(&table), "math/bits")
 	add("zconvert.go", lanesOf(convertOps(), &table), "math/bits")
 	add("zmemory_unsafe.go", memoryOps(&table), "math/bits", "unsafe")
 	add("ztable.go", "var generated = []entry{\n"+table.String()+"}\n", "github.com/cudago/cudago/internal/ptxir")
+	out["docs/reference/ptx.rst"] = page()
 	return out
 }
 

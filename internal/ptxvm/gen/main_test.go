@@ -15,7 +15,7 @@ import (
 // go run ./internal/ptxvm/gen.
 func TestFilesAreCurrent(t *testing.T) {
 	for name, want := range files() {
-		got, err := os.ReadFile(filepath.Join("..", name))
+		got, err := os.ReadFile(filepath.Join("..", "..", "..", name))
 		require.NoError(t, err)
 		require.True(t, string(want) == string(got), "%s is not what the generator writes", name)
 	}
