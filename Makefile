@@ -78,7 +78,7 @@ test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there
 	. $(TOOLS) && "$$GO" test -race $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
 	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
 
-test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 12 core-hours
+test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 9 core-hours
 	. $(TOOLS) && "$$GO" test ./internal/ptxvm -run Sweep -sweep=full -v -timeout 24h
 
 # A process has one driver, so each driver has its run.

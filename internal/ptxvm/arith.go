@@ -12,8 +12,8 @@ import (
 // The lane functions of integer operations. The loops around them are
 // generated; see gen.
 
-// divInt divides. A zero divisor gives all ones, as NVIDIA's hardware does
-// for unsigned operands; PTX leaves it open.
+// divInt divides. A zero divisor gives all ones, as on an H200; PTX leaves it
+// open.
 func divInt[T uint16 | int16 | uint32 | int32 | uint64 | int64](a, b T) T {
 	if b == 0 {
 		return ^T(0)
@@ -21,10 +21,10 @@ func divInt[T uint16 | int16 | uint32 | int32 | uint64 | int64](a, b T) T {
 	return a / b
 }
 
-// remInt is the remainder that goes with divInt.
+// remInt is the remainder. A zero divisor gives all ones here too.
 func remInt[T uint16 | int16 | uint32 | int32 | uint64 | int64](a, b T) T {
 	if b == 0 {
-		return a
+		return ^T(0)
 	}
 	return a % b
 }

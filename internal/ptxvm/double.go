@@ -56,6 +56,14 @@ func add64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(s, ir.Round)
 }
 
+// sub64 leaves a NaN its sign, which adding -b would not.
+func sub64(ir *ptxir.Instr, a, b float64) float64 {
+	if b != b {
+		return a - b
+	}
+	return add64(ir, a, -b)
+}
+
 func mul64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) || a == 0 || b == 0 {
 		return a * b

@@ -170,32 +170,58 @@ func out32(ir *ptxir.Instr, x float32) float32 {
 	return x
 }
 
-// flushed flushes a result that is exact, or rounded to odd, as .ftz does: what
-// lies below the normal range is zero, even where rounding would have lifted it
-// to the smallest normal number. PTX leaves that open; an H200 does it.
-func flushed(x, least float64) float64 {
-	if math.Abs(x) < least {
-		return math.Copysign(0, x)
+// flushed flushes a result that is exact, or rounded to odd, as .ftz does. What
+// would lie below the normal range if the format had smaller normal numbers is
+// zero, even where rounding as a subnormal would have lifted it to the smallest
+// normal number. PTX leaves that open; an H200 does it.
+func flushed(x float64, f normals, mode ptxir.Round) float64 {
+	a := math.Abs(x)
+	if !(a < f.least) || a > f.below && liftedFrom(x, a, f, mode) {
+		return x
 	}
-	return x
+	return math.Copysign(0, x)
+}
+
+// normals describes where a format's normal numbers begin: the smallest, and
+// the number that would be next below it.
+type normals struct{ least, below float64 }
+
+var (
+	normals32   = normals{0x1p-126, 0x0.ffffffp-126}
+	normalsHalf = normals{0x1p-14, 0x0.ffep-14}
+	normalsBF16 = normals{0x1p-126, 0x0.ffp-126}
+)
+
+// liftedFrom reports whether rounding lifts x, of magnitude a between the two,
+// to the smallest normal number.
+func liftedFrom(x, a float64, f normals, mode ptxir.Round) bool {
+	switch mode {
+	case ptxir.RoundRZ:
+		return false
+	case ptxir.RoundRM:
+		return x < 0
+	case ptxir.RoundRP:
+		return x > 0
+	}
+	return a >= (f.least+f.below)/2 // half-way goes to the even one, which has more zeros
 }
 
 // rounded32 turns a result that is exact, or rounded to odd, into an f32 as the
 // instruction says.
 func rounded32(ir *ptxir.Instr, x float64) float32 {
 	if ir.Mod&ptxir.ModFtz != 0 {
-		x = flushed(x, 0x1p-126)
+		x = flushed(x, normals32, ir.Round)
 	}
 	return out32(ir, round32(x, ir.Round))
 }
 
 // mulFtz and fmaFtz are the operations with .ftz as their only modifier.
 func mulFtz(a, b float32) float32 {
-	return float32(flushed(float64(ftz(a))*float64(ftz(b)), 0x1p-126))
+	return float32(flushed(float64(ftz(a))*float64(ftz(b)), normals32, ptxir.RoundRN))
 }
 
 func fmaFtz(a, b, c float32) float32 {
-	return float32(flushed(sumToOdd(float64(ftz(a))*float64(ftz(b)), float64(ftz(c))), 0x1p-126))
+	return float32(flushed(sumToOdd(float64(ftz(a))*float64(ftz(b)), float64(ftz(c))), normals32, ptxir.RoundRN))
 }
 
 // directedZero gives an exact zero sum its sign: -0 when rounding down.

@@ -151,7 +151,7 @@ func halfLane(ir *ptxir.Instr, op halfOp, a, b, c uint16) uint16 {
 	}
 	r := op(ir, float64(inHalf(ir, a)), float64(inHalf(ir, b)), float64(inHalf(ir, c)))
 	if ir.Mod&ptxir.ModFtz != 0 {
-		r = flushed(r, 0x1p-14)
+		r = flushed(r, normalsHalf, ir.Round)
 	}
 	return outHalf(ir, roundSmall(r, half, ir.Round))
 }
@@ -213,7 +213,7 @@ func bfloatLane(ir *ptxir.Instr, op halfOp, a, b, c uint16) uint16 {
 	}
 	r := op(ir, float64(fromBfloat(a)), float64(fromBfloat(b)), float64(fromBfloat(c)))
 	if ir.Mod&ptxir.ModFtz != 0 {
-		r = flushed(r, 0x1p-126)
+		r = flushed(r, normalsBF16, ir.Round)
 	}
 	h := roundSmall(r, bfloat, ir.Round)
 	if ir.Mod&ptxir.ModRelu != 0 && h>>15 != 0 && r == r {

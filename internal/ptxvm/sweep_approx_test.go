@@ -39,11 +39,11 @@ const (
 func table(minusInf, minusZero, zero, inf uint64, negative ...uint64) func(x refNumber) (uint64, bool) {
 	return func(x refNumber) (uint64, bool) {
 		switch {
-		case x.nan:
+		case x.nan():
 			return theNaN32, true
-		case x.inf && x.neg:
+		case x.inf() && x.neg:
 			return minusInf, true
-		case x.inf:
+		case x.inf():
 			return inf, true
 		case x.m == 0 && x.neg:
 			return minusZero, true
@@ -193,7 +193,7 @@ func (a *approximation) sweep(ftz bool) sweep {
 		if ftz {
 			x = uint32(refFlush(uint64(x)))
 		}
-		if want, ok := a.special(refF32.number(uint64(x))); ok {
+		if want, ok := a.special(number32(x)); ok {
 			return got == want
 		}
 		value := float64(math.Float32frombits(x))

@@ -14,27 +14,34 @@ import (
 // convert is the reference of every conversion between floats: flush, saturate,
 // round, and clamp what is negative or too large. PTX ISA, "Data Movement and
 // Conversion Instructions: cvt".
-func (f refFormat) convert(x refNumber, flags []string, mode ptxir.Round) uint64 {
-	if has(flags, "sat") {
+func (f *refFormat) convert(x refNumber, flags refFlags, mode ptxir.Round) uint64 {
+	if flags.sat {
 		x = x.saturated()
 	}
 	b := f.round(x, mode)
 	sign := uint64(1) << (f.width - 1)
-	if has(flags, "satfinite") && !x.nan && b&^sign > f.top {
+	if flags.satfinite && !x.nan() && b&^sign > f.top {
 		b = b&sign | f.top
 	}
-	if has(flags, "relu") && !x.nan && b&sign != 0 {
+	if flags.relu && !x.nan() && b&sign != 0 {
 		b = 0
 	}
 	return b
 }
 
+// refFlags are modifiers, looked up once for all inputs.
+type refFlags struct{ ftz, sat, satfinite, relu bool }
+
+func flagsOf(names []string) refFlags {
+	return refFlags{has(names, "ftz"), has(names, "sat"), has(names, "satfinite"), has(names, "relu")}
+}
+
 // operand32 is an f32 operand, flushed if the flags say so.
-func operand32(x uint32, flags []string) refNumber {
-	if has(flags, "ftz") {
-		return refF32.number(refFlush(uint64(x)))
+func operand32(x uint32, flags refFlags) refNumber {
+	if flags.ftz {
+		return refF32.flushed(number32(x))
 	}
-	return refF32.number(uint64(x))
+	return number32(x)
 }
 
 // betweenFloats32 are the conversions from f32 to f32 and f64.
@@ -49,8 +56,8 @@ func betweenFloats32() []sweep {
 	return list
 }
 
-func sameSweep(flags []string, round string, integral func(x refNumber) refNumber) sweep {
-	name := mnemonic("cvt", round, strings.Join(flags, "."), "f32.f32")
+func sameSweep(names []string, round string, integral func(x refNumber) refNumber) sweep {
+	name, flags := mnemonic("cvt", round, strings.Join(names, "."), "f32.f32"), flagsOf(names)
 	return refF32.anyNaN(sweep{name: name, body: name + " Y, X;", want: func(x uint32) uint64 {
 		n := operand32(x, flags)
 		if integral != nil {
@@ -60,27 +67,22 @@ func sameSweep(flags []string, round string, integral func(x refNumber) refNumbe
 	}})
 }
 
-func wideSweep(flags []string) sweep {
-	name := mnemonic("cvt", strings.Join(flags, "."), "f64.f32")
+func wideSweep(names []string) sweep {
+	name, flags := mnemonic("cvt", strings.Join(names, "."), "f64.f32"), flagsOf(names)
 	return refF64.anyNaN(sweep{name: name, body: name + " YL, X;", wide: true, want: func(x uint32) uint64 {
 		return refF64.convert(operand32(x, flags), flags, ptxir.RoundRN)
 	}})
 }
 
 // narrow is a conversion of one f32 to a smaller format.
-func narrow(to string, f refFormat, round string, mode ptxir.Round, flags []string) sweep {
-	name := mnemonic("cvt", round, strings.Join(flags, "."), to, "f32")
+func narrow(to string, f *refFormat, round string, mode ptxir.Round, names []string) sweep {
+	name, flags := mnemonic("cvt", round, strings.Join(names, "."), to, "f32"), flagsOf(names)
 	s := sweep{name: name, body: fmt.Sprintf(".reg .b16 h; %s h, X; cvt.u32.u16 Y, h;", name)}
+	shift := 0
 	if to == "tf32" {
-		s.body = name + " Y, X;"
+		s.body, shift = name+" Y, X;", 13
 	}
-	s.want = func(x uint32) uint64 {
-		b := f.convert(operand32(x, flags), flags, mode)
-		if to == "tf32" {
-			return b << 13
-		}
-		return b
-	}
+	s.want = func(x uint32) uint64 { return f.convert(operand32(x, flags), flags, mode) << shift }
 	return s
 }
 
@@ -114,7 +116,7 @@ func pairSweeps() []sweep {
 	var list []sweep
 	for _, p := range []struct {
 		to  string
-		f   refFormat
+		f   *refFormat
 		fp8 bool
 	}{{"f16x2", refF16, false}, {"bf16x2", refBF16, false}, {"e4m3x2", refE4M3, true}, {"e5m2x2", refE5M2, true}} {
 		for _, m := range refModes[:2] {
@@ -129,8 +131,8 @@ func pairSweeps() []sweep {
 	return list
 }
 
-func pairSweep(to string, f refFormat, fp8 bool, round string, mode ptxir.Round, flags []string) sweep {
-	name := mnemonic("cvt", round, strings.Join(flags, "."), to, "f32")
+func pairSweep(to string, f *refFormat, fp8 bool, round string, mode ptxir.Round, names []string) sweep {
+	name, flags := mnemonic("cvt", round, strings.Join(names, "."), to, "f32"), flagsOf(names)
 	convert := name + " Y, h, X;"
 	if fp8 {
 		convert = ".reg .b16 p; " + name + " p, h, X; cvt.u32.u16 Y, p;"
@@ -139,8 +141,8 @@ func pairSweep(to string, f refFormat, fp8 bool, round string, mode ptxir.Round,
 		name: name,
 		body: ".reg .b32 h; prmt.b32 h, X, X, 0x1032; " + convert,
 		want: func(x uint32) uint64 {
-			low := f.convert(refF32.number(uint64(x)), flags, mode)
-			high := f.convert(refF32.number(uint64(x>>16|x<<16)), flags, mode)
+			low := f.convert(number32(x), flags, mode)
+			high := f.convert(number32(x>>16|x<<16), flags, mode)
 			return high<<f.width | low
 		},
 	}

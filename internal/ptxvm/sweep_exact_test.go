@@ -23,33 +23,58 @@ type refFormat struct {
 }
 
 var (
-	refF64  = refFormat{64, 52, -1022, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7fffffffffffffff}
-	refF32  = refFormat{32, 23, -126, 0x7f7fffff, 0x7f800000, 0x7fffffff}
-	refTF32 = refFormat{19, 10, -126, 0x3fbff, 0x3fc00, 0x3ffff} // the top 19 bits of an f32
-	refF16  = refFormat{16, 10, -14, 0x7bff, 0x7c00, 0x7fff}
-	refBF16 = refFormat{16, 7, -126, 0x7f7f, 0x7f80, 0x7fff}
-	refE4M3 = refFormat{8, 3, -6, 0x7e, 0, 0x7f}
-	refE5M2 = refFormat{8, 2, -14, 0x7b, 0x7c, 0x7f}
+	refF64  = &refFormat{64, 52, -1022, 0x7fefffffffffffff, 0x7ff0000000000000, 0x7fffffffffffffff}
+	refF32  = &refFormat{32, 23, -126, 0x7f7fffff, 0x7f800000, 0x7fffffff}
+	refTF32 = &refFormat{19, 10, -126, 0x3fbff, 0x3fc00, 0x3ffff} // the top 19 bits of an f32
+	refF16  = &refFormat{16, 10, -14, 0x7bff, 0x7c00, 0x7fff}
+	refBF16 = &refFormat{16, 7, -126, 0x7f7f, 0x7f80, 0x7fff}
+	refE4M3 = &refFormat{8, 3, -6, 0x7e, 0, 0x7f}
+	refE5M2 = &refFormat{8, 2, -14, 0x7b, 0x7c, 0x7f}
 )
 
-// refNumber is ±m·2^e, and more by less than one unit of m if rest is set. A
-// number with a rest has at least two bits more than any format it is rounded to.
+// refNumber is ±m·2^e, or what its class says. Four fields: Go keeps a struct
+// with more of them in memory, which made the sweeps twice as slow.
 type refNumber struct {
-	m        uint64
-	e        int
-	neg      bool
-	rest     bool
-	inf, nan bool
+	m     uint64
+	e     int
+	neg   bool
+	class refClass
+}
+
+type refClass uint8
+
+const (
+	refExact refClass = iota
+	// refRest is more than m·2^e by less than a unit of m. Such a number has at
+	// least two bits more than any format it is rounded to.
+	refRest
+	refInf
+	refNaN
+)
+
+func (x refNumber) rest() bool { return x.class == refRest }
+func (x refNumber) inf() bool  { return x.class == refInf }
+func (x refNumber) nan() bool  { return x.class == refNaN }
+
+// leaving is the class of what a division or a root leaves over.
+func leaving(rest uint64) refClass {
+	if rest != 0 {
+		return refRest
+	}
+	return refExact
 }
 
 // number is the value of a format's bits.
-func (f refFormat) number(b uint64) refNumber {
+func (f *refFormat) number(b uint64) refNumber {
 	sign := uint64(1) << (f.width - 1)
 	x := refNumber{neg: b&sign != 0}
 	b &= sign - 1
 	switch {
 	case b > f.top:
-		x.inf, x.nan = b == f.inf, b != f.inf
+		x.class = refNaN
+		if b == f.inf {
+			x.class = refInf
+		}
 		return x
 	case b>>f.frac == 0:
 		x.m, x.e = b, f.least-f.frac
@@ -59,16 +84,33 @@ func (f refFormat) number(b uint64) refNumber {
 	return x
 }
 
+// number32 is refF32.number, which most sweeps spend their time in.
+func number32(b uint32) refNumber {
+	x := refNumber{neg: b>>31 != 0, m: uint64(b & 0x7fffff), e: -149}
+	switch exp := b >> 23 & 255; exp {
+	case 0:
+	case 255:
+		if x.m != 0 {
+			return refNumber{neg: x.neg, class: refNaN}
+		}
+		return refNumber{neg: x.neg, class: refInf}
+	default:
+		x.m |= 1 << 23
+		x.e = int(exp) - 150
+	}
+	return x
+}
+
 // round returns the bits of x in a format.
-func (f refFormat) round(x refNumber, mode ptxir.Round) uint64 {
+func (f *refFormat) round(x refNumber, mode ptxir.Round) uint64 {
 	var sign uint64
 	if x.neg {
 		sign = 1 << (f.width - 1)
 	}
 	switch {
-	case x.nan:
+	case x.nan():
 		return f.nan
-	case x.inf:
+	case x.inf():
 		return sign | f.overflow(ptxir.RoundRN, x.neg)
 	case x.m == 0:
 		return sign
@@ -90,7 +132,7 @@ func (f refFormat) round(x refNumber, mode ptxir.Round) uint64 {
 }
 
 // overflow is the magnitude of a result above the largest finite number.
-func (f refFormat) overflow(mode ptxir.Round, neg bool) uint64 {
+func (f *refFormat) overflow(mode ptxir.Round, neg bool) uint64 {
 	if mode == ptxir.RoundRZ || mode == ptxir.RoundRM && !neg || mode == ptxir.RoundRP && neg {
 		return f.top
 	}
@@ -110,7 +152,7 @@ func (x refNumber) shifted(unit int, mode ptxir.Round) uint64 {
 	if drop < 64 {
 		n, lost, half = x.m>>drop, x.m&(1<<drop-1), 1<<(drop-1)
 	}
-	exact := lost == 0 && !x.rest
+	exact := lost == 0 && !x.rest()
 	var up bool
 	switch mode {
 	case ptxir.RoundRM, ptxir.RoundRMI:
@@ -121,7 +163,7 @@ func (x refNumber) shifted(unit int, mode ptxir.Round) uint64 {
 	case ptxir.RoundRNA:
 		up = lost >= half
 	default:
-		up = lost > half || lost == half && (x.rest || n&1 != 0)
+		up = lost > half || lost == half && (x.rest() || n&1 != 0)
 	}
 	if up {
 		n++
@@ -131,7 +173,7 @@ func (x refNumber) shifted(unit int, mode ptxir.Round) uint64 {
 
 // integral rounds x to an integer; numbers above 2^63 are integers already.
 func (x refNumber) integral(mode ptxir.Round) refNumber {
-	if x.nan || x.inf || x.e >= 0 {
+	if x.nan() || x.inf() || x.e >= 0 {
 		return x
 	}
 	return refNumber{m: x.shifted(0, mode), neg: x.neg}
@@ -141,15 +183,15 @@ func (x refNumber) integral(mode ptxir.Round) refNumber {
 // that a NaN gives the lowest number with the top bit alone, else 0.
 func (x refNumber) integer(width int, signed bool, mode ptxir.Round, wideNaN bool) uint64 {
 	switch {
-	case x.nan && wideNaN:
+	case x.nan() && wideNaN:
 		return 1 << (width - 1)
-	case x.nan:
+	case x.nan():
 		return 0
 	}
 	x = x.integral(mode)
-	over := x.inf || x.m != 0 && x.e+bits.Len64(x.m) > 64
+	over := x.inf() || x.m != 0 && x.e+bits.Len64(x.m) > 64
 	n := x.m
-	if !over && !x.inf {
+	if !over && !x.inf() {
 		n <<= x.e
 	}
 	limit := uint64(math.MaxUint64) >> (64 - width)
@@ -171,17 +213,29 @@ func (x refNumber) integer(width int, signed bool, mode ptxir.Round, wideNaN boo
 	return n
 }
 
-// flushed is x as .ftz leaves it: zero of its sign below the normal range. A
-// result is flushed before it is rounded, which an H200 does too.
-func (f refFormat) flushed(x refNumber) refNumber {
-	if !x.nan && !x.inf && (x.m == 0 || x.e+bits.Len64(x.m)-1 < f.least) {
+// roundFlushed is round with .ftz: zero if the number lay below the normal range
+// when rounded to as many bits as a normal number has. So does an H200.
+func (f *refFormat) roundFlushed(x refNumber, mode ptxir.Round) uint64 {
+	if x.class <= refRest && x.m != 0 {
+		lead := x.e + bits.Len64(x.m) - 1
+		if lead < f.least && x.shifted(lead-f.frac, mode)>>(f.frac+1) == 0 || lead < f.least-1 {
+			x = refNumber{neg: x.neg}
+		}
+	}
+	return f.round(x, mode)
+}
+
+// flushed is an operand as .ftz leaves it: zero of its sign below the normal
+// range.
+func (f *refFormat) flushed(x refNumber) refNumber {
+	if !x.nan() && !x.inf() && (x.m == 0 || x.e+bits.Len64(x.m)-1 < f.least) {
 		return refNumber{neg: x.neg}
 	}
 	return x
 }
 
 // isNaN tells a NaN from everything else, bits that the format lacks included.
-func (f refFormat) isNaN(b uint64) bool {
+func (f *refFormat) isNaN(b uint64) bool {
 	sign := uint64(1) << (f.width - 1)
 	return b&^sign > max(f.top, f.inf) && b&^sign < sign
 }
@@ -200,7 +254,7 @@ func (x refNumber) inverse() refNumber {
 	shift := bits.LeadingZeros64(x.m)
 	m := x.m << shift
 	q, r := bits.Div64(1<<62, 0, m) // 2^126/m, between 2^62 and 2^63
-	return refNumber{m: q, e: -126 - (x.e - shift), neg: x.neg, rest: r != 0}
+	return refNumber{m: q, e: -126 - (x.e - shift), neg: x.neg, class: leaving(r)}
 }
 
 // squareRoot is the square root of a positive x, to 32 bits and a rest.
@@ -220,5 +274,5 @@ func (x refNumber) squareRoot() refNumber {
 	for r < math.MaxUint32 && (r+1)*(r+1) <= m {
 		r++
 	}
-	return refNumber{m: r, e: (x.e - shift) / 2, rest: r*r != m}
+	return refNumber{m: r, e: (x.e - shift) / 2, class: leaving(m - r*r)}
 }

@@ -29,7 +29,7 @@ func (x refNumber) big() *big.Float {
 
 // bigRound rounds a number to a format by counting units in its last place with
 // math/big's integers, and returns its bits.
-func (f refFormat) bigRound(x *big.Float, mode ptxir.Round) uint64 {
+func (f *refFormat) bigRound(x *big.Float, mode ptxir.Round) uint64 {
 	if x.Sign() == 0 {
 		return 0
 	}
@@ -63,7 +63,7 @@ func (f refFormat) bigRound(x *big.Float, mode ptxir.Round) uint64 {
 }
 
 // randomNumber favours ends of ranges and half-way cases: few bits, long runs.
-func randomNumber(r *rand.Rand, f refFormat) refNumber {
+func randomNumber(r *rand.Rand, f *refFormat) refNumber {
 	b := r.Uint64() >> (64 - f.width)
 	switch r.IntN(4) {
 	case 0:
@@ -74,7 +74,7 @@ func randomNumber(r *rand.Rand, f refFormat) refNumber {
 		b &= 1<<(f.width-1) | 1<<f.frac - 1 // subnormal
 	}
 	x := f.number(b)
-	if x.nan || x.inf {
+	if x.nan() || x.inf() {
 		return randomNumber(r, f)
 	}
 	return x
@@ -89,10 +89,13 @@ func TestReferenceRounds(t *testing.T) {
 		n = 500
 	}
 	r := rand.New(rand.NewPCG(11, 12))
-	formats := []refFormat{refF64, refF32, refTF32, refF16, refBF16, refE4M3, refE5M2}
+	formats := []*refFormat{refF64, refF32, refTF32, refF16, refBF16, refE4M3, refE5M2}
 	for i := range n {
 		from, to, mode := formats[i%2], formats[r.IntN(len(formats))], allModes[r.IntN(len(allModes))]
 		x := randomNumber(r, from)
+		if b := r.Uint32(); number32(b) != refF32.number(uint64(b)) {
+			require.Failf(t, "two numbers", "%#x", b)
+		}
 		if x.m == 0 {
 			continue
 		}
@@ -117,7 +120,7 @@ func TestReferenceRounds(t *testing.T) {
 
 // integralBig rounds to an integer with math/big.
 func integralBig(x *big.Float, mode ptxir.Round) *big.Float {
-	whole := refFormat{width: 64, frac: 62, least: 62, top: math.MaxInt64}
+	whole := &refFormat{width: 64, frac: 62, least: 62, top: math.MaxInt64}
 	bits := whole.bigRound(x, mode)
 	f := new(big.Float).SetUint64(bits &^ (1 << 63))
 	if bits>>63 != 0 {

@@ -17,13 +17,13 @@ var inputs16 = &inputSet{n: 1 << 16}
 // refHalf is a 16-bit format with its name.
 type refHalf struct {
 	name string
-	f    refFormat
+	f    *refFormat
 }
 
 var refHalves = []refHalf{{"f16", refF16}, {"bf16", refBF16}}
 
 // flush flushes the bits of a subnormal to zero of its sign.
-func (f refFormat) flush(b uint64) uint64 {
+func (f *refFormat) flush(b uint64) uint64 {
 	if sign := uint64(1) << (f.width - 1); b&^sign < 1<<f.frac {
 		return b & sign
 	}
@@ -98,14 +98,14 @@ func (h refHalf) conversions() []sweep {
 			}
 		}
 	}
-	for _, flags := range flagSets("ftz", "sat") {
-		name := mnemonic("cvt", strings.Join(flags, "."), "f32", h.name)
-		if h.name == "bf16" && has(flags, "sat") {
+	for _, names := range flagSets("ftz", "sat") {
+		name, flags := mnemonic("cvt", strings.Join(names, "."), "f32", h.name), flagsOf(names)
+		if h.name == "bf16" && flags.sat {
 			continue
 		}
 		list = append(list, refF32.anyNaN(from16(name, "r", func(x uint32) uint64 {
 			b := refF32.convert(number(x), flags, ptxir.RoundRN)
-			if has(flags, "ftz") {
+			if flags.ftz {
 				return refFlush(b)
 			}
 			return b
@@ -126,21 +126,23 @@ func fp8Sweeps() []sweep {
 	var list []sweep
 	for _, p := range []struct {
 		name string
-		f    refFormat
+		f    *refFormat
 	}{{"e4m3x2", refE4M3}, {"e5m2x2", refE5M2}} {
-		for _, flags := range flagSets("relu") {
-			list = append(list, from16(mnemonic("cvt.rn", strings.Join(flags, "."), "f16x2", p.name), "r", func(x uint32) uint64 {
+		for _, names := range flagSets("relu") {
+			name, flags := mnemonic("cvt.rn", strings.Join(names, "."), "f16x2", p.name), flagsOf(names)
+			list = append(list, from16(name, "r", func(x uint32) uint64 {
 				low := refF16.convert(p.f.number(uint64(x&255)), flags, ptxir.RoundRN)
 				return low | refF16.convert(p.f.number(uint64(x>>8)), flags, ptxir.RoundRN)<<16
 			}))
-			flags := append([]string{"satfinite"}, flags...)
-			name := mnemonic("cvt.rn", strings.Join(flags, "."), p.name, "f16x2")
+			finite := flags
+			finite.satfinite = true
+			name = mnemonic("cvt.rn.satfinite", strings.Join(names, "."), p.name, "f16x2")
 			list = append(list, sweep{
 				name: name,
 				body: ".reg .b32 p; .reg .b16 r; mad.lo.u32 p, X, 0xffff0001, 0xffff0000; " + name + " r, p; cvt.u32.u16 Y, r;",
 				want: func(x uint32) uint64 {
-					low := p.f.convert(refF16.number(uint64(x)), flags, ptxir.RoundRN)
-					return low | p.f.convert(refF16.number(uint64(x^0xffff)), flags, ptxir.RoundRN)<<8
+					low := p.f.convert(refF16.number(uint64(x)), finite, ptxir.RoundRN)
+					return low | p.f.convert(refF16.number(uint64(x^0xffff)), finite, ptxir.RoundRN)<<8
 				},
 			})
 		}

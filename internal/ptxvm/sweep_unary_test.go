@@ -61,16 +61,16 @@ func unary32(op string, flags []string, mode ptxir.Round, ref func(x refNumber) 
 		body: name + " Y, X;",
 		want: func(x uint32) uint64 {
 			if ftz {
-				return refF32.round(refF32.flushed(ref(refF32.flushed(refF32.number(uint64(x))))), mode)
+				return refF32.roundFlushed(ref(refF32.flushed(number32(x))), mode)
 			}
-			return refF32.round(ref(refF32.number(uint64(x))), mode)
+			return refF32.round(ref(number32(x)), mode)
 		},
 	}
 }
 
 // anyNaN accepts every NaN of the result's format where the sweep wants one: PTX
 // leaves open which.
-func (f refFormat) anyNaN(s sweep) sweep {
+func (f *refFormat) anyNaN(s sweep) sweep {
 	want := s.want
 	s.fits = func(x uint32, got uint64) bool {
 		w := want(x)
@@ -94,18 +94,18 @@ func unarySweeps() []sweep {
 		}
 	}
 	for name, holds := range map[string]func(x refNumber) bool{
-		"finite":     func(x refNumber) bool { return !x.inf && !x.nan },
-		"infinite":   func(x refNumber) bool { return x.inf },
-		"number":     func(x refNumber) bool { return !x.nan },
-		"notanumber": func(x refNumber) bool { return x.nan },
-		"normal":     func(x refNumber) bool { return !x.inf && !x.nan && (x.m>>23 != 0 || x.m == 0) }, // zeros count,
-		"subnormal":  func(x refNumber) bool { return !x.inf && !x.nan && x.m != 0 && x.m>>23 == 0 },
+		"finite":     func(x refNumber) bool { return !x.inf() && !x.nan() },
+		"infinite":   func(x refNumber) bool { return x.inf() },
+		"number":     func(x refNumber) bool { return !x.nan() },
+		"notanumber": func(x refNumber) bool { return x.nan() },
+		"normal":     func(x refNumber) bool { return !x.inf() && !x.nan() && (x.m>>23 != 0 || x.m == 0) }, // zeros count,
+		"subnormal":  func(x refNumber) bool { return !x.inf() && !x.nan() && x.m != 0 && x.m>>23 == 0 },
 	} {
 		list = append(list, sweep{
 			name: "testp." + name + ".f32",
 			body: ".reg .pred p; testp." + name + ".f32 p, X; selp.b32 Y, 1, 0, p;",
 			want: func(x uint32) uint64 {
-				if holds(refF32.number(uint64(x))) {
+				if holds(number32(x)) {
 					return 1
 				}
 				return 0
@@ -118,10 +118,10 @@ func unarySweeps() []sweep {
 // root is the square root.
 func (x refNumber) root() refNumber {
 	switch {
-	case x.nan || x.m == 0 && !x.inf || x.inf && !x.neg:
+	case x.nan() || x.m == 0 && !x.inf() || x.inf() && !x.neg:
 		return x
 	case x.neg:
-		return refNumber{nan: true}
+		return refNumber{class: refNaN}
 	}
 	return x.squareRoot()
 }
@@ -129,12 +129,12 @@ func (x refNumber) root() refNumber {
 // reciprocal is one over x.
 func (x refNumber) reciprocal() refNumber {
 	switch {
-	case x.nan:
+	case x.nan():
 		return x
-	case x.inf:
+	case x.inf():
 		return refNumber{neg: x.neg}
 	case x.m == 0:
-		return refNumber{neg: x.neg, inf: true}
+		return refNumber{neg: x.neg, class: refInf}
 	}
 	return x.inverse()
 }
@@ -191,11 +191,11 @@ func toIntegerSweeps(flags []string) []sweep {
 				body: fmt.Sprintf("%s %s, X;", name, i.result()),
 				wide: i.width == 64,
 				want: func(x uint32) uint64 {
-					b := uint64(x)
+					n := number32(x)
 					if ftz {
-						b = refFlush(b)
+						n = refF32.flushed(n)
 					}
-					return i.extended(refF32.number(b).integer(i.width, i.signed, m.mode, i.width == 64))
+					return i.extended(n.integer(i.width, i.signed, m.mode, i.width == 64))
 				},
 			})
 		}
@@ -232,7 +232,7 @@ func fromIntegerSweeps() []sweep {
 }
 
 // conversionSweep is cvt to a float, whose only flag may be .sat.
-func conversionSweep(to string, f refFormat, round, sat, from string, number func(uint64) refNumber, mode ptxir.Round) sweep {
+func conversionSweep(to string, f *refFormat, round, sat, from string, number func(uint64) refNumber, mode ptxir.Round) sweep {
 	name := mnemonic("cvt", round, sat, to, from)
 	s := sweep{name: name, body: name + " Y, X;", want: func(x uint32) uint64 {
 		n := number(uint64(x))
@@ -253,9 +253,9 @@ func conversionSweep(to string, f refFormat, round, sat, from string, number fun
 // saturated clamps to [0, 1]: NaN and -0 are +0.
 func (x refNumber) saturated() refNumber {
 	switch {
-	case x.nan || x.neg || x.m == 0 && !x.inf:
+	case x.nan() || x.neg || x.m == 0 && !x.inf():
 		return refNumber{}
-	case x.inf || x.e+bits.Len64(x.m) > 0:
+	case x.inf() || x.e+bits.Len64(x.m) > 0:
 		return refNumber{m: 1}
 	}
 	return x

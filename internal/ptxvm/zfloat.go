@@ -1850,14 +1850,14 @@ func subAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = add64(in.ir, a[l], -b[l])
+			d[l] = sub64(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = add64(in.ir, a[l], -b[l])
+		d[l] = sub64(in.ir, a[l], b[l])
 	}
 }
 

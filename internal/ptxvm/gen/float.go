@@ -95,7 +95,7 @@ func f64Ops(add func(op)) {
 	add(op{name: "divF64", op: "Div", key: typ, dst: "f64", src: ddd[:2], expr: "A / B"})
 	add(op{name: "fmaF64", op: "Fma", key: typ, dst: "f64", src: ddd, expr: "math.FMA(A, B, C)"})
 	add(op{name: "addAnyF64", op: "Add", key: typ + anyKey, dst: "f64", src: ddd[:2], expr: "add64(in.ir, A, B)", long: true})
-	add(op{name: "subAnyF64", op: "Sub", key: typ + anyKey, dst: "f64", src: ddd[:2], expr: "add64(in.ir, A, -B)", long: true})
+	add(op{name: "subAnyF64", op: "Sub", key: typ + anyKey, dst: "f64", src: ddd[:2], expr: "sub64(in.ir, A, B)", long: true})
 	add(op{name: "mulAnyF64", op: "Mul", key: typ + anyKey, dst: "f64", src: ddd[:2], expr: "mul64(in.ir, A, B)", long: true})
 	add(op{name: "divAnyF64", op: "Div", key: typ + anyKey, dst: "f64", src: ddd[:2], expr: "div64(in.ir, A, B)", long: true})
 	add(op{name: "fmaAnyF64", op: "Fma", key: typ + anyKey, dst: "f64", src: ddd, expr: "fma64(in.ir, A, B, C)", long: true})
