@@ -34,9 +34,9 @@ func (f *refFormat) bigRound(x *big.Float, mode ptxir.Round) uint64 {
 		return 0
 	}
 	unit := max(x.MantExp(nil)-1, f.least) - f.frac
-	count := new(big.Float).SetPrec(bigPrec).SetMantExp(new(big.Float).Abs(x), -unit)
+	count := new(big.Float).SetMantExp(new(big.Float).Abs(x), -unit)
 	n, _ := count.Int(nil) // cut off
-	rest := new(big.Float).SetPrec(bigPrec).Sub(count, new(big.Float).SetInt(n))
+	rest := new(big.Float).SetPrec(x.Prec()).Sub(count, new(big.Float).SetInt(n))
 	half := rest.Cmp(big.NewFloat(0.5))
 	up := false
 	switch mode {
@@ -113,6 +113,28 @@ func TestReferenceRounds(t *testing.T) {
 			root := new(big.Float).SetPrec(bigPrec).Sqrt(x.big())
 			if got, want := refF32.round(x.root(), mode), refF32.bigRound(root, mode); got != want {
 				require.Failf(t, "root wrong", "%+v by %v: %x, want %x", x, mode, got, want)
+			}
+		}
+	}
+}
+
+// TestReferenceArithmetic does so for the operations with several operands.
+func TestReferenceArithmetic(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	wide := func() *big.Float { return new(big.Float).SetPrec(bigPrec) }
+	for range 5000 {
+		o, mode := refF32.near(r), allModes[r.IntN(4)]
+		a, b, c := refF32.number(o[0]), refF32.number(o[1]), refF32.number(o[2])
+		if a.class != refExact || b.class != refExact || c.class != refExact || a.m == 0 || b.m == 0 {
+			continue
+		}
+		for op, exact := range map[string]*big.Float{
+			"add": wide().Add(a.big(), b.big()), "sub": wide().Sub(a.big(), b.big()), "mul": wide().Mul(a.big(), b.big()),
+			"fma": wide().Add(wide().Mul(a.big(), b.big()), c.big()), "div": wide().Quo(a.big(), b.big()),
+		} {
+			got := refF32.round(arithmetic(op, a, b, c, mode), mode)
+			if want := refF32.bigRound(exact, mode); got != want && exact.Sign() != 0 {
+				require.Failf(t, "rounded wrong", "%s(%+v, %+v, %+v) by %v: %x, want %x", op, a, b, c, mode, got, want)
 			}
 		}
 	}
