@@ -293,7 +293,7 @@ const (
 	SpecialDynamicSmemSize
 	SpecialTotalSmemSize
 	SpecialAggrSmemSize
-	SpecialEnvreg            // all of them: 0
+	SpecialEnvreg            // all but 1 and 2: 0
 	SpecialClusterOne        // %cluster_nctaid.*, %nclusterid-like registers that are 1 without clusters
 	SpecialClusterZero       // %cluster_ctaid.*, %cluster_ctarank: 0 without clusters
 	SpecialIsExplicitCluster // Pred; false
@@ -304,4 +304,6 @@ const (
 	SpecialGlobaltimerLo
 	SpecialGlobaltimerHi
 	SpecialReservedSmemOffset
+	SpecialEnvreg1 // with the next: where a cooperative grid's workspace is; the high half
+	SpecialEnvreg2
 )

@@ -54,7 +54,14 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 	case x.Name == "%cluster_ctaid":
 		return SpecialClusterZero, U32
 	case strings.HasPrefix(x.Name, "%envreg"):
-		if n, err := strconv.Atoi(x.Name[len("%envreg"):]); err == nil && n >= 0 && n < 32 {
+		n, err := strconv.Atoi(x.Name[len("%envreg"):])
+		switch {
+		case err != nil || n < 0 || n >= 32:
+		case n == 1:
+			return SpecialEnvreg1, U32
+		case n == 2:
+			return SpecialEnvreg2, U32
+		default:
 			return SpecialEnvreg, U32
 		}
 	case x.Name == "%current_graph_exec":

@@ -21,6 +21,7 @@ type execution struct {
 	watch         *Watch // nil without checks
 	total         uint64 // blocks
 	threads       uint32 // of a block
+	workspace     uint64 // address; of cooperative grids only
 
 	printMu sync.Mutex
 	printf  io.Writer // guarded by printMu
@@ -42,7 +43,9 @@ func (k *Kernel) launch(l *Launch) error {
 	defer d.memory.unhold(h)
 	switch {
 	case l.Cooperative:
-		r.runResident(d)
+		if err := r.runResident(d); err != nil {
+			return err
+		}
 	case l.Seed != 0:
 		r.runShuffled(d, l.Seed)
 	default:
@@ -184,13 +187,27 @@ func (r *execution) collect(c *context) {
 
 // runResident runs a cooperative grid: every block has a context of its own,
 // and each worker goes round its share of them.
-func (r *execution) runResident(d *Device) {
+//
+// The grid has eight bytes of zeros of its own, as CUDA's driver gives it, whose
+// address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync
+// counts there (details/driver_abi.h, CUDA 13.2), and ends the kernel without them.
+func (r *execution) runResident(d *Device) error {
+	workspace, err := d.memory.alloc(8, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.memory.Free(workspace, "end of "+r.kernel.ir.Name) }() // it is still there
+	if err := d.memory.Write(workspace, make([]byte, 8)); err != nil {
+		return err
+	}
+	r.workspace = workspace
 	workers := min(uint64(d.config.Workers), r.total)
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() { r.workResident(d, w, workers) })
 	}
 	group.Wait()
+	return nil
 }
 
 func (r *execution) workResident(d *Device, first, step uint64) {

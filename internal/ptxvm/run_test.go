@@ -169,6 +169,54 @@ func TestCooperativeGrid(t *testing.T) {
 	require.Contains(t, refused.Error(), "1000 blocks, at most 128 can be resident")
 }
 
+const workspacePTX = `
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry touch(.param .u64 p)
+{
+	.reg .b32 %lo, %hi, %n;
+	.reg .b64 %at, %out;
+	.reg .pred %none;
+	mov.u32 %hi, %envreg1;
+	mov.u32 %lo, %envreg2;
+	mov.b64 %at, {%lo, %hi};
+	ld.param.u64 %out, [p];
+	st.global.u64 [%out], %at;
+	setp.eq.u64 %none, %at, 0;
+	@%none bra END;
+	atom.global.add.u32 %n, [%at+4], 1;
+	red.global.add.u32 [%out+8], %n;
+END:
+	ret;
+}`
+
+func TestCooperativeGridHasAWorkspace(t *testing.T) {
+	d := NewDevice(Config{Workers: 2})
+	defer d.Close()
+	out, err := d.Memory().Alloc(16, "out")
+	require.NoError(t, err)
+	require.NoError(t, d.Memory().Write(out, make([]byte, 16)))
+	k := kernel(t, loadText(t, d, "workspace", workspacePTX), "touch")
+	before, _ := d.Memory().Info()
+	l := Launch{Grid: [3]uint32{16, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(out), Cooperative: true}
+	for range 2 {
+		require.NoError(t, k.Launch(&l))
+	}
+	require.Equal(t, uint32(2*120), word(t, d, out+8), "each grid counts from zero")
+	at := uint64(word(t, d, out)) | uint64(word(t, d, out+4))<<32
+	_, err = d.Memory().Bytes(at, 4)
+	var access *AccessError
+	require.ErrorAs(t, err, &access)
+	require.Equal(t, "end of touch", access.Nearest.FreeSite)
+	after, _ := d.Memory().Info()
+	require.Equal(t, before, after)
+
+	l.Cooperative = false
+	require.NoError(t, k.Launch(&l))
+	require.Zero(t, word(t, d, out)|word(t, d, out+4))
+}
+
 func TestLaunchLimits(t *testing.T) {
 	d := NewDevice(Config{})
 	defer d.Close()

@@ -54,6 +54,8 @@ var plainSpecials = map[ptxir.SpecialID]specialFn{
 	ptxir.SpecialTotalSmemSize:      func(w *warp, _ int) uint64 { return w.cta.sharedBytes },
 	ptxir.SpecialAggrSmemSize:       func(w *warp, _ int) uint64 { return w.cta.sharedBytes },
 	ptxir.SpecialEnvreg:             func(*warp, int) uint64 { return 0 },
+	ptxir.SpecialEnvreg1:            func(w *warp, _ int) uint64 { return w.cta.run.workspace >> 32 },
+	ptxir.SpecialEnvreg2:            func(w *warp, _ int) uint64 { return uint64(uint32(w.cta.run.workspace)) },
 	ptxir.SpecialClusterOne:         func(*warp, int) uint64 { return 1 },
 	ptxir.SpecialClusterZero:        func(*warp, int) uint64 { return 0 },
 	ptxir.SpecialIsExplicitCluster:  func(*warp, int) uint64 { return 0 },
