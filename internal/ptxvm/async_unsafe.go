@@ -172,7 +172,7 @@ func mbarrierLanes(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		p := (*uint64)(w.sharedPointer(in, s, w.address(in, l)+in.imm, l, 8))
+		p := (*uint64)(w.sharedPointer(in, s, w.atomAddress(in, l), l, 8))
 		arg := uint64(1)
 		if in.b != noOperand {
 			arg = w.raw(in.b, operandClass(in.members), l)

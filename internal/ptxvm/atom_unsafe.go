@@ -112,7 +112,7 @@ func (w *warp) atomAddress(in *inst, l int) uint64 {
 	if operandClass(in.mode) == class64 {
 		return w.u64(in.a)[l] + in.imm
 	}
-	return uint64(w.u32(in.a)[l]) + in.imm
+	return uint64(w.u32(in.a)[l] + uint32(in.imm))
 }
 
 //go:norace

@@ -130,7 +130,7 @@ func (a *access) address(w *warp, l int) uint64 {
 	if a.class == class64 {
 		return w.u64(a.reg)[l] + a.imm
 	}
-	return uint64(w.u32(a.reg)[l]) + a.imm
+	return uint64(w.u32(a.reg)[l] + uint32(a.imm))
 }
 
 func (a *access) sizeIn(w *warp, l int) uint64 {

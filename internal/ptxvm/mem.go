@@ -137,7 +137,7 @@ func transferVector32(w *warp, in *inst, m uint32) {
 	a := w.u32(in.a)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		w.checkVector(in, uint64(a[l])+in.imm, l)
+		w.checkVector(in, uint64(a[l]+uint32(in.imm)), l)
 	}
 	for i := range in.parts {
 		in.parts[i].fn(w, &in.parts[i], m)

@@ -1030,9 +1030,9 @@ func ldShared32U8(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -1041,14 +1041,14 @@ func ldShared32U8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -1059,7 +1059,7 @@ func ldShared32U8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -1069,9 +1069,9 @@ func ldShared32U8to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -1080,14 +1080,14 @@ func ldShared32U8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -1098,7 +1098,7 @@ func ldShared32U8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -1108,9 +1108,9 @@ func ldShared32U16(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -1119,14 +1119,14 @@ func ldShared32U16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -1137,7 +1137,7 @@ func ldShared32U16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -1147,9 +1147,9 @@ func ldShared32U16to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -1158,14 +1158,14 @@ func ldShared32U16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -1176,7 +1176,7 @@ func ldShared32U16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -1186,9 +1186,9 @@ func ldShared32U32(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -1197,14 +1197,14 @@ func ldShared32U32(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -1215,7 +1215,7 @@ func ldShared32U32(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -1225,9 +1225,9 @@ func ldShared32U32to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -1236,14 +1236,14 @@ func ldShared32U32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -1254,7 +1254,7 @@ func ldShared32U32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -1264,9 +1264,9 @@ func ldShared32U64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
@@ -1275,14 +1275,14 @@ func ldShared32U64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&7 != 0 {
 				break
 			}
@@ -1293,7 +1293,7 @@ func ldShared32U64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 	}
 }
 
@@ -1303,9 +1303,9 @@ func ldShared32S8to16(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -1314,14 +1314,14 @@ func ldShared32S8to16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -1332,7 +1332,7 @@ func ldShared32S8to16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -1342,9 +1342,9 @@ func ldShared32S8(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -1353,14 +1353,14 @@ func ldShared32S8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -1371,7 +1371,7 @@ func ldShared32S8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -1381,9 +1381,9 @@ func ldShared32S8to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -1392,14 +1392,14 @@ func ldShared32S8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -1410,7 +1410,7 @@ func ldShared32S8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -1420,9 +1420,9 @@ func ldShared32S16(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -1431,14 +1431,14 @@ func ldShared32S16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -1449,7 +1449,7 @@ func ldShared32S16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -1459,9 +1459,9 @@ func ldShared32S16to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -1470,14 +1470,14 @@ func ldShared32S16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -1488,7 +1488,7 @@ func ldShared32S16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -1498,9 +1498,9 @@ func ldShared32S32to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -1509,14 +1509,14 @@ func ldShared32S32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -1527,7 +1527,7 @@ func ldShared32S32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -2084,10 +2084,10 @@ func ldLocal32U8(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -2096,15 +2096,15 @@ func ldLocal32U8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -2115,7 +2115,7 @@ func ldLocal32U8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -2126,10 +2126,10 @@ func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -2138,15 +2138,15 @@ func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -2157,7 +2157,7 @@ func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -2168,10 +2168,10 @@ func ldLocal32U16(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -2180,15 +2180,15 @@ func ldLocal32U16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -2199,7 +2199,7 @@ func ldLocal32U16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -2210,10 +2210,10 @@ func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -2222,15 +2222,15 @@ func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -2241,7 +2241,7 @@ func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -2252,10 +2252,10 @@ func ldLocal32U32(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -2264,15 +2264,15 @@ func ldLocal32U32(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -2283,7 +2283,7 @@ func ldLocal32U32(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -2294,10 +2294,10 @@ func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -2306,15 +2306,15 @@ func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -2325,7 +2325,7 @@ func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -2336,10 +2336,10 @@ func ldLocal32U64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
@@ -2348,15 +2348,15 @@ func ldLocal32U64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&7 != 0 {
 				break
 			}
@@ -2367,7 +2367,7 @@ func ldLocal32U64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 	}
 }
 
@@ -2378,10 +2378,10 @@ func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -2390,15 +2390,15 @@ func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -2409,7 +2409,7 @@ func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -2420,10 +2420,10 @@ func ldLocal32S8(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -2432,15 +2432,15 @@ func ldLocal32S8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -2451,7 +2451,7 @@ func ldLocal32S8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -2462,10 +2462,10 @@ func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -2474,15 +2474,15 @@ func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -2493,7 +2493,7 @@ func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -2504,10 +2504,10 @@ func ldLocal32S16(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -2516,15 +2516,15 @@ func ldLocal32S16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -2535,7 +2535,7 @@ func ldLocal32S16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -2546,10 +2546,10 @@ func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -2558,15 +2558,15 @@ func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -2577,7 +2577,7 @@ func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -2588,10 +2588,10 @@ func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -2600,15 +2600,15 @@ func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -2619,7 +2619,7 @@ func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -3721,9 +3721,9 @@ func stShared32U8(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -3732,14 +3732,14 @@ func stShared32U8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -3750,7 +3750,7 @@ func stShared32U8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -3760,9 +3760,9 @@ func stShared32U8to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -3771,14 +3771,14 @@ func stShared32U8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -3789,7 +3789,7 @@ func stShared32U8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -3799,9 +3799,9 @@ func stShared32U16(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -3810,14 +3810,14 @@ func stShared32U16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -3828,7 +3828,7 @@ func stShared32U16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -3838,9 +3838,9 @@ func stShared32U16to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -3849,14 +3849,14 @@ func stShared32U16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -3867,7 +3867,7 @@ func stShared32U16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -3877,9 +3877,9 @@ func stShared32U32(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -3888,14 +3888,14 @@ func stShared32U32(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -3906,7 +3906,7 @@ func stShared32U32(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -3916,9 +3916,9 @@ func stShared32U32to64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -3927,14 +3927,14 @@ func stShared32U32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -3945,7 +3945,7 @@ func stShared32U32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -3955,9 +3955,9 @@ func stShared32U64(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
@@ -3966,14 +3966,14 @@ func stShared32U64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&7 != 0 {
 				break
 			}
@@ -3984,7 +3984,7 @@ func stShared32U64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 	}
 }
 
@@ -4289,10 +4289,10 @@ func stLocal32U8(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -4301,15 +4301,15 @@ func stLocal32U8(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -4320,7 +4320,7 @@ func stLocal32U8(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -4331,10 +4331,10 @@ func stLocal32U8to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
@@ -4343,15 +4343,15 @@ func stLocal32U8to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span {
 				break
 			}
@@ -4362,7 +4362,7 @@ func stLocal32U8to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 1)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
 	}
 }
 
@@ -4373,10 +4373,10 @@ func stLocal32U16(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -4385,15 +4385,15 @@ func stLocal32U16(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -4404,7 +4404,7 @@ func stLocal32U16(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -4415,10 +4415,10 @@ func stLocal32U16to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
@@ -4427,15 +4427,15 @@ func stLocal32U16to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&1 != 0 {
 				break
 			}
@@ -4446,7 +4446,7 @@ func stLocal32U16to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 2)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
 	}
 }
 
@@ -4457,10 +4457,10 @@ func stLocal32U32(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -4469,15 +4469,15 @@ func stLocal32U32(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -4488,7 +4488,7 @@ func stLocal32U32(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -4499,10 +4499,10 @@ func stLocal32U32to64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
@@ -4511,15 +4511,15 @@ func stLocal32U32to64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&3 != 0 {
 				break
 			}
@@ -4530,7 +4530,7 @@ func stLocal32U32to64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 4)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
 	}
 }
 
@@ -4541,10 +4541,10 @@ func stLocal32U64(w *warp, in *inst, m uint32) {
 	lane0 := uint64(w.index) * lanes
 	if m == full {
 		for l := 0; ; {
-			base, span, host := in.imm-s.base, s.span, s.host
+			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
 			for ; l < lanes; l++ {
-				o := uint64(a[l]) + base
+				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
@@ -4553,15 +4553,15 @@ func stLocal32U64(w *warp, in *inst, m uint32) {
 			if l == lanes {
 				return
 			}
-			w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 		}
 	}
 	for {
-		base, span, host := in.imm-s.base, s.span, s.host
+		base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 		stride := s.stride
 		for m != 0 {
 			l := bits.TrailingZeros32(m) & 31
-			o := uint64(a[l]) + base
+			o := uint64(a[l] + base)
 			if o >= span || o&7 != 0 {
 				break
 			}
@@ -4572,7 +4572,7 @@ func stLocal32U64(w *warp, in *inst, m uint32) {
 			return
 		}
 		l := bits.TrailingZeros32(m) & 31
-		w.miss(in, s, uint64(a[l])+in.imm, l, 8)
+		w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
 	}
 }
 

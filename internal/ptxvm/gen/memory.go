@@ -137,23 +137,24 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 		// A misaligned address is outside every range as far as the loop cares.
 		check = fmt.Sprintf("o >= span || o&%d != 0", t.size-1)
 	}
-	addr := "uint64(a[l])"
+	// Sums of 32-bit addresses wrap around: compilers start below an array's
+	// beginning, and a constant offset leads back.
+	addr, based, fetch := "uint64(a[l]+uint32(in.imm))", "uint64(a[l]+base)", "base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host\n"
 	if wide {
-		addr = "a[l]"
+		addr, based, fetch = "a[l]+in.imm", "a[l]+base", "base, span, host := in.imm-s.base, s.span, s.host\n"
 	}
 	// Host ranges may start anywhere, so that alignment is judged by address
 	// where the space has them, by offset elsewhere.
 	if t.size > 1 && (space == "Global" || space == "Generic") {
-		check = fmt.Sprintf("o >= span || (%s+in.imm)&%d != 0", addr, t.size-1)
+		check = fmt.Sprintf("o >= span || (%s)&%d != 0", addr, t.size-1)
 	}
 	// The loops contain no call: around one, Go would keep everything on the
 	// stack. A miss leaves the loop and enters it again at the same lane.
-	fetch := "base, span, host := in.imm-s.base, s.span, s.host\n"
 	if stride := "stride := s.stride\n"; space == "Local" || space == "Generic" {
 		fetch += stride
 	}
-	miss := fmt.Sprintf("w.miss(in, s, %s+in.imm, l, %d)\n", addr, t.size)
-	step := fmt.Sprintf("o := %s + base\nif %s {\nbreak\n}\n%s\n", addr, check, move)
+	miss := fmt.Sprintf("w.miss(in, s, %s, l, %d)\n", addr, t.size)
+	step := fmt.Sprintf("o := %s\nif %s {\nbreak\n}\n%s\n", based, check, move)
 	b.WriteString("if m == full {\nfor l := 0; ; {\n" + fetch + "for ; l < lanes; l++ {\n" + step + "}\nif l == lanes {\nreturn\n}\n" + miss + "}\n}\n")
 	b.WriteString("for {\n" + fetch + "for m != 0 {\nl := bits.TrailingZeros32(m) & 31\n" + step + "m &= m - 1\n}\nif m == 0 {\nreturn\n}\n" +
 		"l := bits.TrailingZeros32(m) & 31\n" + miss + "}\n}\n\n")
