@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +48,8 @@ class Launcher:
             held: dict[int, tuple[np.ndarray, cu.Buffer]] = {}
 
             def upload(a: Any) -> Any:
+                if callable(a):  # a struct, which has addresses inside
+                    return a(lambda inner: int(upload(inner)))
                 if not isinstance(a, np.ndarray):
                     return a
                 base = a if a.base is None else a.base
@@ -144,3 +148,41 @@ def run_triton(
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # as before Triton 3.10
     return Triton(launcher)
+
+
+class Nvrtc:
+    """Compiles CUDA C++ with the headers of CUDA and of CuPy."""
+
+    def __init__(self) -> None:
+        self.ptx: dict[tuple[str, int], str] = {}  # text: code would count as left behind
+
+    @functools.cached_property
+    def include_path(self) -> list[Path]:
+        """Where CUDA's headers are, as packages of PyPI lay them down."""
+        try:
+            (root, *_) = importlib.import_module("nvidia.cu13").__path__
+        except ImportError:
+            missing("the packages of CUDA's headers are not installed")
+        include = Path(root, "include")
+        for header in ("cccl/cub/cub.cuh", "cuda_fp16.h", "crt/mma.h", "curand_kernel.h"):
+            if not (include / header).exists():
+                missing(f"{header} is not installed")
+        return [include, include / "cccl"]
+
+    def __call__(self, source: str, arch: int, *include_path: Path, std: str = "c++17") -> Any:
+        """Compile `source`, or take what was made of it before."""
+        key = source, arch
+        if key not in self.ptx:
+            options = cu.ProgramOptions(
+                arch=f"sm_{arch}", std=std, include_path=[*include_path, *self.include_path]
+            )
+            ptx = cu.Program(source, options=options).compile("ptx").ptx
+            assert ptx is not None
+            self.ptx[key] = ptx
+        return cu.ObjectCode.from_ptx(self.ptx[key])
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> Nvrtc:
+    """Compile CUDA C++ for an architecture: ``nvrtc(source, arch)``."""
+    return Nvrtc()
