@@ -7,6 +7,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -78,6 +80,53 @@ def raw(a: np.ndarray) -> np.ndarray:
 def launcher(device: cu.Device, stream: cu.Stream) -> Launcher:
     """Launch a kernel: ``launcher(kernel, grid, block, args)``."""
     return Launcher(device, stream)
+
+
+class Numba:
+    """Compiles kernels of Numba, and launches them."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+
+    def compile(self, function: Any, args: list, arch: int, **options: Any) -> cu.Kernel:
+        """Compile a function for arguments like these."""
+        from numba import cuda, typeof
+
+        types = tuple(typeof(a) for a in args)
+        ptx, _ = cuda.compile_ptx(function, types, cc=divmod(arch, 10), **options)
+        code = cu.ObjectCode.from_ptx(ptx)
+        (name,) = code.kernels
+        return code[name]
+
+    def expanded(self, args: list) -> Iterator[Any]:
+        """Return what a kernel takes for each argument. For an array that is seven or more.
+
+        They are the object that owns the memory, its parent, two sizes, data, shape and strides.
+        """
+        for a in args:
+            if isinstance(a, np.ndarray):
+                yield from (None, None, a.size, a.itemsize, a, *a.shape, *a.strides)
+            elif isinstance(a, tuple):
+                yield from a
+            else:
+                yield a
+
+    def __call__(self, case: Case, args: list, arch: int) -> None:
+        """Compile for `arch`, and launch."""
+        kernel = self.compile(case.kernel, args, arch, **case.options)
+        given = [*self.expanded(args)]
+        self.launcher(kernel, case.grid, case.block, given, shared=case.shared)
+
+
+@pytest.fixture
+def run_numba(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Numba:
+    """Compile and launch a case of Numba."""
+    dispatcher = pytest.importorskip("numba.cuda.dispatcher")
+    # Device functions are compiled for the GPU at hand, and so would be without one: what Numba
+    # makes of them is not specific to an architecture yet.
+    device = types.SimpleNamespace(compute_capability=(7, 5))
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
+    return Numba(launcher)
 
 
 class Triton:
