@@ -35,6 +35,8 @@ const (
 	U16x2
 	S16x2
 	F32x2
+	S2
+	U2
 	S4
 	U4
 	B1
@@ -55,7 +57,7 @@ var typeInfos = [typeCount]struct {
 	BF16: {"bf16", 2}, BF16x2: {"bf16x2", 4}, TF32: {"tf32", 4},
 	E4M3x2: {"e4m3x2", 2}, E5M2x2: {"e5m2x2", 2},
 	U16x2: {"u16x2", 4}, S16x2: {"s16x2", 4}, F32x2: {"f32x2", 8},
-	S4: {"s4", 0}, U4: {"u4", 0}, B1: {"b1", 0}, E4M3: {"e4m3", 1}, E5M2: {"e5m2", 1},
+	S2: {"s2", 0}, U2: {"u2", 0}, S4: {"s4", 0}, U4: {"u4", 0}, B1: {"b1", 0}, E4M3: {"e4m3", 1}, E5M2: {"e5m2", 1},
 }
 
 // String returns the type as PTX spells it, without the dot.
@@ -72,6 +74,8 @@ func (t Type) Size() int { return typeInfos[t].size }
 // Bits returns the type's size in bits; 0 for predicates.
 func (t Type) Bits() int {
 	switch t {
+	case S2, U2:
+		return 2
 	case S4, U4:
 		return 4
 	case B1:
@@ -81,7 +85,7 @@ func (t Type) Bits() int {
 }
 
 // Signed reports whether t is a signed integer.
-func (t Type) Signed() bool { return t >= S8 && t <= S64 || t == S16x2 || t == S4 }
+func (t Type) Signed() bool { return t >= S8 && t <= S64 || t == S16x2 || t == S2 || t == S4 }
 
 // Float reports whether t is a floating-point type, packed ones included.
 func (t Type) Float() bool { return t >= F16 && t <= E5M2x2 || t == F32x2 || t == E4M3 || t == E5M2 }

@@ -59,8 +59,7 @@ var convertForms = []form{
 	{name: "cvt", types: "f16x2|bf16x2.f32", words: "rs! relu satfinite", reason: reasonStochastic, hint: hintOlder},
 	{name: "cvt", types: "f32 f16x2 bf16x2", words: newerPairs + "rn|rz|rp|rs! satfinite relu scaled::n2::ue8m0", reason: reasonFP4, hint: hintOlder},
 
-	{name: "cvt.pack", types: "u16|s16.s32 u8|s8|u4|s4.s32.b32", words: "sat!", op: OpCvtPack, lower: cvtPack},
-	{name: "cvt.pack", types: "s32.b32", words: "sat! u2|s2!", reason: "integers of 2 bits are not simulated", hint: "pack elements of 4 bits"},
+	{name: "cvt.pack", types: "u16|s16.s32 u8|s8|u4|s4|u2|s2.s32.b32", words: "sat!", op: OpCvtPack, lower: cvtPack},
 }
 
 const (
