@@ -74,7 +74,8 @@ func wideSweep(names []string) sweep {
 	}})
 }
 
-// narrow is a conversion of one f32 to a smaller format.
+// narrow is a conversion of one f32 to a smaller format. On the way to f16 .ftz
+// does nothing: so an H200.
 func narrow(to string, f *refFormat, round string, mode ptxir.Round, names []string) sweep {
 	name, flags := mnemonic("cvt", round, strings.Join(names, "."), to, "f32"), flagsOf(names)
 	s := sweep{name: name, body: fmt.Sprintf(".reg .b16 h; %s h, X; cvt.u32.u16 Y, h;", name)}
@@ -82,7 +83,7 @@ func narrow(to string, f *refFormat, round string, mode ptxir.Round, names []str
 	if to == "tf32" {
 		s.body, shift = name+" Y, X;", 13
 	}
-	s.want = func(x uint32) uint64 { return f.convert(operand32(x, flags), flags, mode) << shift }
+	s.want = func(x uint32) uint64 { return f.convert(number32(x), flags, mode) << shift }
 	return s
 }
 
