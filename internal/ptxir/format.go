@@ -149,7 +149,7 @@ var modeNames = [...]string{"", "lo", "hi", "wide", "l", "r", "f4e", "b4e", "rc8
 
 var modNames = [...]string{"ftz", "sat", "satfinite", "approx", "full", "NaN", "xorsign.abs", "relu", "clamp", "shiftamt",
 	"to", "volatile", "acquire", "release", "trans", "ignoresrc", "noinc", "noComplete", "drop", "expect_tx", "parity",
-	"try", "oob", "unit"}
+	"try", "oob", "aligned", "unit"}
 
 func (f *Func) instr(in *Instr) string {
 	var w strings.Builder

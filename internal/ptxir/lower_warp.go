@@ -4,6 +4,8 @@
 package ptxir
 
 import (
+	"strings"
+
 	"github.com/cudago/cudago/internal/ptx"
 )
 
@@ -14,7 +16,7 @@ import (
 func bar(mode Mode) func(*body) {
 	return func(b *body) {
 		in := b.instr()
-		in.Mode = mode
+		in.Mode, in.Mod = mode, in.Mod|b.aligned()
 		if mode == ModeArrive {
 			b.count(2)
 		} else {
@@ -27,10 +29,19 @@ func bar(mode Mode) func(*body) {
 	}
 }
 
+// aligned is ModAligned for bar, which is short for barrier.aligned, and for that.
+func (b *body) aligned() Mod {
+	if strings.HasPrefix(b.v.form.name, "bar.") || b.v.has("aligned") {
+		return ModAligned
+	}
+	return 0
+}
+
 // barRed lowers bar.red: d, a [, b], p.
 func barRed(b *body) {
 	b.count(3, 4)
 	in := b.instr()
+	in.Mod |= b.aligned()
 	if (in.Mode == ModeRedPopc) != (in.Type == U32) {
 		b.invalid("%s: popc gives a .u32, and and or give a .pred", b.ins.Mnemonic)
 	}

@@ -130,8 +130,9 @@ const (
 	ModExpectTx
 	ModParity
 	ModTry
-	ModOOB  // fma.oob
-	ModUnit // reserved for lowering's own use
+	ModOOB     // fma.oob
+	ModAligned // bar and barrier.aligned: by all lanes of a warp
+	ModUnit    // reserved for lowering's own use
 )
 
 // Round is a rounding modifier.

@@ -17,6 +17,8 @@ type FindingKind uint8
 const (
 	FindingRace FindingKind = iota
 	FindingUninitialized
+	// FindingBarrier is a barrier that only a part of a warp executes.
+	FindingBarrier
 )
 
 // A Finding is a defect of a program that did not stop it.
@@ -92,6 +94,8 @@ func (f *Finding) Error() string {
 	var b strings.Builder
 	here, there := &f.Here, &f.There
 	switch {
+	case f.Kind == FindingBarrier:
+		fmt.Fprintf(&b, "barrier without all of a warp in %s", here.name())
 	case f.Kind == FindingUninitialized && f.Shared:
 		fmt.Fprintf(&b, "uninitialized read in shared memory of %s", here.name())
 	case f.Kind == FindingUninitialized:
@@ -108,7 +112,9 @@ func (f *Finding) Error() string {
 	if f.Shared {
 		place = fmt.Sprintf("at offset %d", f.Address)
 	}
-	if f.Kind == FindingUninitialized {
+	if f.Kind == FindingBarrier {
+		fmt.Fprintf(&b, "%s: %s", here.at(), f.Why)
+	} else if f.Kind == FindingUninitialized {
 		fmt.Fprintf(&b, "%s: %d bytes %s were never written", here.at(), f.Size, place)
 		if f.Shared {
 			b.WriteString(" by this block")

@@ -16,7 +16,9 @@ type blockWatch struct {
 	epoch  uint32 // time of the block's last barrier or fence
 	strong uint32 // time of its last strong access
 	warps  []meetings
-	cells  []cell // of shared memory
+	// comings are those to each barrier of each warp.
+	comings []comings
+	cells   []cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
 	written byteSet
 	// shadows holds what each access hit last.
@@ -34,6 +36,7 @@ func (c *context) bindWatch(v *Watch) {
 	}
 	w.Watch, w.cta = v, c
 	w.warps = make([]meetings, len(c.warps))
+	w.comings = make([]comings, numBarriers*len(c.warps))
 	w.shadows = make([]*shadow, len(c.kernel.accesses))
 	w.memory = c.epoch
 	if words := int(c.sharedBytes+wordBytes-1) / wordBytes; len(w.cells) < words {
@@ -50,6 +53,7 @@ func (v *blockWatch) startBlock() {
 	v.strong = 0
 	v.epoch = v.clock.Add(1)
 	clear(v.written)
+	clear(v.comings)
 	if v.memory != v.cta.epoch {
 		v.memory = v.cta.epoch
 		clear(v.shadows)

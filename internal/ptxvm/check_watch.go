@@ -59,6 +59,7 @@ type findingKey struct {
 	there uint32 // the other access's site
 	// shared tells the two apart of an access by generic addresses.
 	shared bool
+	place  *block // of a barrier
 }
 
 // launchWatched runs the kernel's watched form.

@@ -107,6 +107,9 @@ func (c *context) arrive(w *warp, g *group, at *block, in *inst) bool {
 			"barrier %d: %d threads expected here, %d by those who wait already", id, expected, b.expected)})
 	}
 	b.arrived += uint32(bits.OnesCount32(g.mask))
+	if c.run.watch != nil {
+		c.watch.comes(w, g, at, id)
+	}
 	if in.mode >= ptxir.ModeRedPopc {
 		p := *w.pred(in.c) ^ uint32(in.imm)
 		b.count += uint32(bits.OnesCount32(p & g.mask))
@@ -177,6 +180,7 @@ func (c *context) releaseBarrier(id int) {
 	c.barriers[id] = barrier{}
 	if c.run.watch != nil {
 		c.watch.barrier()
+		c.watch.complete(id)
 	}
 	for i := range c.warps {
 		w := &c.warps[i]

@@ -47,7 +47,7 @@ def check(
         - ``"races"``: two accesses of the same bytes, one of which writes, that nothing orders. In
           shared memory, between threads without a barrier or ``__syncwarp``; in global memory also
           between blocks, and between launches, copies and graph nodes without a common stream, an
-          event or an edge.
+          event or an edge. Also barriers that only a part of a warp executes.
         - ``"uninitialized"``: reads of device memory that was allocated in the block, or another
           one like it, and that nobody wrote; reads of shared memory that the block of threads has
           not written.

@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Planted bugs: the checks of the simulated driver name each, and compute-sanitizer agrees."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # bugs.py is a program of its own
+from bugs import BUGS  # noqa: E402
+
+TIME_LIMIT_S = 120
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*command],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+        env=os.environ,
+    )
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+@pytest.mark.parametrize("name", BUGS)
+def test_the_simulated_driver_names_it(name, driver):
+    done = run(sys.executable, str(HERE / "bugs.py"), name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert BUGS[name].report in done.stdout
+    done = run(sys.executable, str(HERE / "bugs.py"), name, "fixed")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("values "), done.stdout
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ["nvidia"], indirect=True)
+@pytest.mark.parametrize("name", BUGS)
+def test_compute_sanitizer_agrees(name, driver):
+    if shutil.which("compute-sanitizer") is None:
+        pytest.skip("compute-sanitizer is not on PATH")
+    bug = BUGS[name]
+    # An API error is how the driver reports the fault itself.
+    tool = ("compute-sanitizer", "--tool", bug.tool, "--report-api-errors", "no")
+    tool += ("--error-exitcode", "99", sys.executable, str(HERE / "bugs.py"))
+    done = run(*tool, name)
+    if bug.words:
+        assert bug.words in done.stdout
+    assert done.returncode == (99 if bug.words else 0), done.stdout
+    done = run(*tool, name, "fixed")
+    assert done.returncode == 0, done.stdout
