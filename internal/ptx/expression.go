@@ -32,6 +32,9 @@ func (p *parser) constant() Literal {
 	if !p.accept('?') {
 		return cond
 	}
+	if !cond.Integer() {
+		p.fail("a condition must be an integer, got %s", cond)
+	}
 	yes := p.constant()
 	p.expect(':')
 	no := p.constant()

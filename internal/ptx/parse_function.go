@@ -9,11 +9,11 @@ func (p *parser) function() *Function {
 	p.advance()
 	f.Attributes = p.attributes()
 	if !f.Entry && p.tok.kind == '(' {
-		f.Returns = p.parameters()
+		f.Returns = p.parameters(false)
 	}
 	f.Name = p.ident("a function name")
 	if p.tok.kind == '(' {
-		f.Params = p.parameters()
+		f.Params = p.parameters(f.Entry)
 	}
 	p.directives(f)
 	if p.tok.kind == '{' && p.skipBodies {
@@ -34,7 +34,7 @@ func (p *parser) function() *Function {
 }
 
 // parameters reads a parenthesised list of parameter or register declarations.
-func (p *parser) parameters() []*Variable {
+func (p *parser) parameters(entry bool) []*Variable {
 	p.expect('(')
 	var list []*Variable
 	for p.tok.kind != ')' {
@@ -42,14 +42,17 @@ func (p *parser) parameters() []*Variable {
 			p.expect(',')
 		}
 		v := p.declarationHead(Internal)
-		if v.Space != SpaceParam && v.Space != SpaceReg {
-			p.fail("a parameter must be .param or .reg, not .%s", v.Space)
+		if v.Space != SpaceParam && (v.Space != SpaceReg || entry) {
+			p.fail("a parameter must be .param%s, not .%s", map[bool]string{false: " or .reg"}[entry], v.Space)
 		}
 		if p.tok.kind == ',' || p.tok.kind == ')' {
 			// A prototype may leave the names out.
 			v.Name = "_"
 		} else {
 			p.declarator(v)
+		}
+		if entry && len(v.Dims) > 0 && v.Dims[0] == 0 {
+			p.fail("a kernel's parameter %s needs a size", v.Name)
 		}
 		list = append(list, v)
 	}

@@ -10,6 +10,13 @@ import (
 
 func (p *parser) module() *Module {
 	m := &Module{Source: p.lex.src, Files: map[int]string{}}
+	// PTX ISA, "PTX Module Directives": in this order, and once.
+	if p.isDirective("version") {
+		p.version(m)
+		if p.isDirective("target") {
+			p.target(m)
+		}
+	}
 	for p.tok.kind != tokenEOF {
 		p.moduleItem(m)
 	}
@@ -18,9 +25,6 @@ func (p *parser) module() *Module {
 
 func (p *parser) moduleItem(m *Module) {
 	switch p.tok.kind {
-	case ';':
-		p.advance()
-		return
 	case '@':
 		p.dwarf()
 		return
@@ -29,17 +33,10 @@ func (p *parser) moduleItem(m *Module) {
 		p.fail("expected a directive, found %s", p.found())
 	}
 	switch p.tok.text {
-	case "version":
-		p.version(m)
-	case "target":
-		p.advance()
-		m.Target = append(m.Target, p.ident("a target"))
-		for p.accept(',') {
-			m.Target = append(m.Target, p.ident("a target option"))
-		}
+	case "version", "target":
+		p.fail(".version and .target begin a module, in this order")
 	case "address_size":
-		p.advance()
-		m.AddressSize = p.number("address size")
+		p.addressSize(m)
 	case "file":
 		p.file(m)
 	case "section":
@@ -52,6 +49,28 @@ func (p *parser) moduleItem(m *Module) {
 		m.Items = append(m.Items, p.alias())
 	default:
 		m.Items = p.declarationItems(m.Items)
+	}
+}
+
+func (p *parser) isDirective(name string) bool { return p.tok.kind == tokenDot && p.tok.text == name }
+
+func (p *parser) target(m *Module) {
+	p.advance()
+	m.Target = append(m.Target, p.ident("a target"))
+	for p.accept(',') {
+		m.Target = append(m.Target, p.ident("a target option"))
+	}
+}
+
+func (p *parser) addressSize(m *Module) {
+	if m.AddressSize != 0 || len(m.Items) > 0 {
+		p.fail(".address_size stands once, before all declarations")
+	}
+	p.advance()
+	at := p.tok.at
+	m.AddressSize = p.number("address size")
+	if m.AddressSize != 32 && m.AddressSize != 64 {
+		p.lex.fail(at, "address size must be 32 or 64, got %d", m.AddressSize)
 	}
 }
 

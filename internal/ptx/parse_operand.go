@@ -115,7 +115,7 @@ func (p *parser) name() Operand {
 	case tokenDot:
 		x.Component = p.tok.text
 		p.advance()
-	case '+', '-':
+	case '+':
 		x.Value.Bits = uint64(p.offset())
 	case '[':
 		p.advance()

@@ -22,8 +22,6 @@ func (p *parser) body() *Block {
 			return b
 		case tokenEOF:
 			p.lex.fail(opened, "brace is not closed")
-		case ';':
-			p.advance()
 		case '{':
 			b.Statements = append(b.Statements, p.body())
 		case tokenDot:
@@ -50,8 +48,10 @@ func (p *parser) statementDirective(b *Block) {
 		var ignored Module
 		ignored.Files = map[int]string{}
 		p.file(&ignored)
+	case "visible", "extern", "weak", "common":
+		p.fail(".%s is for declarations of the module", p.tok.text)
 	default:
-		p.variableList(p.linkage(), func(v *Variable) { b.Statements = append(b.Statements, v) })
+		p.variableList(Internal, func(v *Variable) { b.Statements = append(b.Statements, v) })
 	}
 }
 
@@ -149,11 +149,11 @@ func (p *parser) prototype(label token) *Targets {
 	f := &Function{Line: label.line}
 	p.advance()
 	if p.tok.kind == '(' {
-		f.Returns = p.parameters()
+		f.Returns = p.parameters(false)
 	}
 	f.Name = p.ident("\"_\"")
 	if p.tok.kind == '(' {
-		f.Params = p.parameters()
+		f.Params = p.parameters(false)
 	}
 	p.directives(f)
 	p.expect(';')

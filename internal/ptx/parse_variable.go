@@ -12,6 +12,10 @@ const maxRange = 1 << 20
 // variableList reads a declaration of one or more names up to its semicolon.
 func (p *parser) variableList(linkage Linkage, add func(*Variable)) {
 	head := p.declarationHead(linkage)
+	if head.Space == SpaceReg && p.accept(';') {
+		// ptxas lets a declaration declare nothing.
+		return
+	}
 	for {
 		v := slab(&p.variables, 16)
 		*v = *head
@@ -36,6 +40,7 @@ func (p *parser) declarationHead(linkage Linkage) *Variable {
 		// Some write it in front of the space.
 		v.Align = p.alignment()
 	}
+	v.Attributes = p.attributes()
 	space, ok := spaceByName(p.tok.text)
 	if !ok || p.tok.kind != tokenDot {
 		p.fail("unknown directive .%s", p.tok.text)
@@ -57,7 +62,10 @@ func (p *parser) declarationPart(v *Variable) {
 		p.advance()
 		v.Align = p.alignment()
 		return
-	case "v2", "v4", "v8":
+	case "v2", "v4":
+		if v.Type != NoType {
+			p.fail(".%s stands before the type", p.tok.text)
+		}
 		v.Vector = p.tok.text[1] - '0'
 	case "attribute":
 		v.Attributes = append(v.Attributes, p.attributes()...)
@@ -75,8 +83,21 @@ func (p *parser) declarationPart(v *Variable) {
 			p.fail("second type .%s", p.tok.text)
 		}
 		v.Type = t
+		p.checkType(v)
 	}
 	p.advance()
+}
+
+// checkType refuses types that a state space does not have.
+func (p *parser) checkType(v *Variable) {
+	switch t := v.Type; {
+	case t == Pred && v.Space != SpaceReg:
+		p.fail("a predicate must be in .reg, not .%s", v.Space)
+	case t == Pred && v.Vector != 0:
+		p.fail("predicates have no vectors")
+	case v.Space == SpaceReg && (t == BF16 || t == BF16x2 || t == TF32):
+		p.fail("a register cannot be declared .%s; its bits are .b%d", t, 8*t.Size())
+	}
 }
 
 func (p *parser) alignment() uint32 {
@@ -166,6 +187,9 @@ func (p *parser) initializer() Init {
 			if !p.accept(',') {
 				break
 			}
+			if p.tok.kind == '}' {
+				p.fail("expected an initial value, found %s", p.found())
+			}
 		}
 		p.expect('}')
 		return list
@@ -196,20 +220,17 @@ func (p *parser) address() Init {
 	return x
 }
 
-// offset reads +constant or -constant, if one is there. Only sums are part of
-// it: the name in front of it is the first summand.
+// offset reads +constant, if one is there, which may be negative: as ptxas,
+// name-4 is an error and name+-4 is not. Only sums are part of it: the name in
+// front of it is the first summand.
 func (p *parser) offset() int64 {
 	sum := int64(0)
-	for p.tok.kind == '+' || p.tok.kind == '-' {
-		negative := p.tok.kind == '-'
+	for p.tok.kind == '+' {
 		p.advance()
 		at := p.tok.at
 		lit := p.binary(additive + 1)
 		if !lit.Integer() {
 			p.lex.fail(at, "an offset must be an integer, got %s", lit)
-		}
-		if negative {
-			lit.Bits = -lit.Bits
 		}
 		sum += int64(lit.Bits)
 	}

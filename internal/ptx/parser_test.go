@@ -89,7 +89,7 @@ func TestInlinedLocation(t *testing.T) {
 }
 
 func TestInitialiser(t *testing.T) {
-	m, err := Parse(".global .u64 x[2][] = {{1, a+4}, {generic(b)-8, 0xff00(c)}};")
+	m, err := Parse(".global .u64 x[2][] = {{1, a+4}, {generic(b)+-8, 0xff00(c)}};")
 	require.NoError(t, err)
 	require.Equal(t, &Init{Kind: InitList, Elems: []Init{
 		{Kind: InitList, Elems: []Init{{Value: Literal{Bits: 1}}, {Kind: InitSymbol, Symbol: "a", Offset: 4}}},
@@ -121,6 +121,22 @@ func TestSyntaxErrors(t *testing.T) {
 		{"guarded label", ".func f(){ @p L: }", 1, 16, "a label cannot have a guard"},
 		{"alignment", ".global .align 3 .u32 x;", 1, 16, "alignment must be a power of two, got 3"},
 		{"two types", ".global .u32 .u64 x;", 1, 14, "second type .u64"},
+		{"target first", ".target sm_80\n.version 8.0", 1, 1, ".version and .target begin a module, in this order"},
+		{"second version", ".version 8.0\n.target sm_80\n.version 8.0", 3, 1, ".version and .target begin a module, in this order"},
+		{"late address size", ".global .u32 x;\n.address_size 64", 2, 1, ".address_size stands once, before all declarations"},
+		{"short addresses", ".address_size 16", 1, 15, "address size must be 32 or 64, got 16"},
+		{"empty statement", ".func f(){ ret;; }", 1, 16, `expected a statement, found ";"`},
+		{"linkage inside", ".func f(){ .extern .shared .b8 x[]; }", 1, 12, ".extern is for declarations of the module"},
+		{"predicate in memory", ".global .pred x;", 1, 9, "a predicate must be in .reg, not .global"},
+		{"vector of predicates", ".func f(){ .reg .v2 .pred x; }", 1, 21, "predicates have no vectors"},
+		{"vector after the type", ".global .u32 .v2 x;", 1, 14, ".v2 stands before the type"},
+		{"vector of eight", ".global .v8 .u32 x;", 1, 9, "unknown type .v8"},
+		{"alternate format", ".func f(){ .reg .bf16 x; }", 1, 17, "a register cannot be declared .bf16; its bits are .b16"},
+		{"trailing comma", ".global .u32 x[2] = {1,};", 1, 24, `expected an initial value, found "}"`},
+		{"kernel in registers", ".entry k(.reg .b32 x){}", 1, 20, "a parameter must be .param, not .reg"},
+		{"kernel parameter without a size", ".entry k(.param .b8 x[]){}", 1, 24, "a kernel's parameter x needs a size"},
+		{"float as a condition", ".global .u32 x = 1.0 ? 2 : 3;", 1, 24, "a condition must be an integer, got 0d3FF0000000000000"},
+		{"offset that is taken off", ".func f(){ ld.b32 x, [y-4]; }", 1, 24, `expected ",", found "-"`},
 		{"guard outside", "@p bra L;", 1, 2, "expected a directive, found a guard outside of a function"},
 	}
 	for _, tt := range tests {

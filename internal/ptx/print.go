@@ -158,11 +158,8 @@ func initText(b *strings.Builder, x *Init) {
 }
 
 func offsetText(n int64) string {
-	switch {
-	case n == 0:
+	if n == 0 {
 		return ""
-	case n < 0:
-		return strconv.FormatInt(n, 10)
 	}
 	return "+" + strconv.FormatInt(n, 10)
 }

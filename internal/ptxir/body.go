@@ -82,7 +82,9 @@ func (l *loader) lowerBody(s *symbol) {
 	b.startBlock()
 	b.parameterScope(s.fn.tree)
 	b.loadRegisterParams()
-	b.statements(s.fn.tree.Body)
+	// The body's own names stand beside the parameters.
+	b.labels(s.fn.tree.Body)
+	b.run(s.fn.tree.Body)
 	b.finish()
 }
 
@@ -168,10 +170,19 @@ func memoryType(t Type) Type {
 
 func (b *body) statements(block *ptx.Block) {
 	b.enter(block)
+	b.run(block)
+	b.leave()
+}
+
+func (b *body) run(block *ptx.Block) {
 	for _, s := range block.Statements {
 		switch x := s.(type) {
 		case *ptx.Instruction:
 			b.instruction(x)
+		case *ptx.Variable:
+			b.declare(x)
+		case *ptx.Targets:
+			b.name(x.Label, x.Line, &local{targets: x})
 		case *ptx.Label:
 			b.place(b.scope.names[x.Name].label)
 		case *ptx.Block:
@@ -183,7 +194,6 @@ func (b *body) statements(block *ptx.Block) {
 			}
 		}
 	}
-	b.leave()
 }
 
 func (b *body) instruction(x *ptx.Instruction) {

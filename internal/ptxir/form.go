@@ -181,15 +181,16 @@ func decode(m *ptx.Mnemonic) *variant {
 			v.words = append(v.words, word)
 		}
 	}
+	most := -1
 	for _, f := range candidates {
 		if !f.takes(v.types) {
 			continue
 		}
-		if wrong := f.misfit(v.words); wrong != nil {
-			// Another row may take the modifiers. If none does, the first of those that
-			// run tells why.
-			if v.invalid == "" && v.refuse == nil && f.reason == "" {
-				v.invalid, v.refuse = wrong.invalid, wrong.refuse
+		if wrong, taken := f.misfit(v.words); wrong != nil {
+			// Another row may take the modifiers. If none does, of those that run the one
+			// that takes most tells why.
+			if taken > most && f.reason == "" {
+				most, v.invalid, v.refuse = taken, wrong.invalid, wrong.refuse
 			}
 			continue
 		}
@@ -263,26 +264,26 @@ func (v *variant) wrongTypes(m *ptx.Mnemonic, s *section) {
 }
 
 // misfit returns why the row does not take the words, as a variant that is
-// invalid or refused, or nil if it does.
-func (f *form) misfit(words []string) *variant {
+// invalid or refused, or nil if it does; and how many it takes.
+func (f *form) misfit(words []string) (wrong *variant, taken int) {
 	seen := make([]bool, len(f.groups))
-	for _, word := range words {
+	for i, word := range words {
 		switch {
 		case f.words == "*" || f.allows(word, seen):
 		case f.section.open && knownWord(word):
 			return &variant{refuse: &UnsupportedError{
 				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title,
-			}}
+			}}, i
 		default:
-			return &variant{invalid: fmt.Sprintf("%s does not take the modifier .%s", f.name, word)}
+			return &variant{invalid: fmt.Sprintf("%s does not take the modifier .%s", f.name, word)}, i
 		}
 	}
 	for i, g := range f.groups {
 		if g.required && !seen[i] {
-			return &variant{invalid: fmt.Sprintf("%s needs one of .%s", f.name, strings.Join(g.words, ", ."))}
+			return &variant{invalid: fmt.Sprintf("%s needs one of .%s", f.name, strings.Join(g.words, ", ."))}, len(words)
 		}
 	}
-	return nil
+	return nil, len(words)
 }
 
 // forget drops the meanings that the instruction has no use for: "lo" is a

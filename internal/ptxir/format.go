@@ -63,6 +63,9 @@ func (r *Reloc) String() string {
 	if r.Generic {
 		s += ":generic"
 	}
+	if r.Shift != 0 {
+		s += fmt.Sprintf(">>%d", r.Shift)
+	}
 	return s
 }
 

@@ -6,6 +6,7 @@ package ptxir
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptx"
 )
@@ -14,12 +15,13 @@ import (
 type pendingInit struct {
 	v    *Var
 	tree *ptx.Variable
+	item int // where it stands in the module
 }
 
 // initialize turns initialisers into bytes and relocations.
 func (l *loader) initialize() {
 	for _, p := range l.inits {
-		w := initWriter{l: l, v: p.v, t: elementType(p.tree), size: uint64(p.tree.Type.Size())}
+		w := initWriter{l: l, v: p.v, item: p.item, t: elementType(p.tree), size: uint64(p.tree.Type.Size())}
 		dims := make([]uint64, 0, len(p.tree.Dims)+1)
 		for _, d := range p.tree.Dims {
 			dims = append(dims, uint64(d))
@@ -36,30 +38,21 @@ func (l *loader) initialize() {
 type initWriter struct {
 	l    *loader
 	v    *Var
+	item int
 	t    Type
 	size uint64
-	// open is a run of masked bytes of one address, its next mask, and the
-	// offset where the run started.
-	open  Reloc
-	mask  uint64
-	start uint64
 }
 
 // fill writes x at offset at; dims are the dimensions that are left.
 //
-// PTX ISA, "Initializers": as in C, missing elements are zero, and inner
-// braces may be left out.
+// PTX ISA, "Initializers": as in C, missing elements are zero; as ptxas has it,
+// no braces may be left out and none be added.
 func (w *initWriter) fill(x *ptx.Init, dims []uint64, at uint64) {
-	if x.Kind != ptx.InitList {
+	switch list := x.Kind == ptx.InitList; {
+	case list != (len(dims) > 0):
+		w.l.fail(w.v.Pos.Line, "%s: an array needs a list of initial values, and an element one", w.v.Name)
+	case !list:
 		w.element(x, at)
-		return
-	}
-	if len(dims) == 0 {
-		// A scalar in braces.
-		if len(x.Elems) != 1 {
-			w.l.fail(w.v.Pos.Line, "%s: %d initialisers for one element", w.v.Name, len(x.Elems))
-		}
-		w.fill(&x.Elems[0], nil, at)
 		return
 	}
 	stride := w.size
@@ -68,16 +61,11 @@ func (w *initWriter) fill(x *ptx.Init, dims []uint64, at uint64) {
 	}
 	end := at + dims[0]*stride
 	for i := range x.Elems {
-		e := &x.Elems[i]
-		step := stride
-		if e.Kind != ptx.InitList {
-			step = w.size
-		}
-		if at+step > end {
+		if at+stride > end {
 			w.l.fail(w.v.Pos.Line, "%s has more initialisers than elements", w.v.Name)
 		}
-		w.fill(e, dims[1:], at)
-		at += step
+		w.fill(&x.Elems[i], dims[1:], at)
+		at += stride
 	}
 }
 
@@ -89,13 +77,13 @@ func (w *initWriter) element(x *ptx.Init, at uint64) {
 	if !isBits(w.t) && x.Value.Integer() == w.t.Float() || w.t.Float() && w.t != F32 && w.t != F64 {
 		w.l.fail(w.v.Pos.Line, "%s: %s is no initial value of type .%s", w.v.Name, x.Value, w.t)
 	}
-	bits := immediate(x.Value, w.t)
-	if bits == 0 {
+	value := immediate(x.Value, w.t)
+	if value == 0 {
 		return
 	}
 	w.grow(at + w.size)
 	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], bits)
+	binary.LittleEndian.PutUint64(b[:], value)
 	copy(w.v.Init[at:at+w.size], b[:])
 }
 
@@ -114,44 +102,40 @@ func (w *initWriter) grow(n uint64) {
 }
 
 func (w *initWriter) address(x *ptx.Init, at uint64) {
-	s := w.l.symbols[x.Symbol]
+	s := w.l.lookup(x.Symbol, w.item)
 	if s == nil {
 		w.l.fail(w.v.Pos.Line, "%s: initialiser names %s, which is not declared", w.v.Name, x.Symbol)
 	}
 	r := Reloc{Offset: at, Size: uint8(w.size), Var: s.v, Addend: x.Offset, Generic: x.Generic}
-	if s.fn != nil {
-		r.Func = s.fn.out
-	}
-	if x.Mask != 0 {
-		w.masked(r, x)
+	switch {
+	case s.fn != nil && s.fn.tree.Body == nil:
+		// In tables of virtual functions the pure ones are such. It stays null:
+		// calling it is a fault of the kernel that does.
 		return
+	case s.v != nil && s.v.Extern:
+		panic(&UnsupportedError{
+			Module: w.l.module.Name, Line: w.v.Pos.Line,
+			Reason: w.v.Name + " holds the address of " + x.Symbol + ", which this module declares but does not define",
+			Hint:   "modules are not linked with each other: put its source into the same program",
+		})
+	case s.fn != nil:
+		r.Func = s.fn.out
+	case s.v.Space != SpaceGlobal && s.v.Space != SpaceConst:
+		w.l.fail(w.v.Pos.Line, "%s: %s is in .%s, whose addresses are no initial values", w.v.Name, x.Symbol, s.v.Space)
 	}
-	if w.size != 4 && w.size != 8 {
+	switch {
+	case x.Mask != 0:
+		// 0xFF(x), 0xFF00(x), ... is how compilers spell a pointer inside a packed
+		// structure, byte by byte.
+		r.Shift = uint8(bits.TrailingZeros64(x.Mask))
+		if w.size != 1 || x.Mask>>r.Shift != 0xff || r.Shift%8 != 0 {
+			w.l.fail(w.v.Pos.Line, "%s: a mask takes one byte of an address", w.v.Name)
+		}
+	case w.size != 4 && w.size != 8:
 		w.l.fail(w.v.Pos.Line, "%s: an address does not fit %d bytes", w.v.Name, w.size)
 	}
 	w.grow(at + w.size)
 	w.v.Relocs = append(w.v.Relocs, r)
-}
-
-// masked joins 0xFF(x), 0xFF00(x), ... in consecutive bytes, which is how
-// compilers spell a pointer inside a packed structure, into one relocation.
-func (w *initWriter) masked(r Reloc, x *ptx.Init) {
-	same := w.mask == x.Mask && r.Offset == w.start+uint64(w.open.Size) &&
-		w.open.Var == r.Var && w.open.Func == r.Func && w.open.Addend == r.Addend && w.open.Generic == r.Generic
-	switch {
-	case w.size == 1 && x.Mask == 0xff:
-		w.open, w.start = r, r.Offset
-		w.open.Size = 1
-	case w.size == 1 && same:
-		w.open.Size++
-	default:
-		w.l.fail(w.v.Pos.Line, "%s: the masks of an address must take its bytes in order", w.v.Name)
-	}
-	w.mask = x.Mask << 8
-	if w.open.Size == 8 {
-		w.grow(w.start + 8)
-		w.v.Relocs = append(w.v.Relocs, w.open)
-	}
 }
 
 // immediate converts a literal to the bits of a value of type t.
@@ -174,9 +158,9 @@ func immediate(x ptx.Literal, t Type) uint64 {
 		}
 		return 0
 	}
-	bits := x.Bits
+	value := x.Bits
 	if n := t.Size(); n < 8 {
-		bits &= 1<<(8*n) - 1
+		value &= 1<<(8*n) - 1
 	}
-	return bits
+	return value
 }

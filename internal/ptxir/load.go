@@ -93,8 +93,12 @@ type loader struct {
 	tree   *ptx.Module
 	// symbols are the names at module level.
 	symbols map[string]*symbol
-	bodies  []*symbol // functions with a body, in textual order
-	inits   []pendingInit
+	// order has the place of each name's first declaration among the items: what
+	// comes later cannot be used yet. item is the one being declared.
+	order  map[string]int
+	item   int
+	bodies []*symbol // functions with a body, in textual order
+	inits  []pendingInit
 	// registers are declared at module level; each function has its own.
 	registers []*ptx.Variable
 	// variants holds each mnemonic's meaning; the parser shares mnemonics.
@@ -124,6 +128,7 @@ func newLoader(name string, tree *ptx.Module) *loader {
 		module:   m,
 		tree:     tree,
 		symbols:  map[string]*symbol{},
+		order:    map[string]int{},
 		variants: map[*ptx.Mnemonic]*variant{},
 	}
 }

@@ -43,7 +43,7 @@ func call(b *body) {
 
 // direct resolves a function by name.
 func (b *body) direct(c *Call, x *ptx.Operand) *ptx.Function {
-	s := b.l.symbols[x.Name]
+	s := b.symbol(x.Name)
 	if s == nil || s.fn == nil {
 		b.invalid("%s is not a declared function", x.Name)
 	}
@@ -100,7 +100,7 @@ func (b *body) indirect(c *Call, ops []ptx.Operand) *ptx.Function {
 	}
 	var signature *ptx.Function
 	for _, name := range n.targets.Names {
-		s := b.l.symbols[name]
+		s := b.symbol(name)
 		if s == nil || s.fn == nil || s.kern != nil {
 			b.invalid("%s is not a declared function", name)
 		}
@@ -122,6 +122,9 @@ func (b *body) passed(args []ptx.Operand, params []*ptx.Variable) []*Var {
 	for i := range args {
 		x := &args[i]
 		if v := b.callVariable(x); v != nil {
+			if i < len(params) && params[i].Bytes() != 0 && params[i].Bytes() != v.Size {
+				b.invalid("%s has %d bytes, parameter %d of the function %d", v.Name, v.Size, i+1, params[i].Bytes())
+			}
 			vars[i] = v
 			continue
 		}

@@ -19,6 +19,12 @@ func setp(b *body) {
 	d := &ops[0]
 	if d.Kind == ptx.OperandPair {
 		p, q := b.pair(d)
+		if p.Kind == ptx.OperandSink && q.Kind == ptx.OperandSink {
+			b.invalid("%s: one of the results must be wanted", b.ins.Mnemonic)
+		}
+		if in.Type == F16 || in.Type == BF16 {
+			b.invalid("%s has one result", b.ins.Mnemonic)
+		}
 		in.Dst = b.regs(b.destOrSink(p, Pred), b.destOrSink(q, Pred))
 	} else {
 		in.Dst = b.regs(b.destOrSink(d, Pred))

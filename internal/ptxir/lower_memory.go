@@ -13,6 +13,9 @@ import (
 func ld(b *body) {
 	in := b.instr()
 	b.cachePolicy(2)
+	if b.ins.Operands[0].Kind == ptx.OperandSink {
+		b.invalid("%s: only elements of a vector can be left out", b.ins.Mnemonic)
+	}
 	b.memory(&in, &b.ins.Operands[1])
 	in.Dst = b.transfer(&b.ins.Operands[0], in.Type, b.loaded)
 	b.wholeWords(&in.Type, &in.Dst)
@@ -24,6 +27,9 @@ func st(b *body) {
 	in := b.instr()
 	b.cachePolicy(2)
 	b.memory(&in, &b.ins.Operands[0])
+	if in.Space == SpaceParam {
+		b.invalid("a kernel's parameters cannot be written")
+	}
 	values := b.transfer(&b.ins.Operands[1], in.Type, b.stored)
 	b.wholeWords(&in.Type, &values)
 	src := b.room(1 + len(values))
@@ -67,6 +73,12 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 			// Parameters of a .func lie in its frame.
 			in.Space = SpaceLocal
 		}
+		switch wide := n.typ.Class() == Class64; {
+		case !wide && in.Space == SpaceConst:
+			b.refuse("constant memory at 32-bit addresses is not simulated")
+		case !wide && (in.Space == SpaceGeneric || in.Space == SpaceGlobal):
+			b.invalid("%s: the address %s needs 64 bits", b.ins.Mnemonic, x.Name)
+		}
 		return b.register(n, index, 0)
 	}
 	v, ok := b.variable(x.Name)
@@ -107,8 +119,14 @@ func (b *body) checkSpace(in *Instr, v *Var) {
 	if declared == SpaceGeneric {
 		// Without a space the address would be generic, which the name's own is
 		// not; the name can only mean the variable.
+		if v.Space == SpaceParam {
+			b.invalid("%s is declared in .param, which has no generic loads", v.Name)
+		}
 		in.Space = v.Space
 		return
+	}
+	if b.v.has("param::func") && v.Space == SpaceParam {
+		b.invalid("%s is a parameter of a kernel, not of a function", v.Name)
 	}
 	in.Space = v.Space
 	if declared != v.Space && !(declared == SpaceParam && v.Space == SpaceLocal) &&
@@ -152,6 +170,9 @@ func (b *body) loaded(x *ptx.Operand, t Type) Reg {
 	r, rt, ok := b.declared(x)
 	if !ok {
 		b.invalid("%s is not a declared register", x.Name)
+	}
+	if x.Value.Bits != 0 {
+		b.invalid("%s: nothing can be added to a destination", x.Name)
 	}
 	b.fitsMemory(x, rt, t)
 	return r

@@ -4,6 +4,8 @@
 package ptxir
 
 import (
+	"slices"
+
 	"github.com/cudago/cudago/internal/ptx"
 )
 
@@ -19,16 +21,44 @@ func mov(b *body) {
 	case b.v.vector > 1:
 		b.movVector(d, a, t)
 	case d.Kind == ptx.OperandVector && a.Kind == ptx.OperandVector:
-		whole := b.newReg(t)
-		b.emitPlain(Instr{Op: OpPack, Type: t, Dst: b.regs(whole), Src: b.parts(a, t, true)})
-		b.emit(Instr{Op: OpUnpack, Type: t, Dst: b.parts(d, t, false), Src: b.regs(whole)})
+		b.invalid("%s splits or joins, but not both", b.ins.Mnemonic)
 	case d.Kind == ptx.OperandVector:
-		b.emit(Instr{Op: OpUnpack, Type: t, Dst: b.parts(d, t, false), Src: b.regs(b.source(a, t))})
+		if !slices.ContainsFunc(d.Elems, func(e ptx.Operand) bool { return e.Kind != ptx.OperandSink }) {
+			b.invalid("%s: an element at least must be wanted", b.ins.Mnemonic)
+		}
+		b.unpack(b.parts(d, t, false), t, b.source(a, t))
 	case a.Kind == ptx.OperandVector:
-		b.emit(Instr{Op: OpPack, Type: t, Dst: b.regs(b.dest(d, t)), Src: b.parts(a, t, true)})
+		b.pack(b.dest(d, t), t, b.parts(a, t, true))
 	default:
 		b.emit(Instr{Op: OpMov, Type: t, Dst: b.regs(b.dest(d, t)), Src: b.regs(b.source(a, t))})
 	}
+}
+
+// pack joins parts. Of 128 bits the halves are joined first.
+func (b *body) pack(d Reg, t Type, parts []Reg) {
+	for t == B128 && len(parts) > 2 {
+		var halves []Reg
+		for n := len(parts) / 2; len(parts) > 0; parts = parts[n:] {
+			h := b.newReg(B64)
+			b.emitPlain(Instr{Op: OpPack, Type: B64, Dst: b.regs(h), Src: parts[:n:n]})
+			halves = append(halves, h)
+		}
+		parts = halves
+	}
+	b.emit(Instr{Op: OpPack, Type: t, Dst: b.regs(d), Src: parts})
+}
+
+// unpack is the reverse of pack.
+func (b *body) unpack(parts []Reg, t Type, a Reg) {
+	n := len(parts) / 2
+	if t != B128 || n == 1 {
+		b.emit(Instr{Op: OpUnpack, Type: t, Dst: parts, Src: b.regs(a)})
+		return
+	}
+	low, high := b.newReg(B64), b.newReg(B64)
+	b.emitPlain(Instr{Op: OpUnpack, Type: t, Dst: b.regs(low, high), Src: b.regs(a)})
+	b.emit(Instr{Op: OpUnpack, Type: B64, Dst: parts[:n:n], Src: b.regs(low)})
+	b.emit(Instr{Op: OpUnpack, Type: B64, Dst: parts[n:], Src: b.regs(high)})
 }
 
 // spread turns the name of a vector register into its elements.
@@ -51,10 +81,13 @@ func (b *body) spread(x *ptx.Operand) *ptx.Operand {
 // from, or unpacked to.
 func (b *body) parts(x *ptx.Operand, t Type, source bool) []Reg {
 	n := len(x.Elems)
-	if t == Pred || n < 2 || n > 8 || t.Size()%n != 0 {
+	if !isBits(t) || n < 2 || n > 8 || t.Size()%n != 0 {
 		b.invalid("a .%s cannot be split into %d parts", t, n)
 	}
-	part := map[int]Type{1: B8, 2: B16, 4: B32, 8: B64}[t.Size()/n]
+	part, ok := map[int]Type{1: B8, 2: B16, 4: B32, 8: B64}[t.Size()/n]
+	if !ok {
+		b.invalid("a .%s cannot be split into %d parts", t, n)
+	}
 	list := b.room(n)
 	for i := range x.Elems {
 		if source {
@@ -143,7 +176,7 @@ func (b *body) isAddress(x *ptx.Operand) bool {
 	if n, _ := b.find(x.Name); n != nil {
 		return n.v != nil
 	}
-	return b.l.symbols[x.Name] != nil
+	return b.symbol(x.Name) != nil
 }
 
 func (b *body) genericAddress(x *ptx.Operand, t Type) Reg {

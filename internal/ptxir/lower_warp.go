@@ -84,6 +84,9 @@ func (b *body) withPredicate(x *ptx.Operand, t Type) []Reg {
 		return b.regs(b.dest(x, t))
 	}
 	d, p := b.pair(x)
+	if d.Kind == ptx.OperandSink && p.Kind == ptx.OperandSink {
+		b.invalid("%s: one of the results must be wanted", b.ins.Mnemonic)
+	}
 	return b.regs(b.destOrSink(d, t), b.destOrSink(p, Pred))
 }
 
@@ -119,6 +122,9 @@ func elect(b *body) {
 	in := b.instr()
 	in.Type = B32
 	in.Dst = b.withPredicate(&b.ins.Operands[0], B32)
+	if len(in.Dst) != 2 || in.Dst[1] == NoReg {
+		b.invalid("%s needs a predicate for its result", b.ins.Mnemonic)
+	}
 	in.Src = b.regs(b.source(&b.ins.Operands[1], B32))
 	b.emit(in)
 }

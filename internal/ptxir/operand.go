@@ -272,10 +272,18 @@ func (b *body) named(x *ptx.Operand, t Type) Reg {
 		b.fits(x, rt, t)
 		return b.plus(x, r, rt)
 	}
-	if id, st := b.specialName(x); id != SpecialNone {
-		return b.special(id, st, t)
+	// As ptxas has it, few instructions take special registers and addresses.
+	switch op := b.v.form.op; op {
+	case OpMov, OpIsspacep, OpCvt:
+		if id, st := b.specialName(x); id != SpecialNone && (op != OpCvt || !b.v.types[0].Float()) {
+			return b.special(id, st, t)
+		}
+		if op != OpCvt {
+			return b.symbolAddress(x, t)
+		}
 	}
-	return b.symbolAddress(x, t)
+	b.invalid("%s: %s is not a declared register", b.ins.Mnemonic, x.Name)
+	return NoReg
 }
 
 // predSource returns a predicate register; a negated one is computed.
@@ -353,12 +361,15 @@ func (b *body) addressReg(key addressKey) Reg {
 	return r
 }
 
+// symbol is what a name of the module means in this function.
+func (b *body) symbol(name string) *symbol { return b.l.lookup(name, b.s.fn.item) }
+
 // variable resolves a name to a variable; ok is false when it is none.
 func (b *body) variable(name string) (v *Var, ok bool) {
 	if n, _ := b.find(name); n != nil {
 		return n.v, n.v != nil
 	}
-	s := b.l.symbols[name]
+	s := b.symbol(name)
 	if s == nil || s.v == nil {
 		return nil, false
 	}
@@ -391,6 +402,9 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	}
 	class := t.Class()
 	if v, ok := b.variable(x.Name); ok {
+		if class == Class16 && v.Space == SpaceShared && !t.Float() {
+			b.refuse("the address of %s in 16 bits is not simulated", x.Name)
+		}
 		if class != Class32 && class != Class64 || t.Float() {
 			b.invalid("the address of %s does not fit a .%s", x.Name, t)
 		}
@@ -400,9 +414,14 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 		}
 		return b.indexed(x, v, b.addressReg(addressKey{v: v, addend: addend, class: class}))
 	}
-	if s := b.l.symbols[x.Name]; s != nil && s.fn != nil {
-		if class != Class64 {
+	if s := b.symbol(x.Name); s != nil && s.fn != nil {
+		switch {
+		case class == Class32:
+			b.refuse("the address of %s in 32 bits is not simulated", x.Name)
+		case class != Class64:
 			b.invalid("the address of %s needs a 64-bit register", x.Name)
+		case x.Value.Bits != 0:
+			b.invalid("nothing can be added to the address of %s", x.Name)
 		}
 		if s.fn.tree.Body == nil {
 			b.refuse("the address of %s is taken, which is not defined in this module", x.Name)

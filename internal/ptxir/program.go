@@ -82,7 +82,8 @@ type Var struct {
 // A Reloc stores an address into an initialiser.
 type Reloc struct {
 	Offset uint64 // where in Init
-	Size   uint8  // bytes stored: 4 or 8 (1 with a mask of an address is unsupported)
+	Size   uint8  // bytes stored: 4 or 8, or 1 of the address
+	Shift  uint8  // in bits, of the address, before its lowest bytes are stored
 	Var    *Var   // nil with Func set: a function's address
 	Func   *Func
 	Addend int64

@@ -38,18 +38,18 @@ type scope struct {
 	ranges map[string]*local
 }
 
-// enter opens a scope and declares what stands directly in the block: PTX lets
-// labels be used before they are set.
+// enter opens a scope.
 func (b *body) enter(block *ptx.Block) {
 	b.scope = &scope{outer: b.scope, names: map[string]*local{}, ranges: map[string]*local{}}
+	b.labels(block)
+}
+
+// labels declares the labels that stand directly in the block: they alone can
+// be used before they are set.
+func (b *body) labels(block *ptx.Block) {
 	for _, s := range block.Statements {
-		switch x := s.(type) {
-		case *ptx.Variable:
-			b.declare(x)
-		case *ptx.Label:
+		if x, ok := s.(*ptx.Label); ok {
 			b.name(x.Name, x.Line, &local{label: &label{name: x.Name, line: x.Line, block: -1}})
-		case *ptx.Targets:
-			b.name(x.Label, x.Line, &local{targets: x})
 		}
 	}
 }
@@ -57,7 +57,8 @@ func (b *body) enter(block *ptx.Block) {
 func (b *body) leave() { b.scope = b.scope.outer }
 
 func (b *body) name(name string, line int, x *local) {
-	if b.scope.names[name] != nil {
+	inRange, _ := b.scope.inRange(name)
+	if b.scope.names[name] != nil || inRange != nil {
 		b.l.fail(line, "%s is declared twice", name)
 	}
 	b.scope.names[name] = x
@@ -89,6 +90,9 @@ func (b *body) declareRegister(x *ptx.Variable) {
 	if len(x.Dims) > 0 {
 		b.l.fail(x.Line, "%s: registers have no dimensions", x.Name)
 	}
+	if x.Init != nil {
+		b.l.fail(x.Line, "%s: registers have no initial value", x.Name)
+	}
 	r := &local{typ: elementType(x), vector: uint32(max(x.Vector, 1)), count: max(x.Range, 1)}
 	if x.Range == 0 {
 		b.name(x.Name, x.Line, r)
@@ -115,6 +119,7 @@ func (b *body) find(name string) (x *local, index uint32) {
 
 // inRange finds the register range that a name with digits at its end belongs
 // to. The prefix may end in digits too, as in %p1<4>, so each cut is tried.
+// As ptxas has it, %r01 is %r1.
 func (s *scope) inRange(name string) (x *local, index uint32) {
 	start := len(name)
 	for start > 1 && name[start-1] >= '0' && name[start-1] <= '9' {
@@ -122,7 +127,7 @@ func (s *scope) inRange(name string) (x *local, index uint32) {
 	}
 	for i := start; i < len(name); i++ {
 		r := s.ranges[name[:i]]
-		if r == nil || name[i] == '0' && i != len(name)-1 {
+		if r == nil {
 			continue
 		}
 		n, err := strconv.ParseUint(name[i:], 10, 32)

@@ -4,6 +4,8 @@
 package ptxir
 
 import (
+	"slices"
+
 	"github.com/cudago/cudago/internal/ptx"
 )
 
@@ -23,6 +25,8 @@ type function struct {
 	builtin Builtin
 	// calls are the functions called by name.
 	calls []*symbol
+	// item is the place of the definition in the module.
+	item int
 }
 
 var builtins = map[string]Builtin{
@@ -46,7 +50,8 @@ func (l *loader) declare() {
 			Section: "PTX Module Directives: .address_size", Hint: "compile for a 64-bit machine",
 		})
 	}
-	for _, item := range l.tree.Items {
+	for i, item := range l.tree.Items {
+		l.item = i
 		switch x := item.(type) {
 		case *ptx.Variable:
 			l.declareVariable(x)
@@ -68,6 +73,21 @@ func (l *loader) declare() {
 	}
 }
 
+// enter makes a symbol.
+func (l *loader) enter(s *symbol) *symbol {
+	l.symbols[s.name] = s
+	l.order[s.name] = l.item
+	return s
+}
+
+// lookup returns the symbol that a name means at an item, or nil.
+func (l *loader) lookup(name string, item int) *symbol {
+	if first, ok := l.order[name]; !ok || first > item {
+		return nil
+	}
+	return l.symbols[name]
+}
+
 func (l *loader) declareVariable(x *ptx.Variable) {
 	if x.Space == ptx.SpaceReg {
 		l.registers = append(l.registers, x)
@@ -86,7 +106,7 @@ func (l *loader) declareVariable(x *ptx.Variable) {
 		return
 	}
 	v := l.variable(x)
-	l.symbols[x.Name] = &symbol{name: x.Name, v: v}
+	l.enter(&symbol{name: x.Name, v: v})
 	if v.Space != SpaceLocal {
 		l.module.Vars = append(l.module.Vars, v)
 	}
@@ -153,14 +173,16 @@ func (l *loader) addInit(v *Var, x *ptx.Variable) {
 	if v.Space != SpaceGlobal && v.Space != SpaceConst {
 		l.fail(x.Line, "%s: variables in .%s cannot have an initialiser", x.Name, v.Space)
 	}
-	l.inits = append(l.inits, pendingInit{v, x})
+	if v.Extern {
+		l.fail(x.Line, "%s: an .extern variable cannot have an initialiser", x.Name)
+	}
+	l.inits = append(l.inits, pendingInit{v, x, l.item})
 }
 
 func (l *loader) declareFunction(x *ptx.Function) {
 	s := l.symbols[x.Name]
 	if s == nil {
-		s = &symbol{name: x.Name, fn: &function{}}
-		l.symbols[x.Name] = s
+		s = l.enter(&symbol{name: x.Name, fn: &function{}})
 		if x.Entry {
 			s.kern = &Kernel{}
 			s.fn.out = &s.kern.Func
@@ -174,12 +196,15 @@ func (l *loader) declareFunction(x *ptx.Function) {
 		l.fail(x.Line, "%s is declared as something else before", x.Name)
 	case s.fn.tree != nil && s.fn.tree.Body != nil && x.Body != nil:
 		l.fail(x.Line, "%s is defined twice, first on line %d", x.Name, s.fn.tree.Line)
+	case s.fn.tree != nil && !sameParameters(s.fn.tree, x):
+		l.fail(x.Line, "%s is declared with other parameters on line %d", x.Name, s.fn.tree.Line)
 	case s.fn.tree == nil || x.Body != nil:
 		s.fn.tree = x
 	}
 	if x.Body == nil {
 		return
 	}
+	s.fn.item = l.item
 	s.fn.out.Pos = Pos{Line: x.Line}
 	l.bodies = append(l.bodies, s)
 	if s.kern != nil {
@@ -190,12 +215,23 @@ func (l *loader) declareFunction(x *ptx.Function) {
 	}
 }
 
+// sameParameters compares two declarations of a function.
+func sameParameters(a, b *ptx.Function) bool {
+	same := func(x, y *ptx.Variable) bool {
+		return x.Space == y.Space && x.Type == y.Type && x.Vector == y.Vector && slices.Equal(x.Dims, y.Dims)
+	}
+	return slices.EqualFunc(a.Params, b.Params, same) && slices.EqualFunc(a.Returns, b.Returns, same)
+}
+
 func (l *loader) declareAlias(x *ptx.Alias) {
 	target := l.symbols[x.Target]
 	if target == nil || target.fn == nil {
 		l.fail(x.Line, ".alias %s: %s is no function of this module", x.Name, x.Target)
 	}
-	if old := l.symbols[x.Name]; old != nil && (old.fn == nil || old.fn.tree.Body != nil) {
+	switch old := l.symbols[x.Name]; {
+	case old == nil:
+		l.fail(x.Line, ".alias %s: the name is not declared", x.Name)
+	case old.fn == nil || old.fn.tree.Body != nil:
 		l.fail(x.Line, ".alias %s: the name is already defined", x.Name)
 	}
 	l.symbols[x.Name] = target

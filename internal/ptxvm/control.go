@@ -192,7 +192,7 @@ func (s *selection) match() error {
 		return err
 	}
 	s.in.fn = match
-	return s.take(&s.in.d, s.ir.Dst[0], class32)
+	return s.optional(&s.in.d, s.ir.Dst, 0, class32)
 }
 
 func match(w *warp, in *inst, m uint32) {
@@ -209,7 +209,9 @@ func match(w *warp, in *inst, m uint32) {
 			if same != m {
 				same = 0
 			}
-			w.broadcast32(in.d, same, m)
+			if in.d != noOperand {
+				w.broadcast32(in.d, same, m)
+			}
 			if in.more[0] != noOperand {
 				w.setPred(in.more[0], same != 0, m)
 			}

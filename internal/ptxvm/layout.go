@@ -162,7 +162,7 @@ func (m *Module) initialise(v *ptxir.Var, addr uint64) error {
 		default:
 			return fmt.Errorf("ptxvm: initialiser of %s: address of %s variable %s", v.Name, r.Var.Space, r.Var.Name)
 		}
-		target += uint64(r.Addend)
+		target = (target + uint64(r.Addend)) >> r.Shift
 		switch end := r.Offset + uint64(r.Size); {
 		case end > uint64(len(out)):
 			return fmt.Errorf("ptxvm: initialiser of %s is longer than the variable", v.Name)
@@ -171,7 +171,7 @@ func (m *Module) initialise(v *ptxir.Var, addr uint64) error {
 		case r.Size == 4:
 			binary.LittleEndian.PutUint32(out[r.Offset:], uint32(target))
 		default:
-			return fmt.Errorf("ptxvm: initialiser of %s: address of %d bytes", v.Name, r.Size)
+			out[r.Offset] = byte(target)
 		}
 	}
 	return nil

@@ -53,6 +53,7 @@ var operandsOf = map[string][]string{
 	"T, [pv]":                   {"ld"},
 	"[%d1], T":                  {"st", "red"},
 	"[%d1], T, %d2":             {"st", "red"},
+	"[cv], T":                   {"st"},
 	"[%d1]":                     {"prefetch", "prefetchu", "cp.async.mbarrier.arrive", "mbarrier.inval"},
 	"[%d1], 128":                {"discard", "applypriority", "mbarrier.init", "mbarrier.expect_tx"},
 	"%d1":                       {"createpolicy.fractional"},
@@ -94,6 +95,7 @@ const referenceKernel = `.version 9.4 .target sm_107a .address_size 64
 .visible .entry k(.param .b64 pv) {
 .reg .pred %%p<9>; .reg .b16 %%h<9>; .reg .b32 %%r<9>; .reg .b64 %%d<9>; .reg .b128 %%q<9>;
 targets: .branchtargets L;
+.param .align 32 .b8 cv[64];
 L: %s;
 ret;
 }`
