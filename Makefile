@@ -88,15 +88,19 @@ test-py: $(MODULE) ## the Python tests, on every driver that this machine has
 	then CUDAGO_DRIVER=nvidia $(PY) -m pytest $(PYTEST_FLAGS) tests_py; \
 	else echo "no GPU here: nothing ran on NVIDIA's driver"; fi
 
-# PyTorch, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
+# PyTorch with Triton, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
 $(INTEROP_VENV)/packages: tests_py/interop/requirements.txt
 	$(BASE_PYTHON) -m venv $(INTEROP_VENV)
 	$(INTEROP_VENV)/bin/python -m pip install -q -r tests_py/interop/requirements.txt
 	@touch $@
 
-test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the other frameworks, on the host
-	$(INTEROP_VENV)/bin/python -c 'import torch, jax, cupy, numba, tvm_ffi' # a test skips where one is missing
-	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop tests_py/test_contract.py tests_py/test_tensor.py
+# The kernels of other compilers are for architectures up to sm_90, which only the simulated driver always has.
+test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the other frameworks, and kernels of other compilers
+	$(INTEROP_VENV)/bin/python -c 'import torch, jax, cupy, numba, numba_cuda, triton, tvm_ffi' # a test skips where one is missing
+	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) --ignore tests_py/interop/kernels \
+		tests_py/interop tests_py/test_contract.py tests_py/test_tensor.py
+	PYTHONPATH=python CUDAGO_DRIVER=sim CUDAGO_SIM=cc=9.0 CUDAGO_REQUIRE_COMPILERS=1 CUDAGO_REQUIRE_GPU= \
+		$(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop/kernels
 
 # Tests of what talks to libcuda, for machines with a GPU and without Go.
 GPU_PACKAGES := ./cuda ./cuda/internal/driver/nvidia ./graph

@@ -64,6 +64,39 @@ def assign(function: Callable[..., Any]) -> Callable[..., None]:
     return reference
 
 
+def written(function: Callable[..., Any]) -> Callable[..., None]:
+    """Make a reference: the last array becomes what `function` makes of the arrays before it."""
+
+    def reference(*args: Any) -> None:
+        *arrays, out = (a for a in args if isinstance(a, np.ndarray))
+        out[...] = function(*arrays)
+
+    return reference
+
+
+Maker = Callable[[np.random.Generator], Any]
+
+
+def make(*makers: Any) -> Maker:
+    """Make arguments, by calling those that can be called."""
+    return lambda rng: tuple(m(rng) if callable(m) else m for m in makers)
+
+
+def uniform(low: float, high: float, dtype: Any, *shape: int) -> Maker:
+    """Make floats: 300 unless a shape is given."""
+    return lambda rng: rng.uniform(low, high, shape or 300).astype(dtype)
+
+
+def whole(low: int, high: int, dtype: Any, *shape: int) -> Maker:
+    """Make whole numbers below `high`: 300 unless a shape is given."""
+    return lambda rng: rng.integers(low, high, shape or 300).astype(dtype)
+
+
+def zeros(dtype: Any, *shape: int) -> Maker:
+    """Make zeros: 300 unless a shape is given."""
+    return lambda rng: np.zeros(shape or 300, dtype)
+
+
 def missing(reason: str) -> None:
     """Skip; fail where the run was to have everything."""
     if os.environ.get("CUDAGO_REQUIRE_COMPILERS", "") not in ("", "0"):

@@ -181,9 +181,7 @@ class Triton:
 
 
 @pytest.fixture
-def run_triton(
-    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Triton:
+def run_triton(launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Triton:
     """Compile and launch a case of Triton, with a cache that starts out empty."""
     triton = pytest.importorskip("triton")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .cases import Case
+from .cases import Case, make, uniform, whole, zeros
 
 BLOCK = 64
 ITEMS = 4
@@ -376,8 +376,12 @@ template <typename T> struct Device {
             out[at + k] = items[k];
     }
 };
-extern "C" __global__ void init_s32(void *m, size_t size, int n) { Device<int>::init(m, size, n); }
-extern "C" __global__ void init_f64(void *m, size_t size, int n) { Device<double>::init(m, size, n); }
+extern "C" __global__ void init_s32(void *m, size_t size, int tiles) {
+    Device<int>::init(m, size, tiles);
+}
+extern "C" __global__ void init_f64(void *m, size_t size, int tiles) {
+    Device<double>::init(m, size, tiles);
+}
 extern "C" __global__ void scan_s32(const int *x, int *out, void *m, size_t size, int tiles) {
     Device<int>::scan(x, out, m, size, tiles);
 }
@@ -385,22 +389,6 @@ extern "C" __global__ void scan_f64(const double *x, double *out, void *m, size_
     Device<double>::scan(x, out, m, size, tiles);
 }
 """
-
-
-def make(*makers):
-    return lambda rng: tuple(m(rng) if callable(m) else m for m in makers)
-
-
-def whole(low, high, dtype, *shape):
-    return lambda rng: rng.integers(low, high, shape).astype(dtype)
-
-
-def uniform(dtype, *shape):
-    return lambda rng: rng.normal(size=shape).astype(dtype)
-
-
-def zeros(dtype, *shape):
-    return lambda rng: np.zeros(shape, dtype)
 
 
 def sums(x, out):
@@ -416,9 +404,23 @@ def descending(x):
 
 
 CASES = [
-    Case("reduce by raking", (REDUCE, "raking"), make(whole(0, 99, "f4", 192), zeros("f4", 3)), sums, 3),
-    Case("reduce, commutative", (REDUCE, "commutative"), make(whole(0, 99, "i4", 192), zeros("i4", 3)), sums, 3),
-    Case("reduce by warps", (REDUCE, "warps"), make(whole(0, 99, "f8", 192), zeros("f8", 3)), sums, 3),
+    Case(
+        "reduce by raking",
+        (REDUCE, "raking"),
+        make(whole(0, 99, "f4", 192), zeros("f4", 3)),
+        sums,
+        3,
+    ),
+    Case(
+        "reduce, commutative",
+        (REDUCE, "commutative"),
+        make(whole(0, 99, "i4", 192), zeros("i4", 3)),
+        sums,
+        3,
+    ),
+    Case(
+        "reduce by warps", (REDUCE, "warps"), make(whole(0, 99, "f8", 192), zeros("f8", 3)), sums, 3
+    ),
     Case(
         "reduce a part",
         (REDUCE, "partial"),
@@ -457,12 +459,21 @@ CASES = [
         warp_scan_reference,
     ),
     Case("radix sort u4", (SORT, "u32"), make(whole(0, 2**32, "u4", 2, TILE)), ascending, 2),
-    Case("radix sort i8", (SORT, "s64"), make(whole(-(2**62), 2**62, "i8", 2, TILE)), descending, 2),
-    Case("radix sort f4", (SORT, "f32"), make(uniform("f4", 2, TILE)), ascending, 2),
+    Case(
+        "radix sort i8", (SORT, "s64"), make(whole(-(2**62), 2**62, "i8", 2, TILE)), descending, 2
+    ),
+    Case("radix sort f4", (SORT, "f32"), make(uniform(-9, 9, "f4", 2, TILE)), ascending, 2),
     Case("radix sort i1", (SORT, "s8"), make(whole(-128, 128, "i1", 2, TILE)), ascending, 2),
-    Case("radix sort of pairs", (SORT, "pairs"), make(whole(0, 2**16, "u2", TILE), zeros("i4", TILE)), pairs_reference),
-    Case("merge sort", (SORT, "merge"), make(uniform("f8", TILE), 201), merge_reference),
-    Case("merge sort of 16 lanes", (SORT, "warp_merge"), make(whole(-99, 99, "i4", 4, 64)), ascending),
+    Case(
+        "radix sort of pairs",
+        (SORT, "pairs"),
+        make(whole(0, 2**16, "u2", TILE), zeros("i4", TILE)),
+        pairs_reference,
+    ),
+    Case("merge sort", (SORT, "merge"), make(uniform(-9, 9, "f8", TILE), 201), merge_reference),
+    Case(
+        "merge sort of 16 lanes", (SORT, "warp_merge"), make(whole(-99, 99, "i4", 4, 64)), ascending
+    ),
     *(
         Case(
             f"load and store {name}",
@@ -475,7 +486,11 @@ CASES = [
     Case(
         "exchange",
         (MOVE, "scattered"),
-        make(uniform("f8", TILE), lambda rng: rng.permutation(TILE).astype("i4"), zeros("f8", TILE)),
+        make(
+            uniform(-9, 9, "f8", TILE),
+            lambda rng: rng.permutation(TILE).astype("i4"),
+            zeros("f8", TILE),
+        ),
         scattered_reference,
     ),
     Case(

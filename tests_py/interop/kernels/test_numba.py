@@ -127,12 +127,35 @@ def mandelbrot_reference(x, y, out):
         z = np.where(inside, z * z + c, z)
 
 
-# --- mathematics: libdevice ------------------------------------------------------------------------
+# --- mathematics: libdevice ----------------------------------------------------------------------
 
-UNARY = (
-    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp expm1 log log2 log10 log1p "
-    "sqrt erf erfc gamma lgamma floor ceil"
-).split()
+UNARY = [
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "exp",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "erf",
+    "erfc",
+    "gamma",
+    "lgamma",
+    "floor",
+    "ceil",
+]
 
 
 def unary(function):
