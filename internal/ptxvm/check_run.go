@@ -91,6 +91,9 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 	if a.rows > 0 {
 		m = ^uint32(0) >> (lanes - a.rows)
 	}
+	if !v.looksAtGlobal() && v.allWritten(w, a, m) {
+		return
+	}
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
 		addr, size := a.address(w, l), a.sizeIn(w, l)
@@ -102,13 +105,10 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 			syncs: v.warps[w.index].count, kind: a.kind,
 		}
 		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: now}
-		switch {
-		case a.space == ptxir.SpaceShared && addr>>windowShift == 0:
-			v.shared(&t, addr)
-		case a.space == ptxir.SpaceGlobal || addr>>windowShift == globalWindow || addr>>windowShift == 0:
+		if off, ok := a.sharedOffset(addr); ok {
+			v.shared(&t, off)
+		} else if a.space == ptxir.SpaceGlobal || addr>>windowShift == globalWindow || addr>>windowShift == 0 {
 			v.global(&t)
-		case addr>>windowShift == sharedWindow:
-			v.shared(&t, addr-sharedBase)
 		}
 	}
 }

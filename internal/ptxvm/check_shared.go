@@ -42,6 +42,57 @@ func (s byteSet) missing(off, size uint64) (n, first uint64) {
 	return n, first
 }
 
+// sharedOffset returns where in shared memory an address of the access is.
+func (a *access) sharedOffset(addr uint64) (off uint64, ok bool) {
+	switch addr >> windowShift {
+	case 0:
+		return addr, a.space == ptxir.SpaceShared
+	case sharedWindow:
+		return addr - sharedBase, true
+	}
+	return 0, false
+}
+
+// allWritten is check for when only uninitialized reads of shared memory can be
+// found. It takes neighbours together, and reports false if it has found one,
+// for which check looks at lane by lane.
+func (v *blockWatch) allWritten(w *warp, a *access, m uint32) bool {
+	var start, end uint64
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		off, ok := a.sharedOffset(a.address(w, l))
+		size := a.sizeIn(w, l)
+		switch {
+		case !ok || size == 0 || off >= start && off+size <= end:
+		case off == end:
+			end += size
+		default:
+			if !v.writtenRange(a, start, end) {
+				return false
+			}
+			start, end = off, off+size
+		}
+	}
+	return v.writtenRange(a, start, end)
+}
+
+// writtenRange notes or checks what allWritten has put together. What is out of
+// bounds is not its business.
+func (v *blockWatch) writtenRange(a *access, start, end uint64) bool {
+	if end > v.cta.sharedBytes {
+		return false
+	}
+	if !a.kind.writes() || a.reads {
+		if n, _ := v.written.missing(start, end-start); n > 0 {
+			return false
+		}
+	}
+	if a.kind.writes() {
+		v.written.define(start, end-start)
+	}
+	return true
+}
+
 // sharedVar is a shared variable's place, for reports.
 type sharedVar struct {
 	name      string

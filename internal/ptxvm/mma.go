@@ -28,7 +28,7 @@ import (
 //
 // Products and sums are computed in f64 and rounded once at the end; hardware
 // rounds partial sums of its own order, so the low bits differ. Integers are
-// exact.
+// exact, and so is f64: an H200 too adds one product after the other, fused.
 
 // fragment says how a matrix is spread over registers.
 type fragment struct {
