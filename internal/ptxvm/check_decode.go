@@ -18,8 +18,10 @@ type access struct {
 	size  uint64
 	// values are the registers that a store writes, for comparison.
 	values []value
-	// rows says that lanes hold the addresses of matrix rows.
-	rows int
+	// rows says that lanes hold the addresses of matrix rows; matrices are the
+	// registers that stmatrix writes there.
+	rows     int
+	matrices []uint32
 	// quiet says that the access never races: a fence stands around it.
 	quiet bool
 	// limit is a register that cuts the size short (cp.async), or noOperand; or
@@ -81,7 +83,7 @@ func (d *decoder) accessesOf(in *inst) watched {
 		a := d.accessAt(ir.Src[0], ir)
 		a.space, a.size, a.rows, a.imm = ptxir.SpaceShared, 16, 8*int(ir.Imm), 0
 		if ir.Op == ptxir.OpStmatrix {
-			a.kind = weakWrite
+			a.kind, a.matrices = weakWrite, in.more
 		}
 		return watched{accesses: []access{a}}
 	case ptxir.OpMbarInit, ptxir.OpMbarArrive, ptxir.OpMbarTest, ptxir.OpCpAsyncMbarrier, ptxir.OpMbarExpectTx, ptxir.OpMbarInval:

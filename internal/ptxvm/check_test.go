@@ -175,6 +175,20 @@ var plantedRaces = []struct {
 	mov.u32 %s, m;
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];`, 1, 32, `reads 4 bytes .* wrote them \(PTX line 20: cp\.async.*no __syncwarp lies between them`},
+	{"warps that store one matrix", `
+	mov.u32 %s, m;
+	and.b32 %v, %t, 31;
+	and.b32 %w, %t, 7;
+	shl.b32 %w, %w, 4;
+	add.u32 %s, %s, %w;
+	stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%s], {%v, %v};`, 1, 64, ``},
+	{"warps that store different matrices in one place", `
+	mov.u32 %s, m;
+	shr.u32 %v, %t, 4;
+	and.b32 %w, %t, 7;
+	shl.b32 %w, %w, 4;
+	add.u32 %s, %s, %w;
+	stmatrix.sync.aligned.m8n8.x1.shared.b16 [%s], {%v};`, 1, 64, `stmatrix.*writes 4 bytes at offset \d+, and thread .* wrote them .*; no barrier lies between them`},
 	{"volatile in a warp", `
 	st.volatile.shared.u32 [%s], %t;
 	xor.b32 %w, %p, 4;

@@ -14,7 +14,7 @@ import (
 // sameValue reports whether two stores that race write the same, as threads do
 // that raise one flag: nothing depends on which comes last.
 func (v *blockWatch) sameValue(t *touch, before *trace) bool {
-	if t.now.kind != weakWrite || before.kind != weakWrite || t.a.values == nil {
+	if t.now.kind != weakWrite || before.kind != weakWrite || t.a.values == nil && t.a.matrices == nil {
 		return false
 	}
 	mine := t.a.stored(t.w, t.lane)
@@ -32,6 +32,12 @@ func (v *blockWatch) sameValue(t *touch, before *trace) bool {
 // stored is what a lane stores.
 func (a *access) stored(w *warp, l int) []byte {
 	out := make([]byte, 0, 16)
+	if a.matrices != nil {
+		for _, h := range w.matrixValues(a.ir, a.matrices[l/8], l%8) {
+			out = binary.LittleEndian.AppendUint16(out, h)
+		}
+		return out
+	}
 	for _, x := range a.values {
 		out = binary.LittleEndian.AppendUint64(out, w.raw(x.reg, x.class, l))
 		out = out[:len(out)-8+int(x.size)]

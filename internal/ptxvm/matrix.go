@@ -92,17 +92,31 @@ func (w *warp) gather(o uint32) (x matrix8) {
 func stmatrix(w *warp, in *inst, _ uint32) {
 	for j, o := range in.more {
 		x := w.gather(o)
+		if in.ir.Mod&ptxir.ModTrans != 0 {
+			x = x.transposed()
+		}
 		for row := range 8 {
-			p := w.matrixRow(in, j, row)
-			for col := range 8 {
-				if in.ir.Mod&ptxir.ModTrans != 0 {
-					p[col] = x[col][row]
-				} else {
-					p[col] = x[row][col]
-				}
-			}
+			*w.matrixRow(in, j, row) = x[row]
 		}
 	}
+}
+
+func (x *matrix8) transposed() (out matrix8) {
+	for row := range 8 {
+		for col := range 8 {
+			out[row][col] = x[col][row]
+		}
+	}
+	return out
+}
+
+// matrixValues is the row of a matrix that stmatrix writes.
+func (w *warp) matrixValues(ir *ptxir.Instr, o uint32, row int) [8]uint16 {
+	x := w.gather(o)
+	if ir.Mod&ptxir.ModTrans != 0 {
+		x = x.transposed()
+	}
+	return x[row]
 }
 
 // movmatrix transposes a matrix held by the warp.
