@@ -18,7 +18,7 @@ func ld(b *body) {
 	}
 	b.memory(&in, &b.ins.Operands[1])
 	in.Dst = b.transfer(&b.ins.Operands[0], in.Type, b.loaded)
-	b.wholeWords(&in.Type, &in.Dst)
+	b.wholeAccess(&in, &in.Dst)
 	b.emit(in)
 }
 
@@ -31,7 +31,7 @@ func st(b *body) {
 		b.invalid("a kernel's parameters cannot be written")
 	}
 	values := b.transfer(&b.ins.Operands[1], in.Type, b.stored)
-	b.wholeWords(&in.Type, &values)
+	b.wholeAccess(&in, &values)
 	src := b.room(1 + len(values))
 	in.Src = append(append(src, in.Src[0]), values...)
 	b.emit(in)
@@ -144,6 +144,16 @@ func (b *body) transfer(x *ptx.Operand, t Type, get func(*ptx.Operand, Type) Reg
 		x = &x.Elems[0]
 	}
 	return b.regs(get(x, t))
+}
+
+// wholeAccess turns an access of 128 bits into one of two words, unless it must
+// be whole in the eyes of others: volatile and ordered accesses stay B128.
+func (b *body) wholeAccess(in *Instr, list *[]Reg) {
+	t := in.Type
+	b.wholeWords(&t, list)
+	if in.Space == SpaceShared || in.Mod&(ModVolatile|ModAcquire|ModRelease) == 0 {
+		in.Type = t
+	}
 }
 
 // wholeWords turns elements of 128 bits into two of 64 each.

@@ -4,6 +4,7 @@
 package ptxvm
 
 import (
+	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -12,11 +13,10 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// wideLocks make the exchange of 128 bits atomic, which Go cannot on its hosts:
-// one of them, by address, is held meanwhile. They are no device's, because two
-// may map the same memory. A load, a store or a narrower atomic operation does
-// not take them, so it may see one half exchanged; the words of 64 bits it sees
-// whole.
+// wideLocks make accesses of 128 bits atomic, which Go cannot on its hosts: one
+// of them, by address, is held meanwhile. They are no device's, because two may
+// map the same memory. Weak accesses and narrower atomic operations do not take
+// them, so they may see one half exchanged; the words of 64 bits they see whole.
 var wideLocks [64]sync.Mutex
 
 // atomWide chooses atom.exch.b128 and atom.cas.b128: d and b are the halves of
@@ -64,6 +64,63 @@ func atomWide(w *warp, in *inst, m uint32) {
 			w.u64(in.b)[l] = old[1]
 		}
 	}
+}
+
+// accessWide chooses the loads and stores of 128 bits that are volatile or
+// ordered. The lock orders them with each other and with what is around them.
+func (s *selection) accessWide(halves []ptxir.Reg, fn execFn) error {
+	ir, in := s.ir, s.in
+	if len(halves) != 2 {
+		return fmt.Errorf("%d registers for 128 bits", len(halves))
+	}
+	in.mode = ptxir.Mode(s.class(ir.Src[0]))
+	if err := s.take(&in.a, ir.Src[0], s.class(ir.Src[0])); err != nil {
+		return err
+	}
+	in.more = []uint32{noOperand, noOperand}
+	for i, r := range halves {
+		if r != ptxir.NoReg {
+			if err := s.take(&in.more[i], r, class64); err != nil {
+				return err
+			}
+		}
+	}
+	in.site, in.fn = s.d.newSite(), fn
+	return nil
+}
+
+//go:norace
+func loadWide(w *warp, in *inst, m uint32) {
+	s := w.site(in.site)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		v := readWide((*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16)))
+		for i, o := range in.more {
+			if o != noOperand {
+				w.u64(o)[l] = v[i]
+			}
+		}
+	}
+}
+
+//go:norace
+func storeWide(w *warp, in *inst, m uint32) {
+	s := w.site(in.site)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		p := (*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16))
+		exchangeWide(p, nil, [2]uint64{w.u64(in.more[0])[l], w.u64(in.more[1])[l]})
+	}
+}
+
+// readWide does not write, since the host's page may be read-only.
+//
+//go:norace
+func readWide(p *[2]uint64) [2]uint64 {
+	mu := &wideLocks[wideLock(p)]
+	mu.Lock()
+	defer mu.Unlock()
+	return [2]uint64{atomic.LoadUint64(&p[0]), atomic.LoadUint64(&p[1])}
 }
 
 // exchangeWide writes 128 bits, if what is there is what it should be: nil is

@@ -120,24 +120,24 @@ func (d *decoder) plainAccess(ir *ptxir.Instr) access {
 		elements = ir.Src[1:]
 		a.kind = weakWrite
 		for _, r := range elements {
-			a.values = append(a.values, value{d.fn.offsets[r], classOf(d.fn.ir.Regs[r]), uint64(ir.Type.Size())})
+			a.values = append(a.values, value{d.fn.offsets[r], classOf(d.fn.ir.Regs[r]), registerBytes(ir.Type)})
 		}
 	}
 	if strong {
 		a.kind += strongRead - weakRead
 	}
-	a.size = uint64(len(elements) * ir.Type.Size())
+	a.size = uint64(len(elements)) * registerBytes(ir.Type)
 	return a
 }
 
+// registerBytes is how much of an access is in one register.
+func registerBytes(t ptxir.Type) uint64 { return uint64(min(t.Size(), 8)) }
+
 // atomBytes is the size of what an atomic operation updates.
 func atomBytes(ir *ptxir.Instr) uint64 {
-	elements := len(ir.Src) - 1
+	registers := len(ir.Src) - 1
 	if ir.Atom == ptxir.AtomCas {
-		elements /= 2
+		registers /= 2
 	}
-	if ir.Type == ptxir.B128 {
-		elements /= 2
-	}
-	return uint64(elements * ir.Type.Size())
+	return uint64(registers) * registerBytes(ir.Type)
 }

@@ -20,6 +20,9 @@ func (s *selection) load() error {
 	if s.ir.Space == ptxir.SpaceParam && s.loadParam() {
 		return nil
 	}
+	if s.ir.Type == ptxir.B128 {
+		return s.accessWide(s.ir.Dst, loadWide)
+	}
 	if err := s.access(s.ir.Dst, true); err != nil {
 		return err
 	}
@@ -30,6 +33,9 @@ func (s *selection) load() error {
 func (s *selection) store() error {
 	if len(s.ir.Src) < 2 {
 		return fmt.Errorf("a store wants an address and a value")
+	}
+	if s.ir.Type == ptxir.B128 {
+		return s.accessWide(s.ir.Src[1:], storeWide)
 	}
 	if err := s.access(s.ir.Src[1:], false); err != nil {
 		return err
