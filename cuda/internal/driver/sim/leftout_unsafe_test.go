@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// launchWith launches with one attribute.
+func launchWith(o *one, id driver.CUlaunchAttributeID, value uint32) driver.CUresult {
+	a := driver.CUlaunchAttribute{ID: id}
+	for i := range 3 {
+		binary.LittleEndian.PutUint32(a.Value[4*i:], value)
+	}
+	config := o.config
+	config.Attrs, config.NumAttrs = unsafe.Pointer(&a), 1
+	return o.CuLaunchKernelEx(&config, o.kernel, o.args)
+}
+
+// physical makes memory with properties that differ from plain ones.
+func physical(o *one, change func(p *driver.CUmemAllocationProp)) driver.CUresult {
+	p := *pinnedOn(0)
+	change(&p)
+	_, r := o.CuMemCreate(granule, &p, 0)
+	return r
+}
+
+// accessTo makes memory of device 1 accessible.
+func accessTo(t *testing.T, o *one, desc driver.CUmemAccessDesc) driver.CUresult {
+	p, r := o.CuMemAddressReserve(granule, 0, 0, 0)
+	ok(t, r)
+	h, r := o.CuMemCreate(granule, pinnedOn(1), 0)
+	ok(t, r)
+	ok(t, o.CuMemMap(p, granule, 0, h, 0))
+	return o.CuMemSetAccess(p, granule, []driver.CUmemAccessDesc{desc})
+}
+
+func pool(o *one, location, handles int32) driver.CUresult {
+	_, r := o.CuMemPoolCreate(&driver.CUmemPoolProps{AllocType: 1, LocationType: location, HandleTypes: handles})
+	return r
+}
+
+// leftOut are the calls that this driver does not do, by what the documentation
+// says of them.
+var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
+	"copies from or to CUDA arrays": func(t *testing.T, o *one) driver.CUresult {
+		g, r := o.CuGraphCreate(0)
+		ok(t, r)
+		array := driver.CUDA_MEMCPY3D{
+			SrcMemoryType: driver.CU_MEMORYTYPE_ARRAY, DstMemoryType: driver.CU_MEMORYTYPE_DEVICE, DstDevice: o.memory,
+			WidthInBytes: 4, Height: 1, Depth: 1,
+		}
+		_, r = o.CuGraphAddMemcpyNode(g, nil, &array, o.ctx)
+		return r
+	},
+	"launches with clusters of more than one block": func(_ *testing.T, o *one) driver.CUresult {
+		return launchWith(o, driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2)
+	},
+	"other launch attributes that change what a launch means": func(_ *testing.T, o *one) driver.CUresult {
+		const deviceUpdatable = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+		return launchWith(o, deviceUpdatable, 1)
+	},
+	"graphs that a kernel launches": func(t *testing.T, o *one) driver.CUresult {
+		g, r := o.CuGraphCreate(0)
+		ok(t, r)
+		_, r = o.CuGraphInstantiateWithParams(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: driver.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH})
+		return r
+	},
+	"memory pools that are shared with other processes": func(_ *testing.T, o *one) driver.CUresult { return pool(o, 1, 1) },
+	"memory pools on the host":                          func(_ *testing.T, o *one) driver.CUresult { return pool(o, 2, 0) },
+	"virtual memory that is shared with other processes": func(_ *testing.T, o *one) driver.CUresult {
+		return physical(o, func(p *driver.CUmemAllocationProp) { p.RequestedHandleTypes = 1 })
+	},
+	"virtual memory on the host": func(_ *testing.T, o *one) driver.CUresult {
+		return physical(o, func(p *driver.CUmemAllocationProp) { p.Location.Type = 2 })
+	},
+	"virtual memory that is compressed, or for special uses": func(_ *testing.T, o *one) driver.CUresult {
+		return physical(o, func(p *driver.CUmemAllocationProp) { p.CompressionType = 1 })
+	},
+	"virtual memory that another device may use": func(t *testing.T, o *one) driver.CUresult {
+		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(0), Flags: 3})
+	},
+	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
+		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
+	},
+	"pointer attributes that say nothing of the allocation itself": func(_ *testing.T, o *one) driver.CUresult {
+		const peerTokens = 5 // CU_POINTER_ATTRIBUTE_P2P_TOKENS
+		_, r := o.CuPointerGetAttribute(peerTokens, o.memory)
+		return r
+	},
+}
+
+func TestLeftOut(t *testing.T) {
+	for name, call := range leftOut {
+		o := newOne(t, open(t, "devices=2"))
+		require.Equal(t, driver.CUDA_ERROR_NOT_SUPPORTED.String(), call(t, o).String(), name)
+		require.Equal(t, driver.CUDA_SUCCESS, o.CuStreamSynchronize(o.stream), name)
+	}
+}
+
+func TestDocumentationListsWhatIsLeftOut(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "concepts", "simulated.rst"))
+	require.NoError(t, err)
+	_, text, found := strings.Cut(string(page), "\nCalls\n-----\n")
+	require.True(t, found)
+	text, _, found = strings.Cut(text, "\nAs CUDA does\n")
+	require.True(t, found)
+	listed := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if item, ok := strings.CutPrefix(line, "* "); ok {
+			listed[strings.TrimRight(item, ";.\n")] = true
+		}
+	}
+	for name := range leftOut {
+		require.True(t, listed[name], "the page does not list: %s", name)
+		delete(listed, name)
+	}
+	require.Empty(t, listed, "listed, and not tested")
+}
