@@ -52,8 +52,9 @@ func (c Config) withDefaults() Config {
 
 // A Device is one simulated device. Its methods are safe for concurrent use.
 type Device struct {
-	config Config
-	memory *Memory
+	config     Config
+	memory     *Memory
+	priorities priorities
 	// helpers holds one token for each worker beyond the launching goroutine
 	// itself, so that launches in several streams do not multiply the workers.
 	helpers chan struct{}

@@ -58,6 +58,9 @@ type Launch struct {
 	Instructions *uint64
 	// Seed, unless 0, decides the order of the blocks, which else is ascending.
 	Seed uint64
+	// Priority: while a launch of a greater one has blocks that wait, this one
+	// starts none.
+	Priority int32
 	// Watch, if set, has the launch checked.
 	Watch *Watch
 }

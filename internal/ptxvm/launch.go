@@ -18,6 +18,7 @@ type execution struct {
 	params        []byte
 	cancel        <-chan struct{}
 	id            uint64
+	priority      int32
 	watch         *Watch // nil without checks
 	total         uint64 // blocks
 	threads       uint32 // of a block
@@ -49,7 +50,9 @@ func (k *Kernel) launch(l *Launch) error {
 	case l.Seed != 0:
 		r.runShuffled(d, l.Seed)
 	default:
+		leave := d.priorities.enter(r)
 		r.runAll(d)
+		leave()
 	}
 	if l.Instructions != nil {
 		*l.Instructions = r.executed.Load()
@@ -68,6 +71,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	d := k.module.device
 	r := &execution{
 		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf, watch: l.Watch,
+		priority: l.Priority,
 	}
 	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
@@ -164,6 +168,7 @@ func (r *execution) work(d *Device) {
 	r.protect(c, func() {
 		c.bind(r)
 		for !r.stop.Load() {
+			d.priorities.giveWay(r)
 			i := r.next.Add(1) - 1
 			if i >= r.total {
 				return

@@ -50,9 +50,10 @@ type item struct {
 }
 
 func newStream(c *context, flags uint32, priority int32) *stream {
+	priority = min(max(priority, greatestPriority), leastPriority)
 	s := &stream{
-		ctx: c, flags: flags, id: streamCount.Add(1), x: execution{sim: c.sim, ctx: c},
-		priority: min(max(priority, greatestPriority), leastPriority),
+		ctx: c, flags: flags, id: streamCount.Add(1), priority: priority,
+		x: execution{sim: c.sim, ctx: c, priority: leastPriority - priority},
 	}
 	s.timeline.stream = s
 	c.mu.Lock()

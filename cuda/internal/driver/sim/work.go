@@ -27,6 +27,8 @@ type execution struct {
 	graph  *graphRun    // the graph launch under way, if any
 	node   int32        // which of its nodes
 	mark   *mark        // how the work is to be checked; nil without checks
+
+	priority int32 // the stream's, the greatest first
 }
 
 // joinWork waits for other points and does nothing.
