@@ -263,6 +263,8 @@ const (
 	ModeAny
 	ModeUni
 	ModeBallot
+	ModePacked4
+	ModePacked6
 )
 
 // SpecialID names a special register.

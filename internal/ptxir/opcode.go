@@ -119,8 +119,8 @@ const (
 	OpRedux                          // Src a, membermask; Atom: add, min, max, and, or, xor
 	OpElect                          // Dst d [, p]; Src membermask
 	OpActivemask                     // local
-	OpLdmatrix                       // Dst elements; Src address; Imm: number of matrices; ModTrans
-	OpStmatrix                       // Src address, elements; Imm; ModTrans
+	OpLdmatrix                       // Dst elements; Src address; Imm: number of 8 rows; ModTrans; From: B16 or B8, of which Mode: ModePacked4, ModePacked6
+	OpStmatrix                       // Src address, elements; Imm; ModTrans; From: B16 or B8
 	OpMovmatrix                      // Dst d; Src a
 	OpMma                            // Dst d…; Src a…, b…, c… [, metadata]; Mma describes shape and types; Round for f64
 	OpWmmaLoad                       //

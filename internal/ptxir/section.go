@@ -49,11 +49,7 @@ var sections = []section{
 		refuse(reasonCluster, hintOlder, "barrier.cluster.arrive", "barrier.cluster.wait", "red.async", "clusterlaunchcontrol"),
 		refuse(reasonBulk, hintOlder, "fence.proxy.tensormap", "fence.proxy.tensormap::generic", "mbarrier.complete_tx"),
 	}},
-	{title: sectionMatrix, open: true, rows: [][]form{
-		matrixForms,
-		// What is left of families that the table holds.
-		refuse("matrices of 8-bit and smaller elements are not simulated", hintOlder, "ldmatrix", "stmatrix"),
-	}},
+	{title: sectionMatrix, open: true, rows: [][]form{matrixForms}},
 	{title: "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions", rows: [][]form{refuse(reasonWgmma, hintOlder, "wgmma")}},
 	{title: "TensorCore 5th Generation Family Instructions", rows: [][]form{refuse(reasonTcgen, hintOlder, "tcgen05")}},
 	{title: "Stack Manipulation Instructions", rows: [][]form{refuse(reasonStack, hintFixedStack, "stacksave", "stackrestore", "alloca")}},

@@ -45,7 +45,10 @@ var warpForms = []form{
 
 var matrixForms = []form{
 	{name: "ldmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpLdmatrix, lower: ldmatrix},
+	{name: "ldmatrix", types: "b8", words: matrixWords + "m16n16! x1|x2! trans! shared|shared::cta", op: OpLdmatrix, lower: ldmatrix},
+	{name: "ldmatrix", types: "", words: matrixWords + "m8n16|m16n16! x1|x2|x4! trans shared|shared::cta b8x16! b4x16_p64|b6x16_p32!", op: OpLdmatrix, lower: ldmatrix},
 	{name: "stmatrix", types: "b16", words: matrixWords + "m8n8! x1|x2|x4! trans shared|shared::cta", op: OpStmatrix, lower: stmatrix},
+	{name: "stmatrix", types: "b8", words: matrixWords + "m16n8! x1|x2|x4! trans! shared|shared::cta", op: OpStmatrix, lower: stmatrix},
 	{name: "movmatrix", types: "b16", words: matrixWords + "m8n8! trans!", op: OpMovmatrix, lower: movmatrix},
 	{name: "mma", types: "*", words: matrixWords + mmaWords + mmaShapes, op: OpMma, lower: mma},
 	{name: "mma.sp", types: "*", words: matrixWords + mmaWords + mmaShapes, op: OpMma, lower: mmaSparse},

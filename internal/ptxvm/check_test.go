@@ -182,6 +182,13 @@ var plantedRaces = []struct {
 	shl.b32 %w, %w, 4;
 	add.u32 %s, %s, %w;
 	stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%s], {%v, %v};`, 1, 64, ``},
+	{"warps that store one matrix of bytes", `
+	mov.u32 %s, m;
+	and.b32 %v, %t, 31;
+	and.b32 %w, %t, 7;
+	shl.b32 %w, %w, 4;
+	add.u32 %s, %s, %w;
+	stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%s], {%v};`, 1, 64, ``},
 	{"warps that store different matrices in one place", `
 	mov.u32 %s, m;
 	shr.u32 %v, %t, 4;

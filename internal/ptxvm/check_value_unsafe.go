@@ -33,10 +33,8 @@ func (v *blockWatch) sameValue(t *touch, before *trace) bool {
 func (a *access) stored(w *warp, l int) []byte {
 	out := make([]byte, 0, 16)
 	if a.matrices != nil {
-		for _, h := range w.matrixValues(a.ir, a.matrices[l/8], l%8) {
-			out = binary.LittleEndian.AppendUint16(out, h)
-		}
-		return out
+		row := w.storedRow(a.ir, a.matrices[l/8], l%8)
+		return row[:]
 	}
 	for _, x := range a.values {
 		out = binary.LittleEndian.AppendUint64(out, w.raw(x.reg, x.class, l))

@@ -4,6 +4,7 @@
 package ptxvm
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 
@@ -25,8 +26,13 @@ func (s *selection) matrixMove() error {
 		return err
 	}
 	regs, fn := ir.Dst, execFn(ldmatrix)
-	if ir.Op == ptxir.OpStmatrix {
+	switch bytes := ir.From == ptxir.B8; {
+	case ir.Op == ptxir.OpStmatrix:
 		regs, fn = ir.Src[1:], stmatrix
+	case bytes && ir.Mod&ptxir.ModTrans != 0:
+		fn = ldmatrixTall
+	case bytes:
+		fn = ldmatrixBytes
 	}
 	if len(regs) != int(ir.Imm) {
 		return fmt.Errorf("%d registers for %d matrices", len(regs), ir.Imm)
@@ -47,9 +53,9 @@ func (s *selection) matrixMove() error {
 type matrix8 [8][8]uint16
 
 // matrixRow is a row of matrix j in shared memory.
-func (w *warp) matrixRow(in *inst, j, row int) *[8]uint16 {
+func (w *warp) matrixRow(in *inst, j, row int) *[16]byte {
 	l := 8*j + row
-	return (*[8]uint16)(w.sharedPointer(in, w.site(in.site), w.address(in, l), l, 16))
+	return (*[16]byte)(w.sharedPointer(in, w.site(in.site), w.address(in, l), l, 16))
 }
 
 //go:norace
@@ -57,7 +63,7 @@ func ldmatrix(w *warp, in *inst, m uint32) {
 	var loaded [4]matrix8 // all are read before a register changes: one may be the address
 	for j := range in.more {
 		for row := range 8 {
-			loaded[j][row] = *w.matrixRow(in, j, row)
+			loaded[j].setRow(row, w.matrixRow(in, j, row))
 		}
 	}
 	for j, o := range in.more {
@@ -88,35 +94,36 @@ func (w *warp) gather(o uint32) (x matrix8) {
 	return x
 }
 
+// setRow takes a row from memory.
+func (x *matrix8) setRow(row int, from *[16]byte) {
+	for col := range x[row] {
+		x[row][col] = binary.LittleEndian.Uint16(from[2*col:])
+	}
+}
+
 //go:norace
 func stmatrix(w *warp, in *inst, _ uint32) {
 	for j, o := range in.more {
-		x := w.gather(o)
-		if in.ir.Mod&ptxir.ModTrans != 0 {
-			x = x.transposed()
-		}
 		for row := range 8 {
-			*w.matrixRow(in, j, row) = x[row]
+			*w.matrixRow(in, j, row) = w.storedRow(in.ir, o, row)
 		}
 	}
 }
 
-func (x *matrix8) transposed() (out matrix8) {
-	for row := range 8 {
-		for col := range 8 {
-			out[row][col] = x[col][row]
+// storedRow is the row of a matrix that stmatrix writes.
+func (w *warp) storedRow(ir *ptxir.Instr, o uint32, row int) (out [16]byte) {
+	if ir.From == ptxir.B8 {
+		return w.storedBytes(o, row)
+	}
+	x := w.gather(o)
+	for col := range 8 {
+		v := x[row][col]
+		if ir.Mod&ptxir.ModTrans != 0 {
+			v = x[col][row]
 		}
+		binary.LittleEndian.PutUint16(out[2*col:], v)
 	}
 	return out
-}
-
-// matrixValues is the row of a matrix that stmatrix writes.
-func (w *warp) matrixValues(ir *ptxir.Instr, o uint32, row int) [8]uint16 {
-	x := w.gather(o)
-	if ir.Mod&ptxir.ModTrans != 0 {
-		x = x.transposed()
-	}
-	return x[row]
 }
 
 // movmatrix transposes a matrix held by the warp.
