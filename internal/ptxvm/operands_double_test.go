@@ -63,7 +63,7 @@ func double(op string, o operands, mode ptxir.Round) uint64 {
 func TestOperandsF64(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 26))
 	edges := append(refF64.edges(), 0x3fdfffffffffffff, 0x7fdfffffffffffff)
-	list := crossed(edges[:13], operandCount()/10, func() operands { return nearDouble(r) })
+	list := crossed(edges[:13], operandCount()/4, func() operands { return nearDouble(r) })
 	rig := newOperandRig(t, list)
 	for _, m := range refModes {
 		for op, body := range map[string]string{

@@ -194,10 +194,13 @@ func TestOperandsF32(t *testing.T) {
 
 // operandCount is how many random operands a test takes.
 func operandCount() int {
-	if testing.Short() {
-		return 2000
+	switch {
+	case *sweepFlag == "full":
+		return 200000
+	case testing.Short():
+		return 1000
 	}
-	return 20000
+	return 5000
 }
 
 // nearLeastNormal are f32 whose product is 2^-126 less a little: by how little

@@ -194,7 +194,7 @@ func randomIntegers(r *rand.Rand) operands {
 
 func integerRig(t *testing.T) *operandRig {
 	r := rand.New(rand.NewPCG(31, 32))
-	return newOperandRig(t, crossed(integerEdges(), operandCount()/4, func() operands { return randomIntegers(r) }))
+	return newOperandRig(t, crossed(integerEdges(), operandCount(), func() operands { return randomIntegers(r) }))
 }
 
 func TestOperandsIntegers(t *testing.T) {

@@ -147,8 +147,8 @@ func specialInputs() []uint32 {
 		}
 	}
 	for exp := range uint32(256) {
-		if exp > 8 && exp < 90 || exp > 200 && exp < 248 {
-			continue // far from every limit; the stride goes there
+		if !nearLimit(exp) {
+			continue // the stride goes there
 		}
 		around(exp<<23, 2)
 		for k := range uint32(23) {
@@ -163,6 +163,20 @@ func specialInputs() []uint32 {
 		}
 	}
 	return list
+}
+
+// nearLimit reports whether an exponent field of f32 is near the ends of the
+// range of some format or integer type, or near one.
+func nearLimit(exp uint32) bool {
+	for _, r := range [][2]uint32{
+		{0, 2}, {101, 114}, {116, 136}, // subnormals of f32, f16 and the 8-bit formats; up to 8 bits
+		{141, 144}, {149, 151}, {157, 159}, {189, 191}, {253, 255}, // 16, 24, 32, 64 bits; the end
+	} {
+		if exp >= r[0] && exp <= r[1] {
+			return true
+		}
+	}
+	return false
 }
 
 // sweepRig is the machinery of sweeps: for each core a device, with buffers.
