@@ -174,6 +174,8 @@ func (b *body) saturated(r Reg, t Type, bits uint64) Reg {
 //
 // PTX ISA, "Scalar Video Instructions: vmad". The sum is kept in 64 bits, so
 // that the negated product of two unsigned words above 2^63 saturates wrongly.
+// An H200 takes whole unsigned words as signed; here they are what the document
+// says.
 func vmad(b *body) {
 	b.count(4)
 	ops, t := b.ins.Operands, b.v.types

@@ -3,7 +3,10 @@
 
 package ptxir
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	just8or16 = "b8 b16 u8 u16 s8 s16"
@@ -58,7 +61,7 @@ func otherLoads(types, vector string) []form {
 		{name: "ld", types: types, words: "weak shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func! ca|cg|cs|lu|cv " + vector, op: OpLd, lower: ld},
 		{name: "ld", types: types, words: "volatile! shared|shared::cta|shared::cluster|local! " + vector, op: OpLd, lower: ld},
 		{name: "ld", types: types, words: "relaxed|acquire! " + scopes + sharedSpace + vector, op: OpLd, lower: ld},
-		{name: "ldu", types: types, words: "global " + vector, op: OpLdu, lower: ld},
+		{name: "ldu", types: types, words: "global " + strings.ReplaceAll(vector, "|v8", ""), op: OpLdu, lower: ld},
 	}
 }
 

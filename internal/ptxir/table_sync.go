@@ -49,7 +49,7 @@ var syncForms = []form{
 	{name: "fence.proxy.async::generic", types: "", words: "acquire! sync_restrict::shared::cluster! cluster!", op: OpFence, args: ""},
 	{name: "fence.proxy.async::generic", types: "", words: "release! sync_restrict::shared::cta! cluster!", op: OpFence, args: ""},
 	{name: "membar.proxy.alias", types: "", op: OpFence, args: ""},
-	{name: "membar.proxy.async", types: "", words: "global|shared::cta|shared::cluster", op: OpFence, args: ""},
+	{name: "membar.proxy.async", types: "", op: OpFence, args: ""},
 
 	{name: "cp.async.mbarrier.arrive", types: "b64", words: "noinc shared|shared::cta", op: OpCpAsyncMbarrier, lower: mbarrierAddress},
 	{name: "mbarrier.init", types: "b64", words: "shared|shared::cta", op: OpMbarInit, lower: mbarrierCount},

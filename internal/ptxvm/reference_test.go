@@ -89,6 +89,9 @@ var operandsOf = map[string][]string{
 		"fence.proxy.async::generic membar.proxy.alias membar.proxy.async cp.async.commit_group cp.async.wait_all griddepcontrol"),
 }
 
+// matrixSection begins the title of the section of mma and its like.
+const matrixSection = "Warp Level Matrix"
+
 // referenceKernel takes an instruction.
 const referenceKernel = `.version 9.4 .target sm_107a .address_size 64
 .func callee() { ret; }
@@ -222,18 +225,37 @@ func loadKernel(d *Device, text string) (*Kernel, error) {
 	return m.Kernel("k")
 }
 
+// requireRefused loads what a row refuses, whose operands do not matter.
+func requireRefused(t *testing.T, d *Device, r *ptxir.ReferenceRow) {
+	refused := func(types, modifiers []string) {
+		tried := strings.Join(append(append([]string{r.Name}, modifiers...), types...), ".")
+		_, err := loadKernel(d, fmt.Sprintf(referenceKernel, tried+" %r1"))
+		var unsupported *ptxir.UnsupportedError
+		require.ErrorAs(t, err, &unsupported, tried)
+		require.Equal(t, r.Refused, unsupported.Reason, tried)
+		require.NotEmpty(t, unsupported.Section, tried)
+	}
+	if r.Types == nil {
+		refused(nil, nil)
+		return
+	}
+	eachVariant(r, refused)
+}
+
 // TestReference holds what the documentation says of each instruction to what
-// loading it does. Matrix instructions have tests of their own, with fragments.
+// loading it does: what runs loads, and what is refused is refused for that
+// reason. Matrix instructions have tests of their own, with fragments.
 func TestReference(t *testing.T) {
 	d := NewDevice(Config{Workers: 1})
 	defer d.Close()
 	n := 0
 	for _, s := range ptxir.Reference() {
-		if strings.HasPrefix(s.Title, "Warp Level Matrix") {
+		if strings.HasPrefix(s.Title, matrixSection) {
 			continue
 		}
 		for _, r := range s.Rows {
 			if r.Refused != "" {
+				requireRefused(t, d, &r)
 				continue
 			}
 			eachVariant(&r, func(types, modifiers []string) {
