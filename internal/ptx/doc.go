@@ -7,9 +7,13 @@
 // checks and lowers the tree.
 //
 // Accepted is PTX ISA 6.0 to 9.x as nvcc, NVRTC, clang, Numba and Triton emit
-// it and as people write it by hand. Comments are dropped, DWARF sections are
-// skipped, constant expressions are folded, and a declaration of several names
-// becomes several declarations.
+// it and as people write it by hand, with the strictness of ptxas but for a few
+// liberties that change no meaning: directives of old versions, unnamed
+// parameters of prototypes, sums as sizes of arrays, a byte order mark,
+// trailing NULs, names in UTF-8, two linkages of one symbol.
+//
+// Comments are dropped, DWARF sections are skipped, constant expressions are
+// folded, and a declaration of several names becomes several declarations.
 //
 // # Errors
 //
