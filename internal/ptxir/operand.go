@@ -282,7 +282,11 @@ func (b *body) named(x *ptx.Operand, t Type) Reg {
 			return b.symbolAddress(x, t)
 		}
 	}
-	b.invalid("%s: %s is not a declared register", b.ins.Mnemonic, x.Name)
+	id, _ := b.specialName(x)
+	if n, _ := b.find(x.Name); n == nil && id == SpecialNone && b.symbol(x.Name) == nil {
+		b.invalid("%s is not declared", x.Name)
+	}
+	b.invalid("%s takes registers and constants, and %s is neither", b.ins.Mnemonic, x.Name)
 	return NoReg
 }
 
