@@ -11,77 +11,96 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// busyPTX counts its blocks, each of which takes a while.
+// busyPTX has kernels whose blocks take a while.
 const busyPTX = `.version 7.0
 .target sm_75
 .address_size 64
-.visible .entry busy(.param .u64 counter)
+// Counts its blocks.
+.visible .entry low(.param .u64 counter)
 {
 	.reg .b64 %a;
 	.reg .b32 %i;
 	.reg .pred %p;
 	ld.param.u64 %a, [counter];
 	red.global.add.u32 [%a], 1;
-	mov.u32 %i, 2000;
+	mov.u32 %i, 4000;
 Again:
 	sub.u32 %i, %i, 1;
 	setp.ne.u32 %p, %i, 0;
 	@%p bra Again;
 	ret;
 }
-// Waits until another launch has begun its last block.
-.visible .entry waits(.param .u64 counter, .param .u32 target)
+// Notes in each block how many of the other launch there were.
+.visible .entry high(.param .u64 counter, .param .u64 notes)
 {
-	.reg .b64 %a;
-	.reg .b32 %v, %t;
+	.reg .b64 %a, %b;
+	.reg .b32 %i, %v;
 	.reg .pred %p;
 	ld.param.u64 %a, [counter];
-	ld.param.u32 %t, [target];
+	ld.param.u64 %b, [notes];
+	mov.u32 %i, %ctaid.x;
+	mad.wide.u32 %b, %i, 4, %b;
+	ld.volatile.global.u32 %v, [%a];
+	st.global.u32 [%b], %v;
+	mov.u32 %i, 4000;
+Again:
+	sub.u32 %i, %i, 1;
+	setp.ne.u32 %p, %i, 0;
+	@%p bra Again;
+	ret;
+}
+// Waits until the other launch has begun its last block.
+.visible .entry waits(.param .u64 counter, .param .u64 notes)
+{
+	.reg .b64 %a;
+	.reg .b32 %v;
+	.reg .pred %p;
+	ld.param.u64 %a, [counter];
 Again:
 	ld.volatile.global.u32 %v, [%a];
-	setp.lt.u32 %p, %v, %t;
+	setp.lt.u32 %p, %v, 12;
 	@%p bra Again;
 	ret;
 }
 `
 
-// beside starts a launch of a low priority, runs a kernel of a higher one, and
-// returns how many blocks of the first were begun by the end of the second.
-func beside(t *testing.T, blocks uint32, kernelName string) uint32 {
+// beside runs a kernel of a higher priority beside low, and returns what its
+// blocks noted.
+func beside(t *testing.T, name string, lowBlocks, blocks uint32) []uint32 {
 	t.Helper()
 	d := NewDevice(Config{Workers: 1})
 	defer d.Close()
 	m := loadText(t, d, "test", busyPTX)
-	low, high := zeroed(t, d, 4), zeroed(t, d, 4)
-	count := func(p uint64) uint32 {
-		b := make([]byte, 4)
+	low, other := kernel(t, m, "low"), kernel(t, m, name)
+	counter, notes := zeroed(t, d, 4), zeroed(t, d, int(4*blocks))
+	read := func(p uint64, n uint32) []uint32 {
+		b := make([]byte, 4*n)
 		require.NoError(t, d.Memory().Read(b, p))
-		return binary.LittleEndian.Uint32(b)
+		values := make([]uint32, n)
+		for i := range values {
+			values[i] = binary.LittleEndian.Uint32(b[4*i:])
+		}
+		return values
 	}
-	launch := func(k *Kernel, priority int32, params []byte) error {
-		return k.Launch(&Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params, Priority: priority})
+	launch := func(k *Kernel, blocks uint32, priority int32, params []byte) error {
+		return k.Launch(&Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: params, Priority: priority})
 	}
 	done := make(chan error, 1)
-	busy := kernel(t, m, "busy")
-	go func() { done <- launch(busy, 0, pack(low)) }()
-	for count(low) == 0 {
+	go func() { done <- launch(low, lowBlocks, 0, pack(counter)) }()
+	for read(counter, 1)[0] == 0 {
 		time.Sleep(10 * time.Microsecond)
 	}
-	params := pack(high)
-	if kernelName == "waits" {
-		params = pack(low, 32*blocks)
-	}
-	require.NoError(t, launch(kernel(t, m, kernelName), 1, params))
-	n := count(low) / 32
+	require.NoError(t, launch(other, blocks, 1, pack(counter, notes)))
 	require.NoError(t, <-done)
-	require.Equal(t, 32*blocks, count(low))
-	return n
+	require.Equal(t, lowBlocks, read(counter, 1)[0])
+	return read(notes, blocks)
 }
 
 func TestHigherPriorityGoesFirst(t *testing.T) {
-	require.Less(t, beside(t, 60, "busy"), uint32(30))
+	notes := beside(t, "high", 2000, 60)
+	require.Less(t, notes[59]-notes[0], uint32(15), "blocks that began meanwhile: %v", notes)
 }
 
 func TestGivingWayEnds(t *testing.T) {
-	require.Equal(t, uint32(4), beside(t, 4, "waits"), "the first launch goes on, since the second makes no progress")
+	beside(t, "waits", 12, 3) // for the last block of what gives way to it
 }
