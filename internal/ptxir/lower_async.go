@@ -82,7 +82,18 @@ func mbarrierCount(b *body) {
 	b.emit(in)
 }
 
-// mbarrierArrive lowers the arrive family: [state,] [address] [, count].
+// cpAsyncMbarrier lowers cp.async.mbarrier.arrive, whose address may have 32
+// bits without a space.
+func cpAsyncMbarrier(b *body) {
+	b.count(1)
+	if n, _ := b.find(b.ins.Operands[0].Name); b.v.space == SpaceGeneric && n != nil && n.typ.Class() == Class32 {
+		b.v.space = SpaceShared
+		defer func() { b.v.space = SpaceGeneric }()
+	}
+	mbarrierAddress(b)
+}
+
+// mbarrierArrive lowers the arrive family: state or _, [address] [, count].
 //
 // PTX ISA, "mbarrier.arrive".
 func mbarrierArrive(b *body) {
@@ -100,12 +111,15 @@ func mbarrierArrive(b *body) {
 		in.Mod |= ModDrop | ModExpectTx
 	}
 	in.Mod &^= ModRelease | ModVolatile
-	if ops[0].Kind != ptx.OperandAddress {
-		in.Dst = b.regs(b.destOrSink(&ops[0], B64))
-		ops = ops[1:]
+	sink := ops[0].Kind == ptx.OperandSink
+	if b.v.has("shared::cluster") && !sink {
+		b.invalid("%s: the state of another block's barrier is not known; write _", b.ins.Mnemonic)
 	}
-	if len(ops) != 1 && len(ops) != 2 {
-		b.invalid("%s needs an address and at most a count", b.ins.Mnemonic)
+	in.Dst = b.regs(b.destOrSink(&ops[0], B64))
+	ops = ops[1:]
+	counted := in.Mod&(ModExpectTx|ModNoComplete) != 0
+	if len(ops) != 2 && (len(ops) != 1 || counted) {
+		b.invalid("%s takes a state or _, an address, and a count", b.ins.Mnemonic)
 	}
 	b.memory(&in, &ops[0])
 	if len(ops) == 2 {
@@ -117,7 +131,11 @@ func mbarrierArrive(b *body) {
 // mbarrierTest lowers test_wait and try_wait: p, [address], state or parity
 // [, time limit].
 func mbarrierTest(b *body) {
-	b.count(3, 4)
+	if b.v.form.name == "mbarrier.try_wait" {
+		b.count(3, 4)
+	} else {
+		b.count(3)
+	}
 	in := b.instr()
 	in.Mod &= ModParity
 	state := B64

@@ -179,6 +179,9 @@ func (b *body) saturated(r Reg, t Type, bits uint64) Reg {
 func vmad(b *body) {
 	b.count(4)
 	ops, t := b.ins.Operands, b.v.types
+	if b.v.has("po") && (ops[1].Minus || ops[2].Minus || ops[3].Minus) {
+		b.invalid("%s: nothing can be negated", b.ins.Mnemonic)
+	}
 	minusProduct, minusC := ops[1].Minus != ops[2].Minus, ops[3].Minus
 	signed := t[1].Signed() || t[2].Signed() || minusProduct || minusC
 	ct := U32

@@ -10,7 +10,6 @@ const (
 	vectorPlaces    = "cta|cluster|gpu|sys global L2::cache_hint "
 	vectorScopes    = "relaxed|acquire|release|acq_rel " + vectorPlaces
 	vectorRedScopes = "relaxed|release " + vectorPlaces
-	mbarrierWords   = "release|relaxed cta|cluster shared|shared::cta|shared::cluster "
 )
 
 var syncForms = []form{
@@ -51,17 +50,28 @@ var syncForms = []form{
 	{name: "membar.proxy.alias", types: "", op: OpFence, args: ""},
 	{name: "membar.proxy.async", types: "", op: OpFence, args: ""},
 
-	{name: "cp.async.mbarrier.arrive", types: "b64", words: "noinc shared|shared::cta", op: OpCpAsyncMbarrier, lower: mbarrierAddress},
+	{name: "cp.async.mbarrier.arrive", types: "b64", words: "noinc shared|shared::cta", op: OpCpAsyncMbarrier, lower: cpAsyncMbarrier},
 	{name: "mbarrier.init", types: "b64", words: "shared|shared::cta", op: OpMbarInit, lower: mbarrierCount},
 	{name: "mbarrier.inval", types: "b64", words: "shared|shared::cta", op: OpMbarInval, lower: mbarrierAddress},
-	{name: "mbarrier.arrive", types: "b64", words: mbarrierWords + "noComplete", op: OpMbarArrive, lower: mbarrierArrive},
-	{name: "mbarrier.arrive_drop", types: "b64", words: mbarrierWords + "noComplete", op: OpMbarArrive, lower: mbarrierArrive},
-	{name: "mbarrier.arrive.expect_tx", types: "b64", words: mbarrierWords, op: OpMbarArrive, lower: mbarrierArrive},
-	{name: "mbarrier.arrive_drop.expect_tx", types: "b64", words: mbarrierWords, op: OpMbarArrive, lower: mbarrierArrive},
-	{name: "mbarrier.test_wait", types: "b64", words: "parity acquire|relaxed cta|cluster shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
-	{name: "mbarrier.try_wait", types: "b64", words: "parity acquire|relaxed cta|cluster shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
+	{name: "mbarrier.arrive", types: "b64", words: "shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive", types: "b64", words: "release|relaxed! cta|cluster! shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive", types: "b64", words: "noComplete! shared|shared::cta", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive", types: "b64", words: "noComplete! release! cta! shared|shared::cta", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop", types: "b64", words: "shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop", types: "b64", words: "release|relaxed! cta|cluster! shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop", types: "b64", words: "noComplete! shared|shared::cta", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop", types: "b64", words: "noComplete! release! cta! shared|shared::cta", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive.expect_tx", types: "b64", words: "shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive.expect_tx", types: "b64", words: "release|relaxed! cta|cluster! shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop.expect_tx", types: "b64", words: "shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.arrive_drop.expect_tx", types: "b64", words: "release|relaxed! cta|cluster! shared|shared::cta|shared::cluster", op: OpMbarArrive, lower: mbarrierArrive},
+	{name: "mbarrier.test_wait", types: "b64", words: "parity shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
+	{name: "mbarrier.test_wait", types: "b64", words: "parity acquire|relaxed! cta|cluster! shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
+	{name: "mbarrier.try_wait", types: "b64", words: "parity shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
+	{name: "mbarrier.try_wait", types: "b64", words: "parity acquire|relaxed! cta|cluster! shared|shared::cta", op: OpMbarTest, lower: mbarrierTest},
 	{name: "mbarrier.pending_count", types: "b64", op: OpMbarPending, args: "ua"},
-	{name: "mbarrier.expect_tx", types: "b64", words: "relaxed cta|cluster shared|shared::cta|shared::cluster", op: OpMbarExpectTx, lower: mbarrierCount},
+	{name: "mbarrier.expect_tx", types: "b64", words: "shared|shared::cta|shared::cluster", op: OpMbarExpectTx, lower: mbarrierCount},
+	{name: "mbarrier.expect_tx", types: "b64", words: "relaxed! cta|cluster! shared|shared::cta|shared::cluster", op: OpMbarExpectTx, lower: mbarrierCount},
 
 	{name: "griddepcontrol", types: "", words: "launch_dependents|wait!", op: OpGridDepControl, args: ""},
 }

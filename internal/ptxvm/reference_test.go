@@ -77,7 +77,7 @@ var operandsOf = map[string][]string{
 	"T, [%d1], T, %d2":          {"atom"},
 	"T, [%d1], T, T":            {"atom"},
 	"T, [%d1], T, T, %d2":       {"atom"},
-	"%d1, [%d2], %r1":           strings.Fields("mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx"),
+	"_, [%d2], %r1":             strings.Fields("mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx"),
 	"%p1, [%d1], %d2":           {"mbarrier.test_wait", "mbarrier.try_wait"},
 	"%p1, [%d1], %r2":           {"mbarrier.test_wait", "mbarrier.try_wait"},
 	"%r1, %d1":                  {"mbarrier.pending_count"},
