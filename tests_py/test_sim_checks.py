@@ -249,8 +249,9 @@ def test_uninitialized_shared_memory(stream, planted, correct, ints):
         cu.launch(stream, cu.LaunchConfig(1, 32), planted["swap_pairs"], ints)
         stream.sync()
     assert re.fullmatch(
-        r"uninitialized read in shared memory of kernel swap_pairs, block \(0,0,0\), thread \(4,0,0\) "
-        rf"\(/planted\.cu:{line_of('tile[1][threadIdx.x ^ 1]')}, PTX line \d+: ld\.shared\.\w32 .*\): "
+        r"uninitialized read in shared memory of kernel swap_pairs, block \(0,0,0\), "
+        rf"thread \(4,0,0\) \(/planted\.cu:{line_of('tile[1][threadIdx.x ^ 1]')}, "
+        r"PTX line \d+: ld\.shared\.\w32 .*\): "
         r"4 bytes at offset 148 were never written by this block; "
         r"at offset 148 of shared variable tile of 256 bytes",
         one_report(e),
