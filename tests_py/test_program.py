@@ -217,7 +217,7 @@ def test_a_kernel_keeps_its_code(device, stream):
     [
         (("st.global.u32 [%rd2], %r1;", "st.glubal.u32 [%rd2], %r1;"), 12, None, "st.*glubal"),
         (("st.global.u32", "bar.zync"), 12, 5, "unknown instruction bar.zync"),
-        (("%r1;\n    ret", "%r9;\n    ret"), 12, 5, "%r9 is not a declared register"),
+        (("%r1;\n    ret", "%r9;\n    ret"), 12, 5, "%r9 is not declared"),
         ((".version 7.0", "version 7.0"), 2, 1, "version"),
         (("    ret;\n}", "    ret;\n"), 6, 1, "brace is not closed"),
     ],
