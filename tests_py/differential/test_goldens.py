@@ -26,7 +26,7 @@ MISCOMPILED = {"0493", "0500", "1102", "1615"}
 def results(driver, device, tmp_path_factory) -> Path:
     """Run every family on a device that has all of their instructions."""
     folder = tmp_path_factory.mktemp("results")
-    environment = os.environ | {"CUDAGO_SIM": "cc=9.0,steps=1e6"}
+    environment = os.environ | {"CUDAGO_DRIVER": driver, "CUDAGO_SIM": "cc=9.0,steps=1e6"}
     done = subprocess.run(
         [sys.executable, HERE / "run.py", folder],
         env=environment, capture_output=True, text=True, timeout=300, check=False,

@@ -19,24 +19,20 @@ from bugs import BUGS  # noqa: E402
 TIME_LIMIT_S = 120
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
+def run(driver: str, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"CUDAGO_DRIVER": driver}
     return subprocess.run(
-        [*command],
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT_S,
-        check=False,
-        env=os.environ,
+        command, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
     )
 
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 @pytest.mark.parametrize("name", BUGS)
 def test_the_simulated_driver_names_it(name, driver):
-    done = run(sys.executable, str(HERE / "bugs.py"), name)
+    done = run(driver, sys.executable, str(HERE / "bugs.py"), name)
     assert (done.returncode, done.stderr) == (0, "")
     assert BUGS[name].report in done.stdout
-    done = run(sys.executable, str(HERE / "bugs.py"), name, "fixed")
+    done = run(driver, sys.executable, str(HERE / "bugs.py"), name, "fixed")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("values "), done.stdout
 
@@ -52,9 +48,9 @@ def test_compute_sanitizer_agrees(name, driver):
     # An API error is how the driver reports the fault itself.
     tool = ("compute-sanitizer", "--tool", bug.tool, "--report-api-errors", "no")
     tool += ("--error-exitcode", "99", sys.executable, str(HERE / "bugs.py"))
-    done = run(*tool, name)
+    done = run(driver, *tool, name)
     if bug.words:
         assert bug.words in done.stdout
     assert done.returncode == (99 if bug.words else 0), done.stdout
-    done = run(*tool, name, "fixed")
+    done = run(driver, *tool, name, "fixed")
     assert done.returncode == 0, done.stdout
