@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import cudago as cu
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # bugs.py is a program of its own
 from bugs import BUGS  # noqa: E402
@@ -35,6 +37,12 @@ def test_the_simulated_driver_names_it(name, driver):
     done = run(driver, sys.executable, str(HERE / "bugs.py"), name, "fixed")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("values "), done.stdout
+
+
+@pytest.mark.parametrize("driver", [pytest.param("nvidia", marks=pytest.mark.gpu)], indirect=True)
+def test_the_checks_are_the_simulated_drivers(driver, device):
+    with pytest.raises(cu.UnsupportedError), cu.sim.check():
+        pass
 
 
 @pytest.mark.gpu
