@@ -212,6 +212,9 @@ func (l *lexer) skipBody(opened int) {
 		switch l.src[l.pos] {
 		case '\n':
 			l.line++
+			l.pos++
+			l.lineMarker()
+			continue
 		case '{':
 			depth++
 		case '}':
