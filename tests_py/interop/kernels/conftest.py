@@ -118,8 +118,18 @@ class Numba:
         self.launcher(kernel, case.grid, case.block, given, shared=case.shared)
 
 
+@pytest.fixture(scope="session")
+def numba_compiles() -> None:
+    """Find out whether Numba has what it needs: NVVM, and libdevice."""
+    cuda = pytest.importorskip("numba.cuda")
+    try:
+        cuda.compile_ptx(lambda: None, (), cc=(7, 5))
+    except Exception as e:  # whatever it is, a test of kernels can say no more of it
+        missing(f"Numba compiles nothing here: {type(e).__name__}: {e}".partition("\n")[0])
+
+
 @pytest.fixture
-def run_numba(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Numba:
+def run_numba(numba_compiles: None, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Numba:
     """Compile and launch a case of Numba."""
     dispatcher = pytest.importorskip("numba.cuda.dispatcher")
     # Device functions are compiled for the GPU at hand, and so would be without one: what Numba
