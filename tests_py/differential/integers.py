@@ -153,6 +153,9 @@ def video() -> Iterator[Case]:
         for mode in ("wrap", "clamp"):
             yield plain(f"{op}.u32.u32.u32.{mode}", "u32", "u32", "u32")
     yield Case("vmad.s32.s32.u32", "vmad.s32.s32.u32 %d, %a.h1, %b.b0, %c;", "s32", ("u32",) * 3)
+    # Of unsigned operands with the top bit set an H200 takes a shifted vmad as signed.
+    code = "and.b32 %c, %c, 0x7fffffff;\nvmad.u32.u32.u32.sat.shr7 %d, %a.h0, %b.b0, %c;"
+    yield Case("vmad.u32.u32.u32.sat.shr7 parts", code, "u32", ("u32",) * 3)
     yield plain("vset.s32.u32.lt", "u32", "s32", "u32")
 
 
