@@ -45,7 +45,7 @@ go_tests() {
 }
 
 part 'python -m cudago info' info "$PYTHON" -m cudago info
-part 'Python tests on the GPU' pytest "$PYTHON" -m pytest -q tests_py
+part 'Python tests on the GPU' pytest "$PYTHON" -m pytest -q --ignore tests_py/interop/kernels tests_py
 if compgen -G 'build/gotest/*.test' > /dev/null; then
     part 'Go tests on the GPU' go go_tests
 else
@@ -60,6 +60,8 @@ if command -v compute-sanitizer > /dev/null; then
 else
     skip 'graph tests under memcheck' 'compute-sanitizer is not on PATH'
 fi
+# Most of the time goes into the compilers, as far as the machine has them.
+part 'kernels of other compilers' kernels "$PYTHON" -m pytest -q tests_py/interop/kernels
 
 echo "=== summary ($OUT)"
 printf '%s\n' "${summary[@]}"
