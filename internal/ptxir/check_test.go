@@ -15,7 +15,7 @@ import (
 func inKernel(body string) string {
 	return `.version 8.0 .target sm_80 .address_size 64
 .global .u32 variable; .shared .u32 tile[4]; .extern .global .u32 elsewhere;
-.extern .func missing(.param .b32 x); .extern .func cudaGetParameterBufferV2(); .extern .func __nv_sinf();
+.extern .func missing(.param .b32 x); .extern .func cudaGetParameterBufferV2(); .extern .func cudaCGSynchronize(); .extern .func __nv_sinf();
 .func defined(.param .b32 x) { ret; }
 .entry k(.param .u64 p) {
 .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .f32 %f<4>; .reg .f64 %d<4>; .reg .v2 .f32 %v;
@@ -204,6 +204,7 @@ func TestUnsupportedInstructions(t *testing.T) {
 		{"performance counter", "mov.u32 %r1, %pm0;", "%pm0: performance counters are not simulated"},
 		{"undefined function", "call missing, (%r1);", "it calls missing, which this module declares but does not define"},
 		{"device runtime", "call cudaGetParameterBufferV2;", "it calls cudaGetParameterBufferV2, of the device runtime: kernels cannot launch kernels here"},
+		{"old grid barrier", "call cudaCGSynchronize;", "it calls cudaCGSynchronize, of the device runtime, which is not linked"},
 		{"undefined variable", "ld.global.u32 %r1, [elsewhere];",
 			"elsewhere is declared .extern and not defined in this module; modules are not linked with each other"},
 	}

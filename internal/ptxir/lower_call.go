@@ -4,6 +4,8 @@
 package ptxir
 
 import (
+	"strings"
+
 	"github.com/cudago/cudago/internal/ptx"
 )
 
@@ -74,9 +76,12 @@ func (b *body) undefined(name string) {
 		Hint:    "modules are not linked with each other: put the function's source into the same program",
 	}
 	switch {
-	case len(name) > 5 && name[:5] == "__nv_":
+	case strings.HasPrefix(name, "__nv_"):
 		e.Hint = "link libdevice into the PTX (NVRTC, Numba and Triton do)"
-	case len(name) > 4 && name[:4] == "cuda":
+	case strings.HasPrefix(name, "cudaCG"):
+		e.Reason = "it calls " + name + ", of the device runtime, which is not linked"
+		e.Hint = "cooperative_groups.h of CUDA 11 and later has grid.sync without it"
+	case strings.HasPrefix(name, "cuda"):
 		e.Reason = "it calls " + name + ", of the device runtime: kernels cannot launch kernels here"
 		e.Hint = "launch from the host"
 	}
