@@ -6,9 +6,18 @@ package ptxvm
 import (
 	"bytes"
 	"encoding/binary"
+	"time"
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+)
+
+const (
+	// storing is how long a store that was announced may take to happen: its
+	// thread may have lost the processor.
+	storing = 50 * time.Millisecond
+	// mostWaits bounds what a launch that is full of races waits.
+	mostWaits = 1000
 )
 
 // sameValue reports whether two stores that race write the same, as threads do
@@ -26,7 +35,17 @@ func (v *blockWatch) sameValue(t *touch, before *trace) bool {
 		}
 	}
 	there, ok := v.content(t)
-	return ok && bytes.Equal(mine, there)
+	if !ok || bytes.Equal(mine, there) || before.block == t.now.block {
+		return ok && bytes.Equal(mine, there)
+	}
+	// A block of another worker says that it stores before it does.
+	for end := time.Now().Add(storing); v.waits.Add(1) <= mostWaits && time.Now().Before(end); {
+		time.Sleep(storing / 100)
+		if there, _ = v.content(t); bytes.Equal(mine, there) {
+			return true
+		}
+	}
+	return false
 }
 
 // stored is what a lane stores.

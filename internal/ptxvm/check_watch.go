@@ -44,6 +44,7 @@ type Watch struct {
 
 	// clock counts barriers, fences and strong accesses of all blocks.
 	clock atomic.Uint32
+	waits atomic.Int32 // for stores of other blocks
 
 	mu       sync.Mutex
 	fenced   map[uint32]uint32       // guarded by mu; by block, the time of its last fence
