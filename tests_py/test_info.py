@@ -45,7 +45,7 @@ def test_run(script, driver, tmp_path):
         " os.environ.get('CUDAGO_SIM', ''))\n"
     )
     command = [*MODULE, "run", "--driver", driver, str(file), "--epochs", "3"]
-    run = script.run(command)
+    run = script.run(command, CUDAGO_SIM="")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == f"__main__ ['--epochs', '3'] 42 {driver} \n"
 
