@@ -10,8 +10,10 @@ import subprocess
 import pytest
 
 WAIT = """
+import signal
 import threading
 import cudago as cu
+signal.signal(signal.SIGINT, signal.default_int_handler) # a job in the background ignores it
 d = cu.Device()
 s = d.create_stream()
 go_on, reached = threading.Event(), threading.Event()
