@@ -45,14 +45,17 @@ def test_interrupted_waits(wait, script, driver):
         stderr=subprocess.PIPE,
         text=True,
     )
-    try:
-        for _ in range(2):
-            assert process.stdout.readline() == "waiting\n"
-            process.send_signal(signal.SIGINT)
-            assert process.stdout.readline() == "interrupted\n"
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    with process:
+        try:
+            for _ in range(2):
+                assert process.stdout.readline() == "waiting\n"
+                process.send_signal(signal.SIGINT)
+                assert process.stdout.readline() == "interrupted\n"
+            # Not communicate(), which does not see what readline() has read ahead.
+            out, err = process.stdout.read(), process.stderr.read()
+            process.wait(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (0, "ended\n", "")
 
 
