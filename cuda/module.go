@@ -161,7 +161,8 @@ func (m *Module) Global(name string) (ptr, size uint64, err error) {
 //
 // Lifetime: the caller must Close the Kernel, which keeps m loaded.
 //
-// Errors: [ErrorNotFound], with the names that there are.
+// Errors: [ErrorNotFound], with the names that there are; [ErrorNotSupported],
+// with the reason, for a kernel that the simulated driver cannot run.
 func (m *Module) Kernel(name string) (*Kernel, error) {
 	if err := m.Retain(); err != nil {
 		return nil, err

@@ -50,9 +50,8 @@ func (k *Kernel) launch(l *Launch) error {
 	case l.Seed != 0:
 		r.runShuffled(d, l.Seed)
 	default:
-		leave := d.priorities.enter(r)
+		defer d.priorities.enter(r)()
 		r.runAll(d)
-		leave()
 	}
 	if l.Instructions != nil {
 		*l.Instructions = r.executed.Load()

@@ -30,7 +30,6 @@ def single() -> Iterator[Case]:
         yield plain(f"{op}{ftz}{nan}.f32", "f32", "f32", "f32", target="80" if nan else "75")
         yield plain(f"{op}{ftz}{nan}.xorsign.abs.f32", "f32", "f32", "f32", target="86")
     for op, ftz in product(("abs", "neg"), ("", ".ftz")):
-        # The sign of a NaN is not specified, so it is made to nothing.
         yield plain(f"{op}{ftz}.f32", "f32", "f32")
     yield plain("copysign.f32", "f32", "f32", "f32")
     for kind in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"):
@@ -114,7 +113,6 @@ def approximations() -> Iterator[Case]:
     }
     for (op, bound), ftz in product(bounds.items(), ("", ".ftz")):
         name = f"{op}{ftz}.f32"
-        # Subnormal results may be flushed or not in the last place.
         yield Case(name, f"{name} %d, %a;", "f32", ("f32",), tolerance=bound)
     yield Case(
         "tanh.approx.f32", "tanh.approx.f32 %d, %a;", "f32", ("f32",), "75", Tolerance(2.0**-9.9)
