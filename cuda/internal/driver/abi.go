@@ -45,6 +45,10 @@ const (
 
 	CU_MEMHOSTALLOC_PORTABLE  uint32 = 1
 	CU_MEMHOSTALLOC_DEVICEMAP uint32 = 2
+
+	CU_MEMHOSTREGISTER_PORTABLE  uint32 = 1
+	CU_MEMHOSTREGISTER_DEVICEMAP uint32 = 2
+	CU_MEMHOSTREGISTER_READ_ONLY uint32 = 8
 )
 
 // CUstreamCaptureMode says which calls are refused during a capture. From

@@ -101,6 +101,57 @@ type CUDA_HOST_NODE_PARAMS struct {
 	UserData uintptr
 }
 
+// CUDA_MEM_ALLOC_NODE_PARAMS describes an allocation. From cuda.h, CUDA 12.4:
+// 120 bytes (CUDA_MEM_ALLOC_NODE_PARAMS_v1).
+type CUDA_MEM_ALLOC_NODE_PARAMS struct {
+	_               structs.HostLayout
+	PoolProps       CUmemPoolProps
+	AccessDescs     uintptr // of CUmemAccessDesc; not used here
+	AccessDescCount uint64
+	Bytesize        uint64
+	Dptr            CUdeviceptr // out
+}
+
+// CUgraphConditionalHandle names a condition, for kernels too. From cuda.h,
+// CUDA 12.4.
+type CUgraphConditionalHandle uint64
+
+// CU_GRAPH_COND_ASSIGN_DEFAULT sets the condition to its default value at each
+// launch. From cuda.h, CUDA 12.4.
+const CU_GRAPH_COND_ASSIGN_DEFAULT uint32 = 1
+
+// CUgraphConditionalNodeType is how a condition decides about bodies. From
+// cuda.h, CUDA 12.8.
+type CUgraphConditionalNodeType int32
+
+const (
+	CU_GRAPH_COND_TYPE_IF     CUgraphConditionalNodeType = 0
+	CU_GRAPH_COND_TYPE_WHILE  CUgraphConditionalNodeType = 1
+	CU_GRAPH_COND_TYPE_SWITCH CUgraphConditionalNodeType = 2
+)
+
+// CUDA_CONDITIONAL_NODE_PARAMS describes a conditional node. From cuda.h, CUDA
+// 12.4: 32 bytes.
+type CUDA_CONDITIONAL_NODE_PARAMS struct {
+	_           structs.HostLayout
+	Handle      CUgraphConditionalHandle
+	Type        CUgraphConditionalNodeType
+	Size        uint32  // bodies
+	PhGraph_out uintptr // of Size CUgraph; the driver's
+	Ctx         CUcontext
+}
+
+// CUgraphNodeParams is a node of any kind; only conditional ones are described
+// here. From cuda.h, CUDA 12.4: 256 bytes.
+type CUgraphNodeParams struct {
+	_           structs.HostLayout
+	Type        CUgraphNodeType
+	_           [12]byte
+	Conditional CUDA_CONDITIONAL_NODE_PARAMS
+	_           [200]byte
+	_           int64
+}
+
 // Flags of CUDA_GRAPH_INSTANTIATE_PARAMS. From cuda.h, CUDA 12.4.
 const (
 	CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH uint64 = 1
@@ -118,6 +169,7 @@ const (
 	CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE            CUgraphInstantiateResult = 2
 	CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED CUgraphInstantiateResult = 3
 	CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED  CUgraphInstantiateResult = 4
+	CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED    CUgraphInstantiateResult = 5
 )
 
 // CUDA_GRAPH_INSTANTIATE_PARAMS is in and out. From cuda.h, CUDA 12.4: 32 bytes.

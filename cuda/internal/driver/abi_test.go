@@ -21,6 +21,8 @@ func TestLayouts(t *testing.T) {
 		update GraphExecUpdateResultInfo
 		prop   CUmemAllocationProp
 		access CUmemAccessDesc
+		alloc  CUDA_MEM_ALLOC_NODE_PARAMS
+		node   CUgraphNodeParams
 	)
 	tests := []struct {
 		name      string
@@ -46,6 +48,12 @@ func TestLayouts(t *testing.T) {
 		{"CUmemAllocationProp.location", unsafe.Offsetof(prop.Location), 8},
 		{"CUmemAllocationProp.win32HandleMetaData", unsafe.Offsetof(prop.Win32HandleMetaData), 16},
 		{"CUmemAllocationProp.allocFlags.usage", unsafe.Offsetof(prop.Usage), 26},
+		{"CUDA_MEM_ALLOC_NODE_PARAMS", unsafe.Sizeof(alloc), 120},
+		{"CUDA_MEM_ALLOC_NODE_PARAMS.dptr", unsafe.Offsetof(alloc.Dptr), 112},
+		{"CUDA_CONDITIONAL_NODE_PARAMS", unsafe.Sizeof(node.Conditional), 32},
+		{"CUDA_CONDITIONAL_NODE_PARAMS.phGraph_out", unsafe.Offsetof(node.Conditional.PhGraph_out), 16},
+		{"CUgraphNodeParams", unsafe.Sizeof(node), 256},
+		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

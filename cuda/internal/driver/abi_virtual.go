@@ -12,7 +12,12 @@ type CUmemGenericAllocationHandle uint64
 // cuda.h, CUDA 12.4.
 type CUmemLocationType int32
 
-const CU_MEM_LOCATION_TYPE_DEVICE CUmemLocationType = 1
+const (
+	CU_MEM_LOCATION_TYPE_INVALID   CUmemLocationType = 0
+	CU_MEM_LOCATION_TYPE_DEVICE    CUmemLocationType = 1
+	CU_MEM_LOCATION_TYPE_HOST      CUmemLocationType = 2
+	CU_MEM_LOCATION_TYPE_HOST_NUMA CUmemLocationType = 3
+)
 
 // CUmemLocation is where memory is, or who accesses it. From cuda.h, CUDA 12.4:
 // 8 bytes.

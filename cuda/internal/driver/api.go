@@ -84,6 +84,10 @@ type ContextAPI interface {
 	CuCtxGetDevice() (CUdevice, CUresult)
 	CuCtxSynchronize() CUresult
 	CuCtxGetStreamPriorityRange() (least, greatest int32, r CUresult)
+	// CuCtxEnablePeerAccess lets kernels of the current context touch what
+	// cuMemAlloc gave to the peer. Pools have an access of their own.
+	CuCtxEnablePeerAccess(peer CUcontext, flags uint32) CUresult
+	CuCtxDisablePeerAccess(peer CUcontext) CUresult
 }
 
 // StreamAPI is cuda.h's stream management, stream capture included.
@@ -131,6 +135,17 @@ type MemoryAPI interface {
 	CuMemHostAlloc(size uint64, flags uint32) (host uintptr, r CUresult)
 	CuMemFreeHost(host uintptr) CUresult
 	CuMemAllocManaged(size uint64, flags uint32) (CUdeviceptr, CUresult)
+	// CuMemHostRegister pins memory that somebody else allocated. It must stay
+	// mapped until CuMemHostUnregister with the same address.
+	CuMemHostRegister(host uintptr, size uint64, flags uint32) CUresult
+	CuMemHostUnregister(host uintptr) CUresult
+	// CuMemAdvise and the two calls below take whole managed ranges, and widen
+	// them to pages.
+	CuMemAdvise(p CUdeviceptr, size uint64, advice CUmem_advise, location CUmemLocation) CUresult
+	CuMemPrefetchAsync(p CUdeviceptr, size uint64, location CUmemLocation, flags uint32, s CUstream) CUresult
+	// CuMemRangeGetAttribute fills data: one number, but for ACCESSED_BY, which
+	// has one for each device and the host, and CU_DEVICE_INVALID behind them.
+	CuMemRangeGetAttribute(data []int32, attribute CUmem_range_attribute, p CUdeviceptr, size uint64) CUresult
 
 	CuDeviceGetDefaultMemPool(dev CUdevice) (CUmemoryPool, CUresult)
 	CuMemPoolCreate(props *CUmemPoolProps) (CUmemoryPool, CUresult)
@@ -140,6 +155,9 @@ type MemoryAPI interface {
 	// narrows those that cuda.h declares as int.
 	CuMemPoolSetAttribute(pool CUmemoryPool, attr CUmemPool_attribute, value uint64) CUresult
 	CuMemPoolGetAttribute(pool CUmemoryPool, attr CUmemPool_attribute) (value uint64, r CUresult)
+	// CuMemPoolSetAccess says which devices may touch what the pool gives out.
+	CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) CUresult
+	CuMemPoolGetAccess(pool CUmemoryPool, location CUmemLocation) (flags CUmemAccess_flags, r CUresult)
 
 	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
 	// pinned or pageable host memory, by unified addressing.
@@ -214,6 +232,14 @@ type GraphAPI interface {
 	CuGraphAddChildGraphNode(g CUgraph, deps []CUgraphNode, child CUgraph) (CUgraphNode, CUresult)
 	CuGraphAddEventRecordNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
 	CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
+	// CuGraphAddMemAllocNode sets params.Dptr, which is the same in all launches.
+	CuGraphAddMemAllocNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEM_ALLOC_NODE_PARAMS) (CUgraphNode, CUresult)
+	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)
+	// CuGraphConditionalHandleCreate: a handle serves one conditional node.
+	CuGraphConditionalHandleCreate(g CUgraph, ctx CUcontext, defaultLaunchValue, flags uint32) (CUgraphConditionalHandle, CUresult)
+	// CuGraphAddNode adds a node of a kind that has no call of its own: only
+	// conditional ones. It returns their bodies, which are the node's.
+	CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNodeParams) (n CUgraphNode, bodies []CUgraph, r CUresult)
 	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode) CUresult
 	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode) CUresult
 	CuGraphDestroyNode(n CUgraphNode) CUresult

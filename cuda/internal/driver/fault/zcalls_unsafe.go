@@ -160,6 +160,22 @@ func (d *Driver) CuCtxGetStreamPriorityRange() (least int32, greatest int32, res
 	return d.API.CuCtxGetStreamPriorityRange()
 }
 
+// CuCtxEnablePeerAccess calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuCtxEnablePeerAccess"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuCtxEnablePeerAccess(peer, flags)
+}
+
+// CuCtxDisablePeerAccess calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CUresult) {
+	if result = d.next("CuCtxDisablePeerAccess"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuCtxDisablePeerAccess(peer)
+}
+
 // CuStreamCreateWithPriority calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
 	if result = d.next("CuStreamCreateWithPriority"); result != driver.CUDA_SUCCESS {
@@ -400,6 +416,46 @@ func (d *Driver) CuMemAllocManaged(size uint64, flags uint32) (out0 driver.CUdev
 	return d.API.CuMemAllocManaged(size, flags)
 }
 
+// CuMemHostRegister calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemHostRegister(host uintptr, size uint64, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuMemHostRegister"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemHostRegister(host, size, flags)
+}
+
+// CuMemHostUnregister calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemHostUnregister(host uintptr) (result driver.CUresult) {
+	if result = d.next("CuMemHostUnregister"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemHostUnregister(host)
+}
+
+// CuMemAdvise calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemAdvise(p driver.CUdeviceptr, size uint64, advice driver.CUmem_advise, location driver.CUmemLocation) (result driver.CUresult) {
+	if result = d.next("CuMemAdvise"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemAdvise(p, size, advice, location)
+}
+
+// CuMemPrefetchAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location driver.CUmemLocation, flags uint32, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuMemPrefetchAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPrefetchAsync(p, size, location, flags, s)
+}
+
+// CuMemRangeGetAttribute calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	if result = d.next("CuMemRangeGetAttribute"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemRangeGetAttribute(data, attribute, p, size)
+}
+
 // CuDeviceGetDefaultMemPool calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (out0 driver.CUmemoryPool, result driver.CUresult) {
 	if result = d.next("CuDeviceGetDefaultMemPool"); result != driver.CUDA_SUCCESS {
@@ -446,6 +502,22 @@ func (d *Driver) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CUm
 		return
 	}
 	return d.API.CuMemPoolGetAttribute(pool, attr)
+}
+
+// CuMemPoolSetAccess calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
+	if result = d.next("CuMemPoolSetAccess"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolSetAccess(pool, desc)
+}
+
+// CuMemPoolGetAccess calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CUmemLocation) (flags driver.CUmemAccess_flags, result driver.CUresult) {
+	if result = d.next("CuMemPoolGetAccess"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemPoolGetAccess(pool, location)
 }
 
 // CuMemcpyAsync calls the wrapped driver, unless it is to fail.
@@ -734,6 +806,38 @@ func (d *Driver) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraph
 		return
 	}
 	return d.API.CuGraphAddEventWaitNode(g, deps, e)
+}
+
+// CuGraphAddMemAllocNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddMemAllocNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	if result = d.next("CuGraphAddMemAllocNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddMemAllocNode(g, deps, params)
+}
+
+// CuGraphAddMemFreeNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddMemFreeNode(g driver.CUgraph, deps []driver.CUgraphNode, p driver.CUdeviceptr) (out0 driver.CUgraphNode, result driver.CUresult) {
+	if result = d.next("CuGraphAddMemFreeNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddMemFreeNode(g, deps, p)
+}
+
+// CuGraphConditionalHandleCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphConditionalHandleCreate(g driver.CUgraph, ctx driver.CUcontext, defaultLaunchValue uint32, flags uint32) (out0 driver.CUgraphConditionalHandle, result driver.CUresult) {
+	if result = d.next("CuGraphConditionalHandleCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphConditionalHandleCreate(g, ctx, defaultLaunchValue, flags)
+}
+
+// CuGraphAddNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (n driver.CUgraphNode, bodies []driver.CUgraph, result driver.CUresult) {
+	if result = d.next("CuGraphAddNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddNode(g, deps, params)
 }
 
 // CuGraphAddDependencies calls the wrapped driver, unless it is to fail.

@@ -329,3 +329,68 @@ func TestExecCalls(t *testing.T) {
 		"cuGraphNodeSetEnabled 0x22 0x1e 0",
 	}, s.calls(t))
 }
+
+func TestPeerCalls(t *testing.T) {
+	s, d := openStandin(t)
+	require.Equal(t, driver.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, d.CuCtxEnablePeerAccess(0x20, 0))
+	require.Equal(t, driver.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, d.CuCtxDisablePeerAccess(0x20))
+	on1 := driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: 1}
+	require.Zero(t, d.CuMemPoolSetAccess(11, []driver.CUmemAccessDesc{{}, {Location: on1, Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE}}))
+	flags, r := d.CuMemPoolGetAccess(11, on1)
+	require.Zero(t, r)
+	require.Equal(t, driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags)
+	require.Equal(t, []string{
+		"cuCtxEnablePeerAccess 0x20 0", "cuCtxDisablePeerAccess 0x20", "cuMemPoolSetAccess 0xb 2 1 1 3", "cuMemPoolGetAccess 0xb 1 1",
+	}, s.calls(t))
+}
+
+func TestManagedAndRegisteredMemoryCalls(t *testing.T) {
+	s, d := openStandin(t)
+	const p = driver.CUdeviceptr(0x7f0000000000)
+	require.Equal(t, driver.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, d.CuMemHostRegister(0x7000, 1<<33, driver.CU_MEMHOSTREGISTER_READ_ONLY))
+	require.Equal(t, driver.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, d.CuMemHostUnregister(0x7000))
+	location := driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_HOST, ID: 5}
+	require.Zero(t, d.CuMemAdvise(p, 1<<33, driver.CU_MEM_ADVISE_SET_ACCESSED_BY, location))
+	require.Zero(t, d.CuMemPrefetchAsync(p, 1<<33, location, 0, 0x10))
+	data := make([]int32, 3)
+	require.Zero(t, d.CuMemRangeGetAttribute(data, driver.CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 64))
+	require.Equal(t, []int32{-1, -2, -3}, data)
+	require.Equal(t, []string{
+		"cuMemHostRegister 0x7000 8589934592 8", "cuMemHostUnregister 0x7000",
+		"cuMemAdvise 0x7f0000000000 8589934592 5 2 5", "cuMemPrefetchAsync 0x7f0000000000 8589934592 2 5 0 0x10",
+		"cuMemRangeGetAttribute 12 3 0x7f0000000000 64",
+	}, s.calls(t))
+}
+
+func TestAllocationAndConditionalNodeCalls(t *testing.T) {
+	s, d := openStandin(t)
+	params := driver.CUDA_MEM_ALLOC_NODE_PARAMS{PoolProps: driver.CUmemPoolProps{AllocType: 1, LocationType: 1, LocationID: 7}, Bytesize: 1 << 33}
+	node, r := d.CuGraphAddMemAllocNode(5, nil, &params)
+	require.Zero(t, r)
+	require.EqualValues(t, 38, node)
+	require.EqualValues(t, 0x420000000, params.Dptr)
+	node, r = d.CuGraphAddMemFreeNode(5, []driver.CUgraphNode{node}, params.Dptr)
+	require.Zero(t, r)
+	require.EqualValues(t, 39, node)
+	h, r := d.CuGraphConditionalHandleCreate(5, 2, 3, driver.CU_GRAPH_COND_ASSIGN_DEFAULT)
+	require.Zero(t, r)
+	require.EqualValues(t, 1<<33, h)
+	conditional := driver.CUgraphNodeParams{Type: driver.CU_GRAPH_NODE_TYPE_CONDITIONAL, Conditional: driver.CUDA_CONDITIONAL_NODE_PARAMS{
+		Handle: h, Type: driver.CU_GRAPH_COND_TYPE_SWITCH, Size: 2, Ctx: 2,
+	}}
+	node, bodies, r := d.CuGraphAddNode(5, nil, &conditional)
+	require.Zero(t, r)
+	require.EqualValues(t, 40, node)
+	require.Equal(t, []driver.CUgraph{41, 42}, bodies)
+	conditional.Conditional.Size = 3
+	_, bodies, r = d.CuGraphAddNode(5, nil, &conditional)
+	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
+	require.Nil(t, bodies)
+	require.Equal(t, []string{
+		"cuGraphAddMemAllocNode 0x5 deps=0:(nil)", "  1 1 7 0 8589934592",
+		"cuGraphAddMemFreeNode 0x5 deps=1:0x26", "  0x420000000",
+		"cuGraphConditionalHandleCreate 0x5 0x2 3 1",
+		"cuGraphAddNode 0x5 deps=0:(nil)", "  13 0x200000000 2 2 0x2 edges=0",
+		"cuGraphAddNode 0x5 deps=0:(nil)", "  13 0x200000000 2 3 0x2 edges=0",
+	}, s.calls(t))
+}

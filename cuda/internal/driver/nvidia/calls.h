@@ -26,7 +26,7 @@ typedef int32_t CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef uintptr_t CUcontext, CUstream, CUevent, CUmodule, CUfunction;
 typedef uintptr_t CUmemoryPool, CUgraph, CUgraphNode, CUgraphExec;
-typedef uint64_t CUmemGenericAllocationHandle;
+typedef uint64_t CUmemGenericAllocationHandle, CUgraphConditionalHandle;
 typedef uintptr_t CUhostFn, address;
 typedef int32_t enumeration;
 
@@ -38,11 +38,14 @@ typedef WORDS(9) CUDA_KERNEL_NODE_PARAMS;
 typedef WORDS(25) CUDA_MEMCPY3D;
 typedef WORDS(5) CUDA_MEMSET_NODE_PARAMS;
 typedef WORDS(2) CUDA_HOST_NODE_PARAMS;
+typedef WORDS(15) CUDA_MEM_ALLOC_NODE_PARAMS;
+typedef WORDS(32) CUgraphNodeParams;
 typedef WORDS(4) CUDA_GRAPH_INSTANTIATE_PARAMS;
 typedef WORDS(3) CUgraphExecUpdateResultInfo;
 typedef WORDS(1) CUgraphEdgeData;
 #undef WORDS
 typedef struct { int32_t word[3]; } CUmemAccessDesc;
+typedef struct { int32_t type, id; } CUmemLocation;
 
 typedef struct { CUresult r; uint64_t value; } out;
 typedef struct { CUresult r; uint64_t first, second; } out_pair;
@@ -131,6 +134,9 @@ static inline out_pair cuCtxGetStreamPriorityRange(address fn)
 	return o;
 }
 
+IN2(cuCtxEnablePeerAccess, CUcontext, unsigned)
+IN1(cuCtxDisablePeerAccess, CUcontext)
+
 // Streams.
 FIRST2(cuStreamCreateWithPriority, CUstream, unsigned, int)
 IN1(cuStreamDestroy, CUstream)
@@ -208,6 +214,11 @@ IN2(cuMemFreeAsync, CUdeviceptr, CUstream)
 FIRST2(cuMemHostAlloc, uintptr_t, size_t, unsigned)
 IN1(cuMemFreeHost, uintptr_t)
 FIRST2(cuMemAllocManaged, CUdeviceptr, size_t, unsigned)
+IN3(cuMemHostRegister, uintptr_t, size_t, unsigned)
+IN1(cuMemHostUnregister, uintptr_t)
+IN4(cuMemAdvise, CUdeviceptr, size_t, enumeration, CUmemLocation)
+IN5(cuMemPrefetchAsync, CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream)
+IN5(cuMemRangeGetAttribute, int32_t *, size_t, enumeration, CUdeviceptr, size_t)
 FIRST1(cuDeviceGetDefaultMemPool, CUmemoryPool, CUdevice)
 FIRST1(cuMemPoolCreate, CUmemoryPool, const CUmemPoolProps *)
 IN1(cuMemPoolDestroy, CUmemoryPool)
@@ -230,6 +241,17 @@ static inline out cuMemPoolGetAttribute(address fn, CUmemoryPool pool, enumerati
 	void *p = attr <= 3 ? (void *)&narrow : (void *)&value;
 	CUresult r = CAST((CUmemoryPool, enumeration, void *))(pool, attr, p);
 	out o = {r, attr <= 3 ? (uint64_t)narrow : value};
+	return o;
+}
+
+IN3(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t)
+
+static inline out cuMemPoolGetAccess(address fn, CUmemoryPool pool, CUmemLocation location)
+{
+	GUARD(out)
+	enumeration flags = 0;
+	CUresult r = CAST((enumeration *, CUmemoryPool, CUmemLocation *))(&flags, pool, &location);
+	out o = {r, (uint64_t)flags};
 	return o;
 }
 
@@ -364,6 +386,27 @@ static inline out cuGraphAddEventRecordNode(NODE_PARAMS, CUevent e)
 ADDED(CAST((NODE_TYPES, CUevent))(&v, g, deps, count, e))
 static inline out cuGraphAddEventWaitNode(NODE_PARAMS, CUevent e)
 ADDED(CAST((NODE_TYPES, CUevent))(&v, g, deps, count, e))
+
+static inline out cuGraphAddMemFreeNode(NODE_PARAMS, CUdeviceptr p)
+ADDED(CAST((NODE_TYPES, CUdeviceptr))(&v, g, deps, count, p))
+static inline out cuGraphAddMemAllocNode(NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS *p)
+ADDED(CAST((NODE_TYPES, CUDA_MEM_ALLOC_NODE_PARAMS *))(&v, g, deps, count, p))
+
+FIRST4(cuGraphConditionalHandleCreate, CUgraphConditionalHandle, CUgraph, CUcontext, unsigned, unsigned)
+
+// Bodies are copied out: the array is the node's.
+static inline out cuGraphAddNode(NODE_PARAMS, CUgraphNodeParams p, CUgraph *bodies, uint32_t size)
+{
+	GUARD(out)
+	CUgraphNode v = 0;
+	CUresult r = CAST((CUgraphNode *, CUgraph, const CUgraphNode *, const CUgraphEdgeData *, size_t, CUgraphNodeParams *))
+		(&v, g, deps, NULL, count, &p);
+	const CUgraph *made = (const CUgraph *)(uintptr_t)p.word[4]; // conditional.phGraph_out
+	for (uint32_t i = 0; r == 0 && i < size; i++)
+		bodies[i] = made[i];
+	out o = {r, (uint64_t)v};
+	return o;
+}
 
 IN4(cuGraphAddDependencies, CUgraph, const CUgraphNode *, const CUgraphNode *, size_t)
 IN4(cuGraphRemoveDependencies, CUgraph, const CUgraphNode *, const CUgraphNode *, size_t)

@@ -48,3 +48,11 @@ func (d *binding) CuCtxGetStreamPriorityRange() (least, greatest int32, r driver
 	o := C.cuCtxGetStreamPriorityRange(d.fn[cuCtxGetStreamPriorityRange])
 	return int32(o.first), int32(o.second), driver.CUresult(o.r)
 }
+
+func (d *binding) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) driver.CUresult {
+	return driver.CUresult(C.cuCtxEnablePeerAccess(d.fn[cuCtxEnablePeerAccess], C.CUcontext(peer), C.uint(flags)))
+}
+
+func (d *binding) CuCtxDisablePeerAccess(peer driver.CUcontext) driver.CUresult {
+	return driver.CUresult(C.cuCtxDisablePeerAccess(d.fn[cuCtxDisablePeerAccess], C.CUcontext(peer)))
+}

@@ -44,6 +44,8 @@ const (
 	cuCtxGetDevice
 	cuCtxSynchronize
 	cuCtxGetStreamPriorityRange
+	cuCtxEnablePeerAccess
+	cuCtxDisablePeerAccess
 
 	cuStreamCreateWithPriority
 	cuStreamDestroy
@@ -77,12 +79,19 @@ const (
 	cuMemHostAlloc
 	cuMemFreeHost
 	cuMemAllocManaged
+	cuMemHostRegister
+	cuMemHostUnregister
+	cuMemAdvise
+	cuMemPrefetchAsync
+	cuMemRangeGetAttribute
 	cuDeviceGetDefaultMemPool
 	cuMemPoolCreate
 	cuMemPoolDestroy
 	cuMemPoolTrimTo
 	cuMemPoolSetAttribute
 	cuMemPoolGetAttribute
+	cuMemPoolSetAccess
+	cuMemPoolGetAccess
 	cuMemcpyAsync
 	cuMemsetD8Async
 	cuMemsetD16Async
@@ -125,6 +134,10 @@ const (
 	cuGraphAddChildGraphNode
 	cuGraphAddEventRecordNode
 	cuGraphAddEventWaitNode
+	cuGraphAddMemAllocNode
+	cuGraphAddMemFreeNode
+	cuGraphConditionalHandleCreate
+	cuGraphAddNode
 	cuGraphAddDependencies
 	cuGraphRemoveDependencies
 	cuGraphDestroyNode
@@ -181,6 +194,8 @@ var entries = [entryCount]entry{
 	cuCtxGetDevice:              {"cuCtxGetDevice", 2000, "", required},
 	cuCtxSynchronize:            {"cuCtxSynchronize", 2000, "", required},
 	cuCtxGetStreamPriorityRange: {"cuCtxGetStreamPriorityRange", 5050, "", required},
+	cuCtxEnablePeerAccess:       {"cuCtxEnablePeerAccess", 4000, "", required},
+	cuCtxDisablePeerAccess:      {"cuCtxDisablePeerAccess", 4000, "", required},
 
 	cuStreamCreateWithPriority:        {"cuStreamCreateWithPriority", 5050, "", required},
 	cuStreamDestroy:                   {"cuStreamDestroy", 4000, "_v2", required},
@@ -214,12 +229,19 @@ var entries = [entryCount]entry{
 	cuMemHostAlloc:            {"cuMemHostAlloc", 2020, "", required},
 	cuMemFreeHost:             {"cuMemFreeHost", 2000, "", required},
 	cuMemAllocManaged:         {"cuMemAllocManaged", 6000, "", required},
+	cuMemHostRegister:         {"cuMemHostRegister", 6050, "_v2", required},
+	cuMemHostUnregister:       {"cuMemHostUnregister", 4000, "", required},
+	cuMemAdvise:               {"cuMemAdvise", 12020, "_v2", required},
+	cuMemPrefetchAsync:        {"cuMemPrefetchAsync", 12020, "_v2", required},
+	cuMemRangeGetAttribute:    {"cuMemRangeGetAttribute", 8000, "", required},
 	cuDeviceGetDefaultMemPool: {"cuDeviceGetDefaultMemPool", 11020, "", required},
 	cuMemPoolCreate:           {"cuMemPoolCreate", 11020, "", required},
 	cuMemPoolDestroy:          {"cuMemPoolDestroy", 11020, "", required},
 	cuMemPoolTrimTo:           {"cuMemPoolTrimTo", 11020, "", required},
 	cuMemPoolSetAttribute:     {"cuMemPoolSetAttribute", 11020, "", required},
 	cuMemPoolGetAttribute:     {"cuMemPoolGetAttribute", 11020, "", required},
+	cuMemPoolSetAccess:        {"cuMemPoolSetAccess", 11020, "", required},
+	cuMemPoolGetAccess:        {"cuMemPoolGetAccess", 11020, "", required},
 	cuMemcpyAsync:             {"cuMemcpyAsync", 4000, "", required},
 	cuMemsetD8Async:           {"cuMemsetD8Async", 3020, "", required},
 	cuMemsetD16Async:          {"cuMemsetD16Async", 3020, "", required},
@@ -250,34 +272,38 @@ var entries = [entryCount]entry{
 	cuLaunchKernel:                              {"cuLaunchKernel", 4000, "", required},
 	cuLaunchKernelEx:                            {"cuLaunchKernelEx", 11060, "", required},
 
-	cuGraphCreate:                 {"cuGraphCreate", 10000, "", required},
-	cuGraphDestroy:                {"cuGraphDestroy", 10000, "", required},
-	cuGraphClone:                  {"cuGraphClone", 10000, "", required},
-	cuGraphNodeFindInClone:        {"cuGraphNodeFindInClone", 10000, "", required},
-	cuGraphAddKernelNode:          {"cuGraphAddKernelNode", 12000, "_v2", required},
-	cuGraphAddMemcpyNode:          {"cuGraphAddMemcpyNode", 10000, "", required},
-	cuGraphAddMemsetNode:          {"cuGraphAddMemsetNode", 10000, "", required},
-	cuGraphAddHostNode:            {"cuGraphAddHostNode", 10000, "", required},
-	cuGraphAddEmptyNode:           {"cuGraphAddEmptyNode", 10000, "", required},
-	cuGraphAddChildGraphNode:      {"cuGraphAddChildGraphNode", 10000, "", required},
-	cuGraphAddEventRecordNode:     {"cuGraphAddEventRecordNode", 11010, "", required},
-	cuGraphAddEventWaitNode:       {"cuGraphAddEventWaitNode", 11010, "", required},
-	cuGraphAddDependencies:        {"cuGraphAddDependencies", 10000, "", required},
-	cuGraphRemoveDependencies:     {"cuGraphRemoveDependencies", 10000, "", required},
-	cuGraphDestroyNode:            {"cuGraphDestroyNode", 10000, "", required},
-	cuGraphGetNodes:               {"cuGraphGetNodes", 10000, "", required},
-	cuGraphGetEdges:               {"cuGraphGetEdges", 12030, "_v2", required},
-	cuGraphNodeGetType:            {"cuGraphNodeGetType", 10000, "", required},
-	cuGraphNodeGetDependencies:    {"cuGraphNodeGetDependencies", 12030, "_v2", required},
-	cuGraphKernelNodeGetParams:    {"cuGraphKernelNodeGetParams", 12000, "_v2", required},
-	cuGraphMemcpyNodeGetParams:    {"cuGraphMemcpyNodeGetParams", 10000, "", required},
-	cuGraphMemsetNodeGetParams:    {"cuGraphMemsetNodeGetParams", 10000, "", required},
-	cuGraphHostNodeGetParams:      {"cuGraphHostNodeGetParams", 10000, "", required},
-	cuGraphChildGraphNodeGetGraph: {"cuGraphChildGraphNodeGetGraph", 10000, "", required},
-	cuGraphKernelNodeSetParams:    {"cuGraphKernelNodeSetParams", 12000, "_v2", required},
-	cuGraphMemcpyNodeSetParams:    {"cuGraphMemcpyNodeSetParams", 10000, "", required},
-	cuGraphMemsetNodeSetParams:    {"cuGraphMemsetNodeSetParams", 10000, "", required},
-	cuGraphHostNodeSetParams:      {"cuGraphHostNodeSetParams", 10000, "", required},
+	cuGraphCreate:                  {"cuGraphCreate", 10000, "", required},
+	cuGraphDestroy:                 {"cuGraphDestroy", 10000, "", required},
+	cuGraphClone:                   {"cuGraphClone", 10000, "", required},
+	cuGraphNodeFindInClone:         {"cuGraphNodeFindInClone", 10000, "", required},
+	cuGraphAddKernelNode:           {"cuGraphAddKernelNode", 12000, "_v2", required},
+	cuGraphAddMemcpyNode:           {"cuGraphAddMemcpyNode", 10000, "", required},
+	cuGraphAddMemsetNode:           {"cuGraphAddMemsetNode", 10000, "", required},
+	cuGraphAddHostNode:             {"cuGraphAddHostNode", 10000, "", required},
+	cuGraphAddEmptyNode:            {"cuGraphAddEmptyNode", 10000, "", required},
+	cuGraphAddChildGraphNode:       {"cuGraphAddChildGraphNode", 10000, "", required},
+	cuGraphAddEventRecordNode:      {"cuGraphAddEventRecordNode", 11010, "", required},
+	cuGraphAddEventWaitNode:        {"cuGraphAddEventWaitNode", 11010, "", required},
+	cuGraphAddMemAllocNode:         {"cuGraphAddMemAllocNode", 11040, "", required},
+	cuGraphAddMemFreeNode:          {"cuGraphAddMemFreeNode", 11040, "", required},
+	cuGraphConditionalHandleCreate: {"cuGraphConditionalHandleCreate", 12030, "", optional},
+	cuGraphAddNode:                 {"cuGraphAddNode", 12030, "_v2", optional},
+	cuGraphAddDependencies:         {"cuGraphAddDependencies", 10000, "", required},
+	cuGraphRemoveDependencies:      {"cuGraphRemoveDependencies", 10000, "", required},
+	cuGraphDestroyNode:             {"cuGraphDestroyNode", 10000, "", required},
+	cuGraphGetNodes:                {"cuGraphGetNodes", 10000, "", required},
+	cuGraphGetEdges:                {"cuGraphGetEdges", 12030, "_v2", required},
+	cuGraphNodeGetType:             {"cuGraphNodeGetType", 10000, "", required},
+	cuGraphNodeGetDependencies:     {"cuGraphNodeGetDependencies", 12030, "_v2", required},
+	cuGraphKernelNodeGetParams:     {"cuGraphKernelNodeGetParams", 12000, "_v2", required},
+	cuGraphMemcpyNodeGetParams:     {"cuGraphMemcpyNodeGetParams", 10000, "", required},
+	cuGraphMemsetNodeGetParams:     {"cuGraphMemsetNodeGetParams", 10000, "", required},
+	cuGraphHostNodeGetParams:       {"cuGraphHostNodeGetParams", 10000, "", required},
+	cuGraphChildGraphNodeGetGraph:  {"cuGraphChildGraphNodeGetGraph", 10000, "", required},
+	cuGraphKernelNodeSetParams:     {"cuGraphKernelNodeSetParams", 12000, "_v2", required},
+	cuGraphMemcpyNodeSetParams:     {"cuGraphMemcpyNodeSetParams", 10000, "", required},
+	cuGraphMemsetNodeSetParams:     {"cuGraphMemsetNodeSetParams", 10000, "", required},
+	cuGraphHostNodeSetParams:       {"cuGraphHostNodeSetParams", 10000, "", required},
 
 	cuGraphInstantiateWithParams:   {"cuGraphInstantiateWithParams", 12000, "", required},
 	cuGraphExecDestroy:             {"cuGraphExecDestroy", 10000, "", required},

@@ -20,6 +20,9 @@ var (
 	_ [unsafe.Sizeof(driver.CUDA_KERNEL_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_KERNEL_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_MEMCPY3D{})]byte                 = [C.sizeof_CUDA_MEMCPY3D]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_MEMSET_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_MEMSET_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_MEM_ALLOC_NODE_PARAMS{})]byte    = [C.sizeof_CUDA_MEM_ALLOC_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
+	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_HOST_NODE_PARAMS{})]byte         = [C.sizeof_CUDA_HOST_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.GraphExecUpdateResultInfo{})]byte     = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
@@ -86,6 +89,36 @@ func (d *binding) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgrap
 	o := C.cuGraphAddEventWaitNode(d.fn[cuGraphAddEventWaitNode],
 		C.CUgraph(g), nodes(deps), C.size_t(len(deps)), C.CUevent(e))
 	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddMemAllocNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
+	o := C.cuGraphAddMemAllocNode(d.fn[cuGraphAddMemAllocNode],
+		C.CUgraph(g), nodes(deps), C.size_t(len(deps)), (*C.CUDA_MEM_ALLOC_NODE_PARAMS)(unsafe.Pointer(params)))
+	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddMemFreeNode(g driver.CUgraph, deps []driver.CUgraphNode, p driver.CUdeviceptr) (driver.CUgraphNode, driver.CUresult) {
+	o := C.cuGraphAddMemFreeNode(d.fn[cuGraphAddMemFreeNode], C.CUgraph(g), nodes(deps), C.size_t(len(deps)), C.CUdeviceptr(p))
+	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphConditionalHandleCreate(g driver.CUgraph, ctx driver.CUcontext, defaultLaunchValue, flags uint32) (driver.CUgraphConditionalHandle, driver.CUresult) {
+	o := C.cuGraphConditionalHandleCreate(d.fn[cuGraphConditionalHandleCreate],
+		C.CUgraph(g), C.CUcontext(ctx), C.uint(defaultLaunchValue), C.uint(flags))
+	return driver.CUgraphConditionalHandle(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
+	var bodies []driver.CUgraph
+	if params.Type == driver.CU_GRAPH_NODE_TYPE_CONDITIONAL {
+		bodies = make([]driver.CUgraph, params.Conditional.Size)
+	}
+	o := C.cuGraphAddNode(d.fn[cuGraphAddNode], C.CUgraph(g), nodes(deps), C.size_t(len(deps)),
+		*(*C.CUgraphNodeParams)(unsafe.Pointer(params)), (*C.CUgraph)(unsafe.Pointer(unsafe.SliceData(bodies))), C.uint32_t(len(bodies)))
+	if o.r != 0 {
+		return 0, nil, driver.CUresult(o.r)
+	}
+	return driver.CUgraphNode(o.value), bodies, driver.CUDA_SUCCESS
 }
 
 func (d *binding) CuGraphKernelNodeGetParams(n driver.CUgraphNode) (driver.CUDA_KERNEL_NODE_PARAMS, driver.CUresult) {

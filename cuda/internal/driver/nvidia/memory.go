@@ -54,6 +54,14 @@ func (d *binding) CuMemAllocManaged(size uint64, flags uint32) (driver.CUdevicep
 	return driver.CUdeviceptr(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuMemHostRegister(host uintptr, size uint64, flags uint32) driver.CUresult {
+	return driver.CUresult(C.cuMemHostRegister(d.fn[cuMemHostRegister], C.uintptr_t(host), C.size_t(size), C.uint(flags)))
+}
+
+func (d *binding) CuMemHostUnregister(host uintptr) driver.CUresult {
+	return driver.CUresult(C.cuMemHostUnregister(d.fn[cuMemHostUnregister], C.uintptr_t(host)))
+}
+
 func (d *binding) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmemoryPool, driver.CUresult) {
 	o := C.cuDeviceGetDefaultMemPool(d.fn[cuDeviceGetDefaultMemPool], C.CUdevice(dev))
 	return driver.CUmemoryPool(o.value), driver.CUresult(o.r)

@@ -142,6 +142,20 @@ func (d *tracer) CuCtxGetStreamPriorityRange() (least int32, greatest int32, res
 	return
 }
 
+func (d *tracer) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuCtxEnablePeerAccess(peer, flags)
+	d.log(began, "cuCtxEnablePeerAccess", result, []field{{"peer", peer}, {"flags", flags}}, []field{})
+	return
+}
+
+func (d *tracer) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuCtxDisablePeerAccess(peer)
+	d.log(began, "cuCtxDisablePeerAccess", result, []field{{"peer", peer}}, []field{})
+	return
+}
+
 func (d *tracer) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
 	began := time.Now()
 	out0, result = d.API.CuStreamCreateWithPriority(flags, priority)
@@ -352,6 +366,41 @@ func (d *tracer) CuMemAllocManaged(size uint64, flags uint32) (out0 driver.CUdev
 	return
 }
 
+func (d *tracer) CuMemHostRegister(host uintptr, size uint64, flags uint32) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemHostRegister(host, size, flags)
+	d.log(began, "cuMemHostRegister", result, []field{{"host", host}, {"size", size}, {"flags", flags}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemHostUnregister(host uintptr) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemHostUnregister(host)
+	d.log(began, "cuMemHostUnregister", result, []field{{"host", host}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemAdvise(p driver.CUdeviceptr, size uint64, advice driver.CUmem_advise, location driver.CUmemLocation) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemAdvise(p, size, advice, location)
+	d.log(began, "cuMemAdvise", result, []field{{"p", p}, {"size", size}, {"advice", advice}, {"location", location}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location driver.CUmemLocation, flags uint32, s driver.CUstream) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemPrefetchAsync(p, size, location, flags, s)
+	d.log(began, "cuMemPrefetchAsync", result, []field{{"p", p}, {"size", size}, {"location", location}, {"flags", flags}, {"s", s}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemRangeGetAttribute(data, attribute, p, size)
+	d.log(began, "cuMemRangeGetAttribute", result, []field{{"data", data}, {"attribute", attribute}, {"p", p}, {"size", size}}, []field{})
+	return
+}
+
 func (d *tracer) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (out0 driver.CUmemoryPool, result driver.CUresult) {
 	began := time.Now()
 	out0, result = d.API.CuDeviceGetDefaultMemPool(dev)
@@ -391,6 +440,20 @@ func (d *tracer) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CUm
 	began := time.Now()
 	value, result = d.API.CuMemPoolGetAttribute(pool, attr)
 	d.log(began, "cuMemPoolGetAttribute", result, []field{{"pool", pool}, {"attr", attr}}, []field{{"value", value}})
+	return
+}
+
+func (d *tracer) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuMemPoolSetAccess(pool, desc)
+	d.log(began, "cuMemPoolSetAccess", result, []field{{"pool", pool}, {"desc", desc}}, []field{})
+	return
+}
+
+func (d *tracer) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CUmemLocation) (flags driver.CUmemAccess_flags, result driver.CUresult) {
+	began := time.Now()
+	flags, result = d.API.CuMemPoolGetAccess(pool, location)
+	d.log(began, "cuMemPoolGetAccess", result, []field{{"pool", pool}, {"location", location}}, []field{{"flags", flags}})
 	return
 }
 
@@ -643,6 +706,34 @@ func (d *tracer) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraph
 	began := time.Now()
 	out0, result = d.API.CuGraphAddEventWaitNode(g, deps, e)
 	d.log(began, "cuGraphAddEventWaitNode", result, []field{{"g", g}, {"deps", deps}, {"e", e}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddMemAllocNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	began := time.Now()
+	out0, result = d.API.CuGraphAddMemAllocNode(g, deps, params)
+	d.log(began, "cuGraphAddMemAllocNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddMemFreeNode(g driver.CUgraph, deps []driver.CUgraphNode, p driver.CUdeviceptr) (out0 driver.CUgraphNode, result driver.CUresult) {
+	began := time.Now()
+	out0, result = d.API.CuGraphAddMemFreeNode(g, deps, p)
+	d.log(began, "cuGraphAddMemFreeNode", result, []field{{"g", g}, {"deps", deps}, {"p", p}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphConditionalHandleCreate(g driver.CUgraph, ctx driver.CUcontext, defaultLaunchValue uint32, flags uint32) (out0 driver.CUgraphConditionalHandle, result driver.CUresult) {
+	began := time.Now()
+	out0, result = d.API.CuGraphConditionalHandleCreate(g, ctx, defaultLaunchValue, flags)
+	d.log(began, "cuGraphConditionalHandleCreate", result, []field{{"g", g}, {"ctx", ctx}, {"defaultLaunchValue", defaultLaunchValue}, {"flags", flags}}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (n driver.CUgraphNode, bodies []driver.CUgraph, result driver.CUresult) {
+	began := time.Now()
+	n, bodies, result = d.API.CuGraphAddNode(g, deps, params)
+	d.log(began, "cuGraphAddNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"n", n}, {"bodies", bodies}})
 	return
 }
 

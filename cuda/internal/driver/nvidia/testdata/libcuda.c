@@ -55,6 +55,67 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return 0;
 }
 
+EXPORT CUresult cuCtxEnablePeerAccess(handle peer, unsigned flags)
+{
+	note("cuCtxEnablePeerAccess %p %u", peer, flags);
+	return 704;
+}
+
+EXPORT CUresult cuCtxDisablePeerAccess(handle peer)
+{
+	note("cuCtxDisablePeerAccess %p", peer);
+	return 705;
+}
+
+typedef struct { int type, id; } location;
+
+EXPORT CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned flags)
+{
+	note("cuMemHostRegister %p %zu %u", p, size, flags);
+	return 712;
+}
+
+EXPORT CUresult cuMemHostUnregister(void *p)
+{
+	note("cuMemHostUnregister %p", p);
+	return 713;
+}
+
+EXPORT CUresult cuMemAdvise_v2(CUdeviceptr p, size_t size, int advice, location l)
+{
+	note("cuMemAdvise %#llx %zu %d %d %d", (unsigned long long)p, size, advice, l.type, l.id);
+	return 0;
+}
+
+EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t size, location l, unsigned flags, handle s)
+{
+	note("cuMemPrefetchAsync %#llx %zu %d %d %u %p", (unsigned long long)p, size, l.type, l.id, flags, s);
+	return 0;
+}
+
+EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, int attribute, CUdeviceptr p, size_t range)
+{
+	note("cuMemRangeGetAttribute %zu %d %#llx %zu", size, attribute, (unsigned long long)p, range);
+	for (size_t i = 0; i < size / sizeof(int); i++)
+		((int *)data)[i] = -1 - (int)i;
+	return 0;
+}
+
+typedef struct { struct { int type, id; } location; int flags; } access_desc;
+
+EXPORT CUresult cuMemPoolSetAccess(handle pool, const access_desc *a, size_t n)
+{
+	note("cuMemPoolSetAccess %p %zu %d %d %d", pool, n, a[n - 1].location.type, a[n - 1].location.id, a[n - 1].flags);
+	return 0;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(int *flags, handle pool, location *l)
+{
+	note("cuMemPoolGetAccess %p %d %d", pool, l->type, l->id);
+	*flags = 3;
+	return 0;
+}
+
 EXPORT CUresult cuStreamCreateWithPriority(handle *s, unsigned flags, int priority)
 {
 	note("cuStreamCreateWithPriority %u %d", flags, priority);
@@ -238,8 +299,6 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr p, size_t size)
 	return 0;
 }
 
-typedef struct { struct { int type, id; } location; int flags; } access_desc;
-
 EXPORT CUresult cuMemSetAccess(CUdeviceptr p, size_t size, const access_desc *desc, size_t count)
 {
 	char text[256] = "";
@@ -397,6 +456,57 @@ EXPORT CUresult cuGraphAddHostNode(handle *node, handle g, const handle *deps, s
 	return 0;
 }
 
+typedef struct {
+	struct { int alloc, handles, type, id; void *security; size_t max; uint16_t usage; uint8_t reserved[54]; } pool;
+	const void *access;
+	size_t access_count, size;
+	CUdeviceptr p;
+} alloc_params;
+
+EXPORT CUresult cuGraphAddMemAllocNode(handle *node, handle g, const handle *deps, size_t n, alloc_params *p)
+{
+	note_deps("cuGraphAddMemAllocNode", g, deps, n);
+	note("  %d %d %d %zu %zu", p->pool.alloc, p->pool.type, p->pool.id, p->access_count, p->size);
+	p->p = 0x420000000;
+	*node = HANDLE(38);
+	return 0;
+}
+
+EXPORT CUresult cuGraphAddMemFreeNode(handle *node, handle g, const handle *deps, size_t n, CUdeviceptr p)
+{
+	note_deps("cuGraphAddMemFreeNode", g, deps, n);
+	note("  %#llx", (unsigned long long)p);
+	*node = HANDLE(39);
+	return 0;
+}
+
+EXPORT CUresult cuGraphConditionalHandleCreate(uint64_t *h, handle g, handle ctx, unsigned value, unsigned flags)
+{
+	note("cuGraphConditionalHandleCreate %p %p %u %u", g, ctx, value, flags);
+	*h = 1ull << 33;
+	return 0;
+}
+
+typedef struct {
+	int type, reserved[3];
+	union {
+		long long reserved1[29];
+		struct { uint64_t handle; int type; unsigned size; handle *graphs; handle ctx; } conditional;
+	};
+	long long reserved2;
+} node_params;
+
+EXPORT CUresult cuGraphAddNode_v2(handle *node, handle g, const handle *deps, const void *edges, size_t n, node_params *p)
+{
+	static handle bodies[] = {HANDLE(41), HANDLE(42)};
+	note_deps("cuGraphAddNode", g, deps, n);
+	note("  %d %#llx %d %u %p edges=%d", p->type, (unsigned long long)p->conditional.handle, p->conditional.type,
+		p->conditional.size, p->conditional.ctx, edges != NULL);
+	p->conditional.graphs = bodies;
+	*node = HANDLE(40);
+	return p->conditional.size == 2 ? 0 : 1;
+}
+
 EXPORT CUresult cuGraphGetEdges_v2(handle g, handle *from, handle *to, uint64_t *edges, size_t *count)
 {
 	note("cuGraphGetEdges %p arrays=%d", g, from != NULL && to != NULL && edges != NULL);
@@ -454,6 +564,15 @@ static const named calls[] = {
 	NAMED(cuDriverGetVersion),
 	NAMED(cuDeviceGetName),
 	NAMED(cuCtxGetStreamPriorityRange),
+	NAMED(cuCtxEnablePeerAccess),
+	NAMED(cuCtxDisablePeerAccess),
+	RENAMED(cuMemHostRegister, _v2),
+	NAMED(cuMemHostUnregister),
+	RENAMED(cuMemAdvise, _v2),
+	RENAMED(cuMemPrefetchAsync, _v2),
+	NAMED(cuMemRangeGetAttribute),
+	NAMED(cuMemPoolSetAccess),
+	NAMED(cuMemPoolGetAccess),
 	NAMED(cuStreamCreateWithPriority),
 	RENAMED(cuStreamDestroy, _v2),
 	NAMED(cuLaunchHostFunc),
@@ -489,6 +608,10 @@ static const named calls[] = {
 	NAMED(cuGraphExecMemcpyNodeSetParams),
 	NAMED(cuGraphAddMemsetNode),
 	NAMED(cuGraphAddHostNode),
+	NAMED(cuGraphAddMemAllocNode),
+	NAMED(cuGraphAddMemFreeNode),
+	NAMED(cuGraphConditionalHandleCreate),
+	RENAMED(cuGraphAddNode, _v2),
 	RENAMED(cuGraphGetEdges, _v2),
 	NAMED(cuGraphRemoveDependencies),
 	NAMED(cuGraphInstantiateWithParams),
