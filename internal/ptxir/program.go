@@ -235,11 +235,12 @@ type Builtin uint8
 
 // The driver's device functions.
 const (
-	BuiltinNone       Builtin = iota
-	BuiltinVprintf            // (.b64 format, .b64 arguments) -> .b32
-	BuiltinAssertFail         // (.b64 message, .b64 file, .b32 line, .b64 function, .b64 char size)
-	BuiltinMalloc             // (.b64) -> .b64
-	BuiltinFree               // (.b64)
+	BuiltinNone           Builtin = iota
+	BuiltinVprintf                // (.b64 format, .b64 arguments) -> .b32
+	BuiltinAssertFail             // (.b64 message, .b64 file, .b32 line, .b64 function, .b64 char size)
+	BuiltinMalloc                 // (.b64) -> .b64
+	BuiltinFree                   // (.b64)
+	BuiltinSetConditional         // (.b64 handle, .b32 value)
 )
 
 // Pos is where something stands: its line in the PTX text, and the line of the

@@ -34,6 +34,8 @@ var builtins = map[string]Builtin{
 	"__assertfail": BuiltinAssertFail,
 	"malloc":       BuiltinMalloc,
 	"free":         BuiltinFree,
+
+	"cudaGraphSetConditional": BuiltinSetConditional,
 }
 
 // declare enters the names of the module.

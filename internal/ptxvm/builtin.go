@@ -21,6 +21,8 @@ var builtins = [...]builtinFn{
 	ptxir.BuiltinAssertFail: assertFail,
 	ptxir.BuiltinMalloc:     deviceMalloc,
 	ptxir.BuiltinFree:       deviceFree,
+
+	ptxir.BuiltinSetConditional: setConditional,
 }
 
 // arg reads argument i of a call in a lane, at most 8 bytes.
@@ -256,6 +258,22 @@ func deviceFree(w *warp, b *block, mask uint32) {
 		}
 		if err := m.Free(addr, "free in kernel "+w.cta.kernel.ir.Name); err != nil {
 			w.fault(&laneFault{kind: FaultIllegalAddress, lane: l, addr: addr, size: 1})
+		}
+	}
+}
+
+// setConditional gives conditions of graphs their values, lane by lane: with
+// CUDA it is undefined which of several wins, here it is the last.
+func setConditional(w *warp, b *block, mask uint32) {
+	set := w.cta.run.setConditional
+	for ; mask != 0; mask &= mask - 1 {
+		l := bits.TrailingZeros32(mask)
+		handle := w.arg(b, 0, l)
+		if set == nil || !set(handle, uint32(w.arg(b, 1, l))) {
+			w.fault(&laneFault{
+				kind: FaultIllegal, lane: l,
+				detail: fmt.Sprintf("cudaGraphSetConditional: %#x is not the handle of a condition of a graph", handle),
+			})
 		}
 	}
 }

@@ -53,6 +53,9 @@ type Launch struct {
 	Cancel <-chan struct{}
 	// Printf receives what kernels print; nil discards it.
 	Printf io.Writer
+	// SetConditional gives the condition of a graph a value, and reports whether
+	// there is one with that handle. Nil: there is none.
+	SetConditional func(handle uint64, value uint32) bool
 	// Instructions, if set, receives the number of thread-level PTX
 	// instructions that the launch executed.
 	Instructions *uint64

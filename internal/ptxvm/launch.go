@@ -24,6 +24,8 @@ type execution struct {
 	threads       uint32 // of a block
 	workspace     uint64 // address; of cooperative grids only
 
+	setConditional func(handle uint64, value uint32) bool // may be nil
+
 	printMu sync.Mutex
 	printf  io.Writer // guarded by printMu
 
@@ -70,7 +72,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	d := k.module.device
 	r := &execution{
 		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf, watch: l.Watch,
-		priority: l.Priority,
+		priority: l.Priority, setConditional: l.SetConditional,
 	}
 	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
 	r.total = uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])

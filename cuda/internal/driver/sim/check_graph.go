@@ -166,7 +166,11 @@ func (p *plan) label(at int32) string {
 	if n.name != "" {
 		text = fmt.Sprintf("node %q", n.name)
 	}
-	if n.within >= 0 {
+	switch {
+	case n.within < 0:
+	case n.within == n.inside:
+		text += " in a body of conditional " + p.label(n.within)
+	default:
 		text += " of the child graph, " + p.label(n.within)
 	}
 	return text

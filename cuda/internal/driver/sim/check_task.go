@@ -26,6 +26,7 @@ type task struct {
 	mark
 	run    *graphRun // the graph launch that it is part of
 	node   int32
+	turns  []turnOf
 	watch  *ptxvm.Watch
 	isHost bool
 }
@@ -36,6 +37,9 @@ func (t *task) before(o *task) bool {
 	case t.isHost:
 		return o.isHost || t.tick < o.tick
 	case t.run != nil && t.run == o.run:
+		if before, ordered := orderedByTurns(t.turns, o.turns); ordered {
+			return before
+		}
 		return t.run.plan.before(t.node, o.node)
 	}
 	return o.mark.before[t.at.tl] >= t.at.seq
@@ -104,7 +108,7 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 	if w.Checks == 0 {
 		return nil
 	}
-	t := &task{mark: *m, run: x.graph, node: x.node, watch: w}
+	t := &task{mark: *m, run: x.graph, node: x.node, turns: x.turns, watch: w}
 	label := ""
 	if x.graph != nil {
 		label = x.graph.plan.label(x.node)

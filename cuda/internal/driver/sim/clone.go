@@ -46,7 +46,8 @@ func (g *graph) holdsMemory() bool {
 	return false
 }
 
-// CuGraphClone refuses graphs that allocate or free, as CUDA does.
+// CuGraphClone refuses graphs that allocate or free or have conditional nodes,
+// as CUDA does.
 func (d *simulator) CuGraphClone(h driver.CUgraph) (driver.CUgraph, driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -54,7 +55,7 @@ func (d *simulator) CuGraphClone(h driver.CUgraph) (driver.CUgraph, driver.CUres
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if g.holdsMemory() {
+	if g.holdsMemory() || g.isConditional() || g.isBody() {
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	return d.cloneGraph(g, nil).handle, r
@@ -87,7 +88,7 @@ func (d *simulator) CuGraphAddChildGraphNode(h driver.CUgraph, deps []driver.CUg
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if c.holdsMemory() {
+	if c.holdsMemory() || c.isConditional() || c.isBody() {
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	g, before, r := d.target(h, deps)

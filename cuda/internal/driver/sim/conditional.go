@@ -3,20 +3,333 @@
 
 package sim
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
 
-func (d *simulator) CuGraphConditionalHandleCreate(driver.CUgraph, driver.CUcontext, uint32, uint32) (driver.CUgraphConditionalHandle, driver.CUresult) {
-	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// The codes of this file were seen on an H200, driver 580.159, CUDA 13.0, where
+// cuda.h does not give them.
+
+// condition is a number that kernels set and a conditional node looks at.
+// Immutable but for the fields named.
+type condition struct {
+	sim    *simulator
+	handle driver.CUgraphConditionalHandle
+	root   *graph // the graph that it was made for, or that which this one is in
+	ctx    *context
+	first  uint32
+	assign bool // each launch begins with first; otherwise the value stays
+
+	used  bool         // guarded by simulator.graphMu; a node has it
+	refs  atomic.Int32 // the graph, executables and launches
+	value atomic.Uint32
 }
 
-func (d *simulator) CuGraphAddNode(driver.CUgraph, []driver.CUgraphNode, *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
-	return 0, nil, driver.CUDA_ERROR_NOT_SUPPORTED
+// unref takes a holder away. With the last, kernels cannot set the condition
+// any more.
+func (c *condition) unref() {
+	if c.refs.Add(-1) == 0 {
+		c.sim.conditions.remove(c.handle)
+	}
 }
 
-func (d *simulator) CuGraphAddMemAllocNode(driver.CUgraph, []driver.CUgraphNode, *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
-	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+// setConditional is cudaGraphSetConditional of a kernel.
+func (d *simulator) setConditional(handle uint64, value uint32) bool {
+	c := d.conditions.get(driver.CUgraphConditionalHandle(handle))
+	if c != nil {
+		c.value.Store(value)
+	}
+	return c != nil
 }
 
-func (d *simulator) CuGraphAddMemFreeNode(driver.CUgraph, []driver.CUgraphNode, driver.CUdeviceptr) (driver.CUgraphNode, driver.CUresult) {
-	return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+// conditionalWork is a conditional node: it looks at its condition and runs the
+// bodies, which lie behind it in the plan.
+type conditionalWork struct {
+	condition *condition
+	kind      driver.CUgraphConditionalNodeType
+	bodies    int
+}
+
+// run is never called: a graph launch runs the bodies itself.
+func (w *conditionalWork) run(*execution) *failure {
+	panic("BUG: a conditional node outside a graph launch")
+}
+
+// choose returns the body to run for a value, or -1.
+func (w *conditionalWork) choose(value uint32) int {
+	switch w.kind {
+	case driver.CU_GRAPH_COND_TYPE_SWITCH:
+		if int64(value) < int64(w.bodies) {
+			return int(value)
+		}
+		return -1
+	case driver.CU_GRAPH_COND_TYPE_IF:
+		if value == 0 && w.bodies == 2 {
+			return 1
+		}
+		if value == 0 {
+			return -1
+		}
+	case driver.CU_GRAPH_COND_TYPE_WHILE:
+		if value == 0 {
+			return -1
+		}
+	}
+	return 0
+}
+
+// bodiesAllowed reports whether a conditional node of a kind can have n bodies.
+func bodiesAllowed(kind driver.CUgraphConditionalNodeType, n uint32) bool {
+	switch kind {
+	case driver.CU_GRAPH_COND_TYPE_IF:
+		return n == 1 || n == 2
+	case driver.CU_GRAPH_COND_TYPE_WHILE:
+		return n == 1
+	case driver.CU_GRAPH_COND_TYPE_SWITCH:
+		return n > 0 && n <= mostBodies
+	}
+	return false
+}
+
+// mostBodies is a limit of this driver alone.
+const mostBodies = 1 << 16
+
+// root returns the graph that g is in at the outermost.
+//
+// Preconditions: simulator.graphMu must be locked, as for all that follow.
+func (g *graph) root() *graph {
+	for g.parent != nil {
+		g = g.parent.graph
+	}
+	return g
+}
+
+func (d *simulator) CuGraphConditionalHandleCreate(h driver.CUgraph, ctx driver.CUcontext, first, flags uint32) (driver.CUgraphConditionalHandle, driver.CUresult) {
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, r := d.graph(h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if flags&^driver.CU_GRAPH_COND_ASSIGN_DEFAULT != 0 {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	ctxOf := d.contexts.get(ctx)
+	if ctxOf == nil {
+		return 0, driver.CUDA_ERROR_INVALID_CONTEXT
+	}
+	c := &condition{sim: d, root: g.root(), ctx: ctxOf, first: first, assign: flags != 0}
+	c.refs.Store(1)
+	c.handle = d.conditions.add(c)
+	g.conditions = append(g.conditions, c)
+	return c.handle, r
+}
+
+// CuGraphAddNode adds conditional nodes; the other kinds have calls of their own.
+func (d *simulator) CuGraphAddNode(h driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
+	if params == nil {
+		return 0, nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if params.Type != driver.CU_GRAPH_NODE_TYPE_CONDITIONAL {
+		return 0, nil, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, before, r := d.target(h, deps)
+	if r != driver.CUDA_SUCCESS {
+		return 0, nil, r
+	}
+	c, r := d.conditionFor(g, &params.Conditional)
+	if r != driver.CUDA_SUCCESS {
+		return 0, nil, r
+	}
+	c.used = true
+	n := &node{kind: params.Type, work: &conditionalWork{c, params.Conditional.Type, int(params.Conditional.Size)}}
+	for range params.Conditional.Size {
+		b := d.newGraph()
+		b.parent = n
+		n.bodies = append(n.bodies, b)
+	}
+	d.addNode(g, n, before)
+	bodies := make([]driver.CUgraph, len(n.bodies))
+	for i, b := range n.bodies {
+		bodies[i] = b.handle
+	}
+	return n.handle, bodies, r
+}
+
+// conditionFor checks the parameters of a conditional node of g.
+func (d *simulator) conditionFor(g *graph, p *driver.CUDA_CONDITIONAL_NODE_PARAMS) (*condition, driver.CUresult) {
+	if !bodiesAllowed(p.Type, p.Size) {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	ctx := d.contexts.get(p.Ctx)
+	if ctx == nil {
+		return nil, driver.CUDA_ERROR_INVALID_CONTEXT
+	}
+	c := d.conditions.get(p.Handle)
+	if c == nil || c.used || c.root != g.root() || c.ctx != ctx {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return c, driver.CUDA_SUCCESS
+}
+
+// isConditional reports whether a graph, or one in it, has conditions. Such a
+// graph has one executable at a time, cannot be cloned and not be embedded.
+func (g *graph) isConditional() bool {
+	return len(g.conditions) > 0 || slices.ContainsFunc(g.nodes, func(n *node) bool {
+		return n.bodies != nil || n.child != nil && n.child.isConditional()
+	})
+}
+
+// isBody reports whether the graph is, or is in, a body of a conditional node.
+func (g *graph) isBody() bool {
+	for ; g.parent != nil; g = g.parent.graph {
+		if g.parent.bodies != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// unused reports whether the graph, or one in it, has a condition without a node.
+func (g *graph) unused() bool {
+	if slices.ContainsFunc(g.conditions, func(c *condition) bool { return !c.used }) {
+		return true
+	}
+	return slices.ContainsFunc(g.nodes, func(n *node) bool {
+		return slices.ContainsFunc(n.bodies, (*graph).unused)
+	})
+}
+
+// misplaced returns a node that cannot be in a body of a conditional node, and
+// is. Copies of pageable memory are among them: at those NVIDIA's driver
+// (580.159) crashes.
+func (g *graph) misplaced() *node {
+	inBody := g.isBody()
+	for _, n := range g.nodes {
+		if inBody && !allowedInBody(n) {
+			return n
+		}
+		if n.child != nil {
+			if m := n.child.misplaced(); m != nil {
+				return m
+			}
+		}
+		for _, b := range n.bodies {
+			if m := b.misplaced(); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// checkConditions refuses what conditional nodes make wrong.
+func (g *graph) checkConditions(params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) driver.CUresult {
+	if g.unused() {
+		params.Result_out = driver.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if n := g.misplaced(); n != nil {
+		params.Result_out, params.HErrNode_out = driver.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, n.handle
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	return driver.CUDA_SUCCESS
+}
+
+// holdConditions keeps the conditions of a plan settable.
+//
+// Preconditions: x.mu must be locked, or nobody else knows x yet.
+func (x *graphExec) holdConditions(p *plan) {
+	for i := range p.nodes {
+		if w, ok := p.nodes[i].work.(*conditionalWork); ok && !slices.Contains(x.conditions, w.condition) {
+			w.condition.refs.Add(1)
+			x.conditions = append(x.conditions, w.condition)
+		}
+	}
+}
+
+func allowedInBody(n *node) bool {
+	switch w := n.work.(type) {
+	case nil, *kernelWork, *fillWork, *conditionalWork:
+		return true
+	case *copyWork:
+		return !w.src.pageable() && !w.dst.pageable()
+	}
+	return false
+}
+
+// begin gives the conditions of a launch their first values.
+func (p *plan) begin() {
+	for i := range p.nodes {
+		if w, ok := p.nodes[i].work.(*conditionalWork); ok && w.condition.assign {
+			w.condition.value.Store(w.condition.first)
+		}
+	}
+}
+
+// conditional runs the bodies of a conditional node.
+func (g *graphRun) conditional(x *execution, at int32, w *conditionalWork) *failure {
+	n := &g.plan.nodes[at]
+	outer := x.turns
+	defer func() { x.turns = outer }()
+	canceled := x.sim.cancel.channel()
+	for turn := uint64(0); ; turn++ {
+		body := w.choose(w.condition.value.Load())
+		if body < 0 {
+			return nil
+		}
+		x.turns = append(slices.Clip(outer), turnOf{at, turn})
+		if f := g.some(x, at, n.bodies[body]); f != nil {
+			return f
+		}
+		if w.kind != driver.CU_GRAPH_COND_TYPE_WHILE {
+			return nil
+		}
+		if steps := x.sim.config.steps; steps > 0 && turn >= steps {
+			return &failure{driver.CUDA_ERROR_LAUNCH_TIMEOUT, fmt.Sprintf(
+				"step budget exhausted: the body of conditional %s ran %d times, and the condition is still %d",
+				g.plan.label(at), turn+1, w.condition.value.Load())}
+		}
+		select {
+		case <-canceled:
+			return x.loopCanceled(g.plan.label(at), turn+1)
+		default:
+		}
+	}
+}
+
+// loopCanceled is the end of a loop by Cancel, or by the end of the driver.
+func (x *execution) loopCanceled(label string, turns uint64) *failure {
+	text := fmt.Sprintf("canceled in the loop of conditional %s, after %d turns", label, turns)
+	if x.sim.cancel.isClosed() {
+		return &failure{driver.CUDA_ERROR_DEINITIALIZED, text}
+	}
+	x.ctx.found(text, 0)
+	return nil
+}
+
+// turnOf says how often the loop of a conditional node had turned.
+type turnOf struct {
+	node int32
+	turn uint64
+}
+
+// orderedByTurns reports whether work of one graph launch is ordered by being
+// in different turns of one loop, and then whether a comes before b.
+func orderedByTurns(a, b []turnOf) (before, ordered bool) {
+	for i := range min(len(a), len(b)) {
+		if a[i].node != b[i].node {
+			return false, false
+		}
+		if a[i].turn != b[i].turn {
+			return a[i].turn < b[i].turn, true
+		}
+	}
+	return false, false
 }

@@ -142,6 +142,10 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
 		return r
 	}
+	// As was seen on an H200, driver 580.159, CUDA 13.0.
+	if w.src.isReserved() || w.dst.isReserved() {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
 	if !w.src.pageable() && !w.dst.pageable() {
 		s.enqueue(w)
 		return driver.CUDA_SUCCESS

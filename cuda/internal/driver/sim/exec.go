@@ -25,6 +25,8 @@ type graphExec struct {
 	plan     *plan // guarded by mu; replaced, not changed, once launched is set
 	launched bool  // guarded by mu; plan was launched
 	last     point // guarded by mu; the end of the latest launch
+	// conditions are those of plan, and of earlier plans.
+	conditions []*condition // guarded by mu
 	// soundAt is the count of frees at which no operand dangled.
 	soundAt uint64 // guarded by mu
 }
@@ -73,10 +75,13 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 	if g.capture != nil {
 		return nil, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 	}
-	if g.hasMemory && g.execs > 0 {
+	if (g.hasMemory || g.isConditional()) && g.execs > 0 || g.isBody() {
 		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	b := planner{plan: &plan{}, index: map[*node]int32{}}
+	if r := g.checkConditions(params); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	b := newPlanner()
 	s := b.shape(g, nil)
 	if s == nil {
 		params.Result_out = driver.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
@@ -87,6 +92,7 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 	for _, a := range x.allocs {
 		a.ref()
 	}
+	x.holdConditions(x.plan)
 	g.execs++
 	return x, driver.CUDA_SUCCESS
 }
@@ -106,6 +112,11 @@ func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
 	d.graphMu.Lock()
 	x.graph.execs--
 	d.graphMu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.conditions {
+		c.unref()
+	}
 	for _, a := range x.allocs {
 		a.unref()
 	}
@@ -170,8 +181,11 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 	if r := x.claim(); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	run := &graphRun{plan: x.plan, allocs: x.allocs}
+	run := &graphRun{plan: x.plan, allocs: x.allocs, conditions: slices.Clone(x.conditions)}
 	x.launched = true
+	for _, c := range run.conditions {
+		c.refs.Add(1)
+	}
 	for _, a := range x.allocs {
 		a.ref() // the memory outlives an executable destroyed in flight
 	}
@@ -198,6 +212,11 @@ func (x *graphExec) launch(s *stream) driver.CUresult {
 func (x *graphExec) claim() driver.CUresult {
 	if !x.autoFree && slices.ContainsFunc(x.unfreed, (*graphAlloc).isLive) {
 		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	for _, a := range x.frees {
+		if !a.isLive() && !slices.Contains(x.allocs, a) {
+			return driver.CUDA_ERROR_INVALID_VALUE
+		}
 	}
 	for _, a := range x.unfreed {
 		a.setLive(true)

@@ -63,6 +63,9 @@ func (d *simulator) memset(dst driver.CUdeviceptr, value uint32, elementSize uin
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	if w.dst.isReserved() && s.capture.Load() == nil {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
 	return d.submit(s, w, driver.CU_GRAPH_NODE_TYPE_MEMSET)
 }
 

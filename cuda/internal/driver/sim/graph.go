@@ -13,7 +13,7 @@ import (
 type graph struct {
 	handle driver.CUgraph
 	nodes  []*node // in order of creation
-	parent *node   // the child graph node that owns the graph; nil for one of its own
+	parent *node   // the child graph or conditional node that owns the graph; nil for one of its own
 	// original is what the graph was cloned from; NodeFindInClone needs it.
 	original *graph
 
@@ -21,6 +21,8 @@ type graph struct {
 	allocs    []*graphAlloc // made by nodes of this graph
 	hasMemory bool          // has nodes that allocate or free
 	execs     int           // executables that were made and not destroyed
+
+	conditions []*condition // made for this graph, and not for one inside
 }
 
 // node is a node of a graph. All of it is guarded by simulator.graphMu.
@@ -28,8 +30,9 @@ type node struct {
 	handle   driver.CUgraphNode
 	graph    *graph
 	kind     driver.CUgraphNodeType
-	work     work   // nil for child graphs and empty nodes
-	child    *graph // child graph nodes
+	work     work     // nil for child graphs and empty nodes
+	child    *graph   // child graph nodes
+	bodies   []*graph // conditional nodes
 	before   []*node
 	after    []*node
 	original *node // what it was cloned from
@@ -108,12 +111,23 @@ func (d *simulator) destroyGraph(g *graph) {
 	d.graphs.remove(g.handle)
 	for _, n := range g.nodes {
 		d.nodes.remove(n.handle)
-		if n.child != nil {
-			d.destroyGraph(n.child)
-		}
+		d.destroyInner(n)
 	}
 	for _, a := range g.allocs {
 		a.unref()
+	}
+	for _, c := range g.conditions {
+		c.unref()
+	}
+}
+
+// destroyInner destroys the graphs that a node owns.
+func (d *simulator) destroyInner(n *node) {
+	if n.child != nil {
+		d.destroyGraph(n.child)
+	}
+	for _, b := range n.bodies {
+		d.destroyGraph(b)
 	}
 }
 
@@ -225,8 +239,9 @@ func (d *simulator) CuGraphDestroyNode(h driver.CUgraphNode) driver.CUresult {
 	}
 	n.graph.nodes = without(n.graph.nodes, n)
 	d.nodes.remove(h)
-	if n.child != nil {
-		d.destroyGraph(n.child)
+	d.destroyInner(n)
+	if w, ok := n.work.(*conditionalWork); ok {
+		w.condition.used = false
 	}
 	return r
 }

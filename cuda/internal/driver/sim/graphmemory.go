@@ -86,11 +86,26 @@ func (w *graphFreeWork) run(*execution) *failure {
 	return nil
 }
 
-// captureAlloc makes a captured allocation a node.
-func (d *simulator) captureAlloc(s *stream, size uint64) (driver.CUdeviceptr, driver.CUresult) {
+// newGraphAlloc makes the memory of an allocation node, held for a graph.
+func (d *simulator) newGraphAlloc(c *context, size uint64) (*graphAlloc, driver.CUresult) {
 	a := &graphAlloc{sim: d, refs: 1, memory: &allocation{kind: memGraph}}
 	a.memory.graph = a
-	if r := d.allocate(s.ctx, size, a.memory); r != driver.CUDA_SUCCESS {
+	return a, d.allocate(c, size, a.memory)
+}
+
+// allocates makes a an allocation of the node's graph.
+//
+// Preconditions: simulator.graphMu must be locked.
+func (n *node) allocates(a *graphAlloc) driver.CUdeviceptr {
+	n.graph.hasMemory = true
+	n.graph.allocs = append(n.graph.allocs, a)
+	return driver.CUdeviceptr(a.memory.base)
+}
+
+// captureAlloc makes a captured allocation a node.
+func (d *simulator) captureAlloc(s *stream, size uint64) (driver.CUdeviceptr, driver.CUresult) {
+	a, r := d.newGraphAlloc(s.ctx, size)
+	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
 	d.graphMu.Lock()
@@ -100,10 +115,80 @@ func (d *simulator) captureAlloc(s *stream, size uint64) (driver.CUdeviceptr, dr
 		a.unref()
 		return 0, r
 	}
-	n.graph.hasMemory = true
-	n.graph.allocs = append(n.graph.allocs, a)
-	return driver.CUdeviceptr(a.memory.base), r
+	return n.allocates(a), r
 }
+
+// CuGraphAddMemAllocNode adds an allocation. The codes were seen on an H200,
+// driver 580.159, CUDA 13.0.
+func (d *simulator) CuGraphAddMemAllocNode(h driver.CUgraph, deps []driver.CUgraphNode, p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
+	c, r := d.allocContext(p)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, before, r := d.target(h, deps)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	a, r := d.newGraphAlloc(c, p.Bytesize)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	n := d.addNode(g, &node{kind: driver.CU_GRAPH_NODE_TYPE_MEM_ALLOC, work: &allocWork{a}}, before)
+	p.Dptr = n.allocates(a)
+	return n.handle, r
+}
+
+// allocContext checks the parameters of an allocation and finds its context.
+func (d *simulator) allocContext(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (*context, driver.CUresult) {
+	const pinned, nowhere, onDevice = 1, 0, 1 // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_...
+	c, r := d.current()
+	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	props := driver.CUmemPoolProps{}
+	if p != nil {
+		props = p.PoolProps
+	}
+	switch {
+	case p == nil || p.Bytesize == 0 || props.AllocType != pinned || props.LocationType == nowhere:
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	case props.LocationType != onDevice || props.HandleTypes != 0 || p.AccessDescCount != 0:
+		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
+	case int(props.LocationID) == c.dev.ordinal:
+		return c, r
+	}
+	dev, r := d.device(driver.CUdevice(props.LocationID))
+	if r != driver.CUDA_SUCCESS {
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if c = dev.primaryContext(); c == nil {
+		return nil, driver.CUDA_ERROR_INVALID_CONTEXT
+	}
+	return c, r
+}
+
+// CuGraphAddMemFreeNode adds a free of memory that a node of this graph or of
+// another allocates.
+func (d *simulator) CuGraphAddMemFreeNode(h driver.CUgraph, deps []driver.CUgraphNode, p driver.CUdeviceptr) (driver.CUgraphNode, driver.CUresult) {
+	a := d.space.start(p)
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	g, before, r := d.target(h, deps)
+	if r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if a == nil || a.kind != memGraph || g.frees(a.graph) {
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	n := d.addNode(g, &node{kind: driver.CU_GRAPH_NODE_TYPE_MEM_FREE, work: &graphFreeWork{a.graph}}, before)
+	g.hasMemory = true
+	return n.handle, r
+}
+
+// isReserved reports whether a is a graph's, and no launch has it allocated now.
+func (a *allocation) isReserved() bool { return a.graph != nil && !a.graph.isLive() }
 
 // captureFree makes a captured free a node.
 func (d *simulator) captureFree(s *stream, a *allocation) driver.CUresult {

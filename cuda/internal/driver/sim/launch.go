@@ -42,7 +42,7 @@ func (w *kernelWork) run(x *execution) *failure {
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
 		Cooperative: w.cooperative, Cancel: x.sim.cancel.channel(), Printf: x.sim.printf,
-		Watch: watch, Seed: x.sim.blockSeed(), Priority: x.priority,
+		Watch: watch, Seed: x.sim.blockSeed(), Priority: x.priority, SetConditional: x.sim.setter,
 	}
 	err := w.fn.kernel.Launch(&x.launch)
 	if x.wasCanceled(err) {

@@ -214,7 +214,11 @@ func (d *simulator) DisallowHost(p uintptr, size uint64) {
 }
 
 func (d *simulator) CuMemGetAddressRange(p driver.CUdeviceptr) (driver.CUdeviceptr, uint64, driver.CUresult) {
-	if a := d.space.find(uint64(p)); a != nil {
+	a := d.space.find(uint64(p))
+	if a != nil && a.isReserved() {
+		return 0, 0, driver.CUDA_ERROR_NOT_FOUND
+	}
+	if a != nil {
 		return driver.CUdeviceptr(a.base), a.size, driver.CUDA_SUCCESS
 	}
 	if isSimulated(uint64(p)) { // a module's variable

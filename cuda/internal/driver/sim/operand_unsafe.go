@@ -43,6 +43,10 @@ func (d *simulator) operand(addr, size uint64) (operand, driver.CUresult) {
 // pageable reports whether the operand is ordinary host memory.
 func (o *operand) pageable() bool { return o.known == nil && !isSimulated(o.addr) }
 
+// isReserved reports whether the operand is memory of a graph that is not
+// allocated now: nodes may name it, streams may not.
+func (o *operand) isReserved() bool { return o.known != nil && o.known.isReserved() }
+
 // memoryType is the kind of memory as far as updates must not change it.
 func (o *operand) memoryType() driver.CUmemorytype {
 	if isSimulated(o.addr) || o.known != nil && o.known.kind == memManaged {

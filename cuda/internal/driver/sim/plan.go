@@ -26,12 +26,25 @@ type planNode struct {
 	work     work
 	disabled bool
 	after    []int32 // what it depends on; all of lower index
+	bodies   []span  // of a conditional node, behind it
+	inside   int32   // the conditional node in whose body it is, or -1
 
 	// For messages: the name and number in its graph, and the node that starts
-	// the child graph that it is in, or -1.
+	// the child graph, or has the body, that it is in, or -1.
 	name   string
 	order  int32
 	within int32
+}
+
+// span is a range of nodes of a plan.
+type span struct{ from, to int32 }
+
+// next returns the node behind n, which is at i, and behind its bodies.
+func (n *planNode) next(i int32) int32 {
+	if len(n.bodies) > 0 {
+		return n.bodies[len(n.bodies)-1].to
+	}
+	return i + 1
 }
 
 // shape is the structure of a graph at the time of instantiating it. Updates
@@ -46,14 +59,18 @@ type shapeNode struct {
 	kind   driver.CUgraphNodeType
 	before []int32 // indices into nodes, in the order of making the edges
 	child  *shape
+	bodies []*shape
 	at     int32 // the node in the plan; for a child graph, its end
 }
 
 // planner lays a graph flat.
 type planner struct {
-	plan  *plan
-	index map[*node]int32 // where a node is in the plan
+	plan   *plan
+	index  map[*node]int32 // where a node is in the plan
+	inside int32           // the conditional node whose body is planned, or -1
 }
+
+func newPlanner() planner { return planner{plan: &plan{}, index: map[*node]int32{}, inside: -1} }
 
 // shape adds a graph to the plan, to run after the nodes in roots. It returns
 // nil if the graph has a cycle.
@@ -64,7 +81,7 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 	if order == nil && len(g.nodes) > 0 {
 		return nil
 	}
-	children := map[*node]*shape{}
+	inner := map[*node][]*shape{}
 	position := make(map[*node]int32, len(g.nodes))
 	for i, n := range g.nodes {
 		position[n] = int32(i)
@@ -77,30 +94,66 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 		after := make([]int32, 0, max(len(n.before), len(roots)))
 		for _, p := range n.before {
 			after = append(after, b.index[p])
+			if p.bodies != nil {
+				after = append(after, ends(inner[p])...)
+			}
 		}
 		if len(n.before) == 0 {
 			after = append(after, roots...)
 		}
 		if n.child != nil {
 			start := planNode{after: after, name: n.name, order: position[n], within: within}
-			if after = b.embed(n, start, children); after == nil {
+			if after = b.embed(n, start, inner); after == nil {
 				return nil
 			}
 		}
 		b.index[n] = b.add(planNode{work: n.work, after: after, name: n.name, order: position[n], within: within})
+		if !b.conditional(n, inner) {
+			return nil
+		}
 	}
-	return b.describe(g, children, position)
+	return b.describe(g, inner, position)
+}
+
+// conditional adds the bodies of a conditional node behind it. It reports false
+// if one has a cycle.
+func (b *planner) conditional(n *node, inner map[*node][]*shape) bool {
+	at, outer := b.index[n], b.inside
+	b.inside = at
+	defer func() { b.inside = outer }()
+	for _, body := range n.bodies {
+		from := int32(len(b.plan.nodes))
+		s := b.shape(body, []int32{at})
+		if s == nil {
+			return false
+		}
+		inner[n] = append(inner[n], s)
+		b.plan.nodes[at].bodies = append(b.plan.nodes[at].bodies, span{from, int32(len(b.plan.nodes))})
+	}
+	return true
+}
+
+// ends lists the last nodes of the bodies of a conditional node: what follows it
+// comes after them. A child graph has a node of its own for that.
+func ends(bodies []*shape) []int32 {
+	var list []int32
+	for _, s := range bodies {
+		for _, sink := range s.sinks {
+			list = append(append(list, s.nodes[sink].at), ends(s.nodes[sink].bodies)...)
+		}
+	}
+	return list
 }
 
 // embed adds a child graph between a node that starts it and, by the caller,
 // one that ends it.
-func (b *planner) embed(n *node, first planNode, children map[*node]*shape) []int32 {
+func (b *planner) embed(n *node, first planNode, inner map[*node][]*shape) []int32 {
 	start := b.add(first)
 	s := b.shape(n.child, []int32{start})
 	if s == nil {
 		return nil
 	}
-	children[n] = s
+	inner[n] = []*shape{s}
 	ends := []int32{start}
 	for _, sink := range s.sinks {
 		ends = append(ends, s.nodes[sink].at)
@@ -109,6 +162,7 @@ func (b *planner) embed(n *node, first planNode, children map[*node]*shape) []in
 }
 
 func (b *planner) add(n planNode) int32 {
+	n.inside = b.inside
 	if _, ok := n.work.(*eventRecordWork); ok {
 		b.plan.records = append(b.plan.records, int32(len(b.plan.nodes)))
 	}
@@ -116,10 +170,15 @@ func (b *planner) add(n planNode) int32 {
 	return int32(len(b.plan.nodes) - 1)
 }
 
-func (b *planner) describe(g *graph, children map[*node]*shape, position map[*node]int32) *shape {
+func (b *planner) describe(g *graph, inner map[*node][]*shape, position map[*node]int32) *shape {
 	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
 	for i, n := range g.nodes {
-		sn := shapeNode{source: n, kind: n.kind, child: children[n], at: b.index[n]}
+		sn := shapeNode{source: n, kind: n.kind, at: b.index[n]}
+		if n.child != nil {
+			sn.child = inner[n][0]
+		} else {
+			sn.bodies = inner[n]
+		}
 		for _, p := range n.before {
 			sn.before = append(sn.before, position[p])
 		}
@@ -176,6 +235,8 @@ func (p *plan) contexts() []*context {
 
 func contextOfWork(w work) *context {
 	switch w := w.(type) {
+	case *conditionalWork:
+		return w.condition.ctx
 	case *kernelWork:
 		return w.fn.module.ctx
 	case *copyWork:

@@ -17,7 +17,7 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 	if a == nil {
 		a = d.withoutAllocation(uint64(p))
 	}
-	if a == nil {
+	if a == nil || a.isReserved() && attr != driver.CU_POINTER_ATTRIBUTE_HOST_POINTER {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	switch attr {

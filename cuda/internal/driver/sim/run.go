@@ -16,6 +16,8 @@ type graphRun struct {
 	plan    *plan
 	records []*record // of the event record nodes, as in plan.records
 	allocs  []*graphAlloc
+
+	conditions []*condition
 }
 
 func (g *graphRun) recordOf(at int32) *record {
@@ -36,17 +38,27 @@ func (g *graphRun) drop() {
 	for _, a := range g.allocs {
 		a.unref()
 	}
+	for _, c := range g.conditions {
+		c.unref()
+	}
 }
 
 func (g *graphRun) run(x *execution) *failure {
 	x.graph = g
 	defer func() { x.graph = nil }()
 	defer g.drop()
+	g.plan.begin()
+	return g.some(x, -1, span{0, int32(len(g.plan.nodes))})
+}
+
+// some runs a range of nodes: all of them, or a body of the conditional node
+// inside.
+func (g *graphRun) some(x *execution, inside int32, s span) *failure {
 	if x.sim.config.seed != 0 {
-		return g.shuffled(x)
+		return g.shuffled(x, inside, s)
 	}
-	for i := range g.plan.nodes {
-		if f := g.step(x, int32(i)); f != nil {
+	for i := s.from; i < s.to; i = g.plan.nodes[i].next(i) {
+		if f := g.step(x, i); f != nil {
 			return f
 		}
 	}
@@ -63,6 +75,9 @@ func (g *graphRun) step(x *execution, at int32) *failure {
 		return &failure{r, "the context failed"}
 	}
 	x.node = at
+	if w, ok := n.work.(*conditionalWork); ok {
+		return g.conditional(x, at, w)
+	}
 	f := n.work.run(x)
 	if f == nil {
 		return nil
@@ -76,20 +91,21 @@ func (g *graphRun) step(x *execution, at int32) *failure {
 
 var runCount atomic.Uint64
 
-// shuffled runs the nodes in a random order that respects the edges.
-func (g *graphRun) shuffled(x *execution) *failure {
+// shuffled runs nodes in a random order that respects the edges.
+func (g *graphRun) shuffled(x *execution, inside int32, s span) *failure {
 	random := rand.New(rand.NewPCG(x.sim.config.seed, runCount.Add(1)))
-	wanted := make([]int, len(g.plan.nodes))
-	followers := make([][]int32, len(g.plan.nodes))
+	wanted := make([]int, s.to-s.from)
+	followers := make([][]int32, s.to-s.from)
 	var ready []int32
-	for i := range g.plan.nodes {
-		after := g.plan.nodes[i].after
-		wanted[i] = len(after)
-		for _, b := range after {
-			followers[b] = append(followers[b], int32(i))
+	for i := s.from; i < s.to; i = g.plan.nodes[i].next(i) {
+		for _, b := range g.plan.nodes[i].after {
+			if g.plan.nodes[b].inside == inside && b != inside {
+				wanted[i-s.from]++
+				followers[b-s.from] = append(followers[b-s.from], i)
+			}
 		}
-		if len(after) == 0 {
-			ready = append(ready, int32(i))
+		if wanted[i-s.from] == 0 {
+			ready = append(ready, i)
 		}
 	}
 	for len(ready) > 0 {
@@ -100,8 +116,8 @@ func (g *graphRun) shuffled(x *execution) *failure {
 		if f := g.step(x, at); f != nil {
 			return f
 		}
-		for _, i := range followers[at] {
-			if wanted[i]--; wanted[i] == 0 {
+		for _, i := range followers[at-s.from] {
+			if wanted[i-s.from]--; wanted[i-s.from] == 0 {
 				ready = append(ready, i)
 			}
 		}

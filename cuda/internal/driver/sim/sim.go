@@ -51,6 +51,7 @@ func Open(o Options) (driver.API, error) {
 		captures: map[*capture]struct{}{},
 		shuffle:  newShuffler(c.seed),
 	}
+	d.setter = d.setConditional
 	if c.full {
 		d.check.on.Store(uint32(checkAll))
 	}
@@ -85,6 +86,10 @@ type simulator struct {
 	graphs    table[driver.CUgraph, graph]
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
+
+	conditions table[driver.CUgraphConditionalHandle, condition]
+	// setter is setConditional, made once so that a launch allocates nothing.
+	setter func(handle uint64, value uint32) bool // immutable
 
 	threadsMu sync.RWMutex
 	threads   map[int]*thread // guarded by threadsMu

@@ -48,6 +48,7 @@ func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (
 	for at, w := range changes {
 		p.nodes[at].work = w
 	}
+	x.holdConditions(p)
 	info.Result = driver.CU_GRAPH_EXEC_UPDATE_SUCCESS
 	return info, r
 }
@@ -117,6 +118,20 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 			return m
 		}
 		return nil
+	case n.bodies != nil:
+		if !x.sameConditional(sn, n) {
+			return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, sn.source}
+		}
+		for i, b := range n.bodies {
+			if m := x.match(sn.bodies[i], b, changes); m != nil {
+				if m.node == nil {
+					m.node, m.original = n, sn.source
+				}
+				return m
+			}
+		}
+		changes[sn.at] = n.work
+		return nil
 	}
 	old := x.plan.nodes[sn.at].work
 	if old == n.work {
@@ -127,6 +142,13 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 	}
 	changes[sn.at] = n.work
 	return nil
+}
+
+// sameConditional reports whether two conditional nodes are of one type and
+// have equally many bodies. Their conditions may differ.
+func (x *graphExec) sameConditional(sn *shapeNode, n *node) bool {
+	old, new := x.plan.nodes[sn.at].work.(*conditionalWork), n.work.(*conditionalWork)
+	return old.kind == new.kind && old.bodies == new.bodies
 }
 
 // whyNot names the reason that two nodes of one kind are not compatible.

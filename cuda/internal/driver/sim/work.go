@@ -26,6 +26,7 @@ type execution struct {
 	launch ptxvm.Launch // scratch, so that a launch allocates nothing
 	graph  *graphRun    // the graph launch under way, if any
 	node   int32        // which of its nodes
+	turns  []turnOf     // how often the loops around it had turned
 	mark   *mark        // how the work is to be checked; nil without checks
 
 	priority int32 // the stream's, the greatest first

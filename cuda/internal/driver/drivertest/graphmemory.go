@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+var graphMemories = map[string]func(*suite){
+	"memory of a graph lives from alloc to free node": memoryInGraph,
+	"memory of a graph can outlive a launch":          memoryLeft,
+	"another graph can free memory":                   memoryFreedElsewhere,
+	"alloc node parameters are checked":               memoryAllocChecked,
+	"free nodes take whole memory of graphs once":     memoryFreeChecked,
+	"a graph with memory has one executable":          memoryAlone,
+	"auto-free frees before the next launch":          memoryAutoFree,
+}
+
+func graphAllocation(size uint64) *driver.CUDA_MEM_ALLOC_NODE_PARAMS {
+	return &driver.CUDA_MEM_ALLOC_NODE_PARAMS{
+		PoolProps: driver.CUmemPoolProps{AllocType: 1, LocationType: 1}, Bytesize: size, // pinned, on device 0
+	}
+}
+
+// allocating adds an alloc node and one that fills the memory with a number.
+func (s *suite) allocating(g driver.CUgraph, value uint32) (driver.CUdeviceptr, driver.CUgraphNode) {
+	s.Helper()
+	params := graphAllocation(1000)
+	n, r := s.CuGraphAddMemAllocNode(g, nil, params)
+	s.ok(r)
+	require.NotZero(s.T, params.Dptr)
+	fill, r := s.CuGraphAddMemsetNode(g, []driver.CUgraphNode{n},
+		&driver.CUDA_MEMSET_NODE_PARAMS{Dst: params.Dptr, Value: value, ElementSize: 4, Width: 250, Height: 1}, s.ctx)
+	s.ok(r)
+	return params.Dptr, fill
+}
+
+func memoryInGraph(s *suite) {
+	g, out := s.graph(), s.word(0)
+	p, fill := s.allocating(g, 7)
+	copied, r := s.CuGraphAddMemcpyNode(g, []driver.CUgraphNode{fill}, linear(out, p+996, 4), s.ctx)
+	s.ok(r)
+	free, r := s.CuGraphAddMemFreeNode(g, []driver.CUgraphNode{copied}, p)
+	s.ok(r)
+	kind, r := s.CuGraphNodeGetType(free)
+	s.ok(r)
+	require.Equal(s.T, driver.CU_GRAPH_NODE_TYPE_MEM_FREE, kind)
+	x, st := s.instantiate(g), s.stream()
+	s.launchAndWait(x, st)
+	s.launchAndWait(x, st)
+	s.same(7, out)
+	_, _, r = s.CuMemGetAddressRange(p)
+	s.code(driver.CUDA_ERROR_NOT_FOUND, r)
+}
+
+func memoryLeft(s *suite) {
+	g, st := s.graph(), s.stream()
+	p, _ := s.allocating(g, 7)
+	x := s.instantiate(g)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(p, st))
+	s.launchAndWait(x, st)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphLaunch(x, st)) // it is still allocated
+	s.same(7, p)
+	s.ok(s.CuMemFreeAsync(p, st))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(p, st))
+	s.launchAndWait(x, st)
+	s.ok(s.CuMemFree(p))
+	s.launchAndWait(x, st)
+	s.same(7, p)
+	s.ok(s.CuMemFreeAsync(p, st))
+	s.ok(s.CuStreamSynchronize(st))
+}
+
+func memoryFreedElsewhere(s *suite) {
+	g, other, st := s.graph(), s.graph(), s.stream()
+	p, _ := s.allocating(g, 7)
+	_, r := s.CuGraphAddMemFreeNode(other, nil, p)
+	s.ok(r)
+	x, y := s.instantiate(g), s.instantiate(other)
+	for range 2 {
+		s.launchAndWait(x, st)
+		s.launchAndWait(y, st)
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphLaunch(y, st))
+	}
+}
+
+func memoryAllocChecked(s *suite) {
+	g := s.graph()
+	for name, test := range map[string]struct {
+		change func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS)
+		want   driver.CUresult
+	}{
+		"size":   {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.Bytesize = 0 }, driver.CUDA_ERROR_INVALID_VALUE},
+		"type":   {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.PoolProps.AllocType = 0 }, driver.CUDA_ERROR_INVALID_VALUE},
+		"none":   {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.PoolProps.LocationType = 0 }, driver.CUDA_ERROR_INVALID_VALUE},
+		"host":   {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.PoolProps.LocationType = 2 }, driver.CUDA_ERROR_NOT_SUPPORTED},
+		"device": {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.PoolProps.LocationID = 99 }, driver.CUDA_ERROR_INVALID_VALUE},
+		"huge":   {func(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) { p.Bytesize = 1 << 50 }, driver.CUDA_ERROR_OUT_OF_MEMORY},
+	} {
+		params := graphAllocation(64)
+		test.change(params)
+		_, r := s.CuGraphAddMemAllocNode(g, nil, params)
+		require.Equal(s.T, test.want.String(), r.String(), name)
+	}
+	nodes, r := s.CuGraphGetNodes(g)
+	s.ok(r)
+	require.Empty(s.T, nodes)
+}
+
+func memoryFreeChecked(s *suite) {
+	g := s.graph()
+	p, fill := s.allocating(g, 7)
+	after := []driver.CUgraphNode{fill}
+	for _, wrong := range []driver.CUdeviceptr{0, p + 4, s.word(0)} {
+		_, r := s.CuGraphAddMemFreeNode(g, after, wrong)
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+	}
+	_, r := s.CuGraphAddMemFreeNode(g, after, p)
+	s.ok(r)
+	_, r = s.CuGraphAddMemFreeNode(g, after, p)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+func memoryAlone(s *suite) {
+	g := s.graph()
+	p, fill := s.allocating(g, 7)
+	_, r := s.CuGraphAddMemFreeNode(g, []driver.CUgraphNode{fill}, p)
+	s.ok(r)
+	_, r = s.CuGraphClone(g)
+	s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
+	_, r = s.CuGraphAddChildGraphNode(s.graph(), nil, g)
+	s.code(driver.CUDA_ERROR_NOT_SUPPORTED, r)
+	x := s.instantiate(g)
+	s.notInstantiated(g, driver.CUDA_ERROR_NOT_SUPPORTED, driver.CUDA_GRAPH_INSTANTIATE_ERROR)
+	info, r := s.CuGraphExecUpdate(x, g)
+	s.ok(r)
+	require.Equal(s.T, driver.CU_GRAPH_EXEC_UPDATE_SUCCESS, info.Result)
+}
+
+func memoryAutoFree(s *suite) {
+	g, st := s.graph(), s.stream()
+	p, _ := s.allocating(g, 7)
+	params := driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: driver.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH}
+	x, r := s.CuGraphInstantiateWithParams(g, &params)
+	s.ok(r)
+	for range 3 {
+		s.launchAndWait(x, st)
+	}
+	s.same(7, p)
+	s.ok(s.CuGraphExecDestroy(x))
+	s.ok(s.CuMemFreeAsync(p, st)) // it outlives the executable
+	s.ok(s.CuStreamSynchronize(st))
+}
