@@ -42,8 +42,9 @@ func (e *InstantiateError) Unwrap() error { return e.Err }
 var instantiateReasons = map[driver.CUgraphInstantiateResult]string{
 	driver.CUDA_GRAPH_INSTANTIATE_ERROR:                        "the driver failed",
 	driver.CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE:            "its structure is invalid, for example a cycle",
-	driver.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "an operation of a node cannot be launched from the device",
+	driver.CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED: "a node cannot be where it is: in a body of a conditional node",
 	driver.CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED:  "its nodes belong to different devices",
+	driver.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED:    "it has a condition without a conditional node",
 }
 
 // Instantiate makes an executable of g. flags are InstantiateXxx. It calls

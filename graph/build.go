@@ -25,18 +25,19 @@ type NodeOptions struct {
 // calls cuGraphAddMemcpyNode.
 //
 // Errors, here and in the calls below: an [*cuda.ArgumentError] for a name in
-// use or a dependency of another graph; [cuda.ErrClosed]; otherwise an
-// [*cuda.Error]. On an error the graph is as it was.
+// use, a dependency of another graph, or an operation that cannot be in a body
+// of a conditional node; [cuda.ErrClosed]; otherwise an [*cuda.Error]. On an
+// error the graph is as it was.
 func (g *Graph) Memcpy(p cuda.MemcpyParams, o NodeOptions) (*Node, error) {
 	return g.add(cuda.MemcpyNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddMemcpyNode(g.h.handle, deps, &p)
+		return g.h.ctx.AddMemcpyNode(g.handle, deps, &p)
 	})
 }
 
 // Memset adds a node that fills memory. It calls cuGraphAddMemsetNode.
 func (g *Graph) Memset(p cuda.MemsetParams, o NodeOptions) (*Node, error) {
 	return g.add(cuda.MemsetNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddMemsetNode(g.h.handle, deps, &p)
+		return g.h.ctx.AddMemsetNode(g.handle, deps, &p)
 	})
 }
 
@@ -48,7 +49,7 @@ func (g *Graph) Kernel(p cuda.KernelNodeParams, o NodeOptions) (*Node, error) {
 		return nil, err
 	}
 	return g.add(cuda.KernelNode, o, keepKernel(p), func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddKernelNode(g.h.handle, deps, &p)
+		return g.h.ctx.AddKernelNode(g.handle, deps, &p)
 	})
 }
 
@@ -57,7 +58,7 @@ func (g *Graph) Kernel(p cuda.KernelNodeParams, o NodeOptions) (*Node, error) {
 // failed. It calls cuGraphAddHostNode.
 func (g *Graph) Host(p cuda.HostParams, o NodeOptions) (*Node, error) {
 	return g.add(cuda.HostNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddHostNode(g.h.handle, deps, &p)
+		return g.h.ctx.AddHostNode(g.handle, deps, &p)
 	})
 }
 
@@ -65,8 +66,49 @@ func (g *Graph) Host(p cuda.HostParams, o NodeOptions) (*Node, error) {
 // cuGraphAddEmptyNode.
 func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 	return g.add(cuda.EmptyNode, o, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddEmptyNode(g.h.handle, deps)
+		return g.h.ctx.AddEmptyNode(g.handle, deps)
 	})
+}
+
+// EventRecord adds a node that records e at each launch, for [cuda.Stream.Wait]
+// and for the host. The event lives as long as the node can run, closed or not.
+// It calls cuGraphAddEventRecordNode.
+func (g *Graph) EventRecord(e *cuda.Event, o NodeOptions) (*Node, error) {
+	return g.event(cuda.EventRecordNode, e, o, g.h.ctx.AddEventRecordNode)
+}
+
+// EventWait adds a node that waits for what e was last recorded after, as it is
+// when the node runs. It calls cuGraphAddEventWaitNode.
+func (g *Graph) EventWait(e *cuda.Event, o NodeOptions) (*Node, error) {
+	return g.event(cuda.EventWaitNode, e, o, g.h.ctx.AddEventWaitNode)
+}
+
+func (g *Graph) event(kind cuda.NodeType, e *cuda.Event, o NodeOptions,
+	call func(cuda.GraphHandle, []cuda.NodeHandle, *cuda.Event) (cuda.NodeHandle, error)) (*Node, error) {
+	var err error
+	if o.Operands, err = retainEvent(e, o.Operands); err != nil {
+		return nil, err
+	}
+	return g.add(kind, o, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return call(g.handle, deps, e)
+	})
+}
+
+// eventUse keeps the handle of an event valid.
+type eventUse struct{ done func() }
+
+// Release implements [Retainer].
+func (u eventUse) Release() { u.done() }
+
+// retainEvent adds the event's handle to the operands of a node, which are
+// released on an error.
+func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
+	_, done, err := e.Use()
+	if err != nil {
+		newBundle(operands).release()
+		return nil, err
+	}
+	return append([]Operand{{Reason: "event", Retainer: eventUse{done}}}, operands...), nil
 }
 
 // Child adds a node that runs sub as it is now: later changes of sub do not
@@ -86,8 +128,13 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 	if err := sub.usable("be embedded"); err != nil {
 		return nil, err
 	}
+	if g.owner != nil {
+		if err := sub.mayBeInBody(); err != nil {
+			return nil, err
+		}
+	}
 	n, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddChildGraphNode(g.h.handle, deps, sub.h.handle)
+		return g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +149,8 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 //
 // Preconditions: g.h.mu and h.mu are held.
 func (g *Graph) view(h *hierarchy) *Graph {
-	v := newGraph(h, nil, true)
+	v := newGraph(h, 0, nil)
+	v.embedded = true
 	// It cannot fail: it makes no driver call.
 	_ = v.copyFrom(g, func(*Node) (cuda.NodeHandle, error) { return 0, nil })
 	return v
@@ -123,7 +171,10 @@ func (g *Graph) add(kind cuda.NodeType, o NodeOptions, params any,
 
 func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params any,
 	call func([]cuda.NodeHandle) (cuda.NodeHandle, error)) (*Node, error) {
-	if err := g.usable("be changed"); err != nil {
+	if err := g.usable(beChanged); err != nil {
+		return nil, err
+	}
+	if err := g.mayHold(kind, params); err != nil {
 		return nil, err
 	}
 	name, err := g.nameFor(kind, o.Name)

@@ -21,6 +21,11 @@
 //	Exec                 Instantiate, or an update     the node is updated, the Exec closed
 //	launch under way     the Exec lets go              its last launch that may use it has ended
 //
+// Nodes in the bodies of a conditional node are the graph's as its own are. What
+// alloc nodes allocate is not retained by anybody: it is the driver's, at an
+// address that the driver graph reserves, which lives as long as the graph, an
+// executable or a holder of the memory does.
+//
 // An operand is released when its bundle's last holder lets go. An operand of a
 // call that failed is released by that call, which changed nothing else.
 //

@@ -14,6 +14,7 @@ import (
 var dotColors = map[cuda.NodeType]string{
 	cuda.KernelNode: "#cde8c9", cuda.MemcpyNode: "#cfe2f3", cuda.MemsetNode: "#d9d2e9",
 	cuda.HostNode: "#fce5cd", cuda.EmptyNode: "#eeeeee", cuda.ChildGraphNode: "#fff2cc",
+	cuda.ConditionalNode: "#f4cccc", cuda.AllocNode: "#d0e0e3", cuda.FreeNode: "#d0e0e3",
 }
 
 // DOT returns the graph in Graphviz's language: each node with its name, kind,
@@ -43,11 +44,17 @@ func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
 			color = "#ffffff"
 		}
 		fmt.Fprintf(b, "%s%s [label=%s, fillcolor=%s];\n", indent, ids[n], dotQuote(n.label()), dotQuote(color))
-		if n.child != nil {
-			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s;\n", indent, ids[n], indent, dotQuote(n.name))
-			n.child.writeDOT(b, ids[n]+"_", indent+"  ")
+		count := 0
+		n.eachInner("", func(prefix string, inner *Graph) {
+			id := fmt.Sprintf("%s_%d", ids[n], count)
+			count++
+			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s;\n", indent, id, indent, dotQuote(strings.TrimSuffix(prefix, "/")))
+			inner.writeDOT(b, id+"_", indent+"  ")
 			b.WriteString(indent + "}\n")
-		}
+			if n.bodies != nil && len(inner.nodes) > 0 {
+				fmt.Fprintf(b, "%s%s -> %s_0 [style=dashed];\n", indent, ids[n], id)
+			}
+		})
 	}
 	for _, n := range g.nodes {
 		for _, d := range n.deps {
@@ -66,6 +73,10 @@ func (n *Node) label() string {
 		lines = append(lines, fmt.Sprintf("%d bytes of %#x", p.Count*uint64(p.ElementSize), p.Value))
 	case cuda.KernelNodeParams:
 		lines = append(lines, kernelLabel(p))
+	case ConditionalParams:
+		lines = append(lines, p.Type.String())
+	case AllocParams:
+		lines = append(lines, fmt.Sprintf("%d bytes", p.Size))
 	}
 	for _, r := range n.bundle.describe(nil, "") {
 		line := "keeps " + r.Operand

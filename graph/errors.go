@@ -17,6 +17,20 @@ func errEmbedded(verb string) error {
 	}
 }
 
+// inside returns why a graph in another cannot be used as the verb says, or nil.
+func (g *Graph) inside(verb string) error {
+	switch {
+	case g.embedded:
+		return errEmbedded(verb)
+	case g.owner != nil:
+		return &cuda.ArgumentError{
+			Kind: cuda.WrongValue, Arg: "graph",
+			Text: fmt.Sprintf("is a body of %v and cannot %s: do it to the graph that the node is in", g.owner, verb),
+		}
+	}
+	return nil
+}
+
 func badValue(arg, format string, args ...any) error {
 	return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: arg, Text: fmt.Sprintf(format, args...)}
 }

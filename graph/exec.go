@@ -121,6 +121,9 @@ func (g *Graph) tellNames() {
 	handles, names := make([]cuda.NodeHandle, len(g.nodes)), make([]string, len(g.nodes))
 	for i, n := range g.nodes {
 		handles[i], names[i] = n.handle, n.name
+		for _, b := range n.bodies {
+			b.tellNames()
+		}
 	}
 	g.h.ctx.NameNodes(handles, names)
 }
@@ -136,14 +139,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	if x.reaper == nil {
 		x.reaper = Reaper()
 	}
-	for _, n := range g.nodes {
-		e := &ExecNode{x: x, def: n.handle, kind: n.kind, name: n.name, params: n.params, bundle: n.bundle.retain()}
-		x.nodes = append(x.nodes, e)
-		x.byName[n.name] = e
-		if n.child != nil {
-			n.child.eachBundle(n.name+"/", x.hold)
-		}
-	}
+	x.addNodes(g, "")
 	for _, b := range g.loose {
 		x.hold("", b)
 	}
@@ -151,6 +147,24 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	live.execs.Add(1)
 	x.watch.tell(x.bundles(), nil)
 	return x
+}
+
+// addNodes adds those of bodies too: the driver can update them.
+//
+// Preconditions: g.h.mu is held.
+func (x *Exec) addNodes(g *Graph, prefix string) {
+	for _, n := range g.nodes {
+		e := &ExecNode{
+			x: x, g: g, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
+		}
+		x.nodes = append(x.nodes, e)
+		x.byName[e.name] = e
+		if n.child != nil {
+			n.child.eachBundle(e.name+"/", x.hold)
+			continue
+		}
+		n.eachInner(prefix, func(prefix string, body *Graph) { x.addNodes(body, prefix) })
+	}
 }
 
 func (x *Exec) hold(path string, b *bundle) {
@@ -182,7 +196,8 @@ func (x *Exec) Context() *cuda.Context { return x.h.ctx }
 // after Close.
 func (x *Exec) Handle() cuda.ExecHandle { return x.handle }
 
-// Nodes returns the nodes, in order of their creation in the graph.
+// Nodes returns the nodes, in order of their creation in the graph; those of
+// bodies follow their node, with its name and a slash before theirs.
 func (x *Exec) Nodes() []*ExecNode { return append([]*ExecNode(nil), x.nodes...) }
 
 // Node returns the node with the given name, or nil.

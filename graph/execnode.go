@@ -5,6 +5,7 @@ package graph
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -14,7 +15,8 @@ import (
 // concurrent use.
 type ExecNode struct {
 	x    *Exec
-	def  cuda.NodeHandle // immutable; of the graph, which is how the driver finds it
+	g    *Graph          // immutable; the graph, or body, that it came from
+	def  cuda.NodeHandle // immutable; of that graph, which is how the driver finds it
 	kind cuda.NodeType   // immutable
 	name string          // immutable
 
@@ -44,12 +46,23 @@ func (n *ExecNode) Retained() []Retained {
 	n.x.mu.Lock()
 	defer n.x.mu.Unlock()
 	list := n.bundle.describe(nil, n.name)
+	for _, o := range n.x.nodes {
+		if n.contains(o.name) {
+			list = o.bundle.describe(list, o.name)
+		}
+	}
 	for _, h := range n.x.extra {
-		if len(h.path) > len(n.name) && h.path[:len(n.name)+1] == n.name+"/" {
+		if n.contains(h.path) {
 			list = h.b.describe(list, h.path)
 		}
 	}
 	return list
+}
+
+// contains reports whether path is of a node in a graph that n has inside.
+func (n *ExecNode) contains(path string) bool {
+	rest, ok := strings.CutPrefix(path, n.name)
+	return ok && (strings.HasPrefix(rest, "/") || n.kind == cuda.ConditionalNode && strings.HasPrefix(rest, "["))
 }
 
 // String returns `memcpy node "upload"`.
@@ -138,6 +151,9 @@ func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, se
 	err := n.call(func() error {
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
+		}
+		if err := n.g.mayHold(kind, params); err != nil {
+			return err
 		}
 		before := n.x.baseline()
 		if err := set(n.x.h.ctx); err != nil {

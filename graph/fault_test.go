@@ -41,6 +41,7 @@ func (c *scenario) run() {
 		return
 	}
 	c.build()
+	c.special()
 	c.launch(s)
 	c.capture(s)
 	c.try(s.Close())
@@ -66,6 +67,44 @@ func (c *scenario) build() {
 		_, err := clone.Child(g, NodeOptions{Name: "sub", Operands: c.operand()})
 		c.try(err)
 		c.try(clone.Close())
+	}
+	c.try(g.Close())
+}
+
+// special builds what has one executable and no copies.
+func (c *scenario) special() {
+	g, err := New(c.ctx, Options{})
+	if err != nil {
+		c.try(err)
+		return
+	}
+	n, err := g.Alloc(8, NodeOptions{Operands: c.operand()})
+	c.try(err)
+	if n != nil {
+		_, err = g.Free(n.Params().(AllocParams).Ptr, NodeOptions{Operands: c.operand()})
+		c.try(err)
+		hold, err := n.Memory()
+		c.try(err)
+		defer hold.Release()
+	}
+	e, err := c.ctx.NewEvent(cuda.EventOptions{})
+	c.try(err)
+	if e != nil {
+		_, err = g.EventRecord(e, NodeOptions{Operands: c.operand()})
+		c.try(err)
+		_, err = g.EventWait(e, NodeOptions{Operands: c.operand()})
+		c.try(err)
+		c.try(e.Close())
+	}
+	condition, err := g.Condition(0, true)
+	c.try(err)
+	if condition != nil {
+		n, err = g.Conditional(condition, cuda.If, 2, NodeOptions{Operands: c.operand()})
+		c.try(err)
+		if n != nil {
+			_, err = n.Bodies()[1].Empty(NodeOptions{Operands: c.operand()})
+			c.try(err)
+		}
 	}
 	c.try(g.Close())
 }
@@ -141,6 +180,12 @@ var driverCalls = []struct {
 	{name: "cuGraphAddHostNode"},
 	{name: "cuGraphAddEmptyNode"},
 	{name: "cuGraphAddChildGraphNode"},
+	{name: "cuGraphAddMemAllocNode"},
+	{name: "cuGraphAddMemFreeNode"},
+	{name: "cuGraphAddEventRecordNode"},
+	{name: "cuGraphAddEventWaitNode"},
+	{name: "cuGraphConditionalHandleCreate"},
+	{name: "cuGraphAddNode"},
 	{name: "cuGraphHostNodeSetParams"},
 	{name: "cuGraphGetNodes"},
 	{name: "cuGraphGetEdges"},

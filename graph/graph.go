@@ -31,7 +31,9 @@ type Options struct {
 // Close it when done. Safe for concurrent use.
 type Graph struct {
 	h        *hierarchy
-	embedded bool // immutable; a view of a child graph node's graph
+	handle   cuda.GraphHandle // immutable; zero for a view
+	embedded bool             // immutable; a view of a child graph node's graph
+	owner    *Node            // immutable; the conditional node that g is a body of, or nil
 	watch    watcher
 
 	nodes  []*Node               // guarded by h.mu; in order of creation
@@ -50,8 +52,9 @@ type hierarchy struct {
 
 	// mu is never held while a Retainer is released, nor while waiting.
 	mu      sync.Mutex
-	closed  bool // guarded by mu; the Graph was closed
-	holders int  // guarded by mu; the open Graph, and executables
+	closed  bool     // guarded by mu; the Graph was closed
+	holders int      // guarded by mu; the open Graph, executables, and those of memory
+	memory  []uint64 // guarded by mu; the addresses of what its nodes allocate
 }
 
 var hierarchies atomic.Uint64
@@ -69,12 +72,12 @@ func New(ctx *cuda.Context, o Options) (*Graph, error) {
 func adopt(ctx *cuda.Context, handle cuda.GraphHandle, o Options) *Graph {
 	h := &hierarchy{ctx: ctx, order: hierarchies.Add(1), handle: handle, holders: 1}
 	live.graphs.Add(1)
-	return newGraph(h, o.OnBundles, false)
+	return newGraph(h, handle, o.OnBundles)
 }
 
-func newGraph(h *hierarchy, watch watcher, embedded bool) *Graph {
+func newGraph(h *hierarchy, handle cuda.GraphHandle, watch watcher) *Graph {
 	return &Graph{
-		h: h, embedded: embedded, watch: watch,
+		h: h, handle: handle, watch: watch,
 		byName: make(map[string]*Node), counts: make(map[cuda.NodeType]int),
 	}
 }
@@ -85,18 +88,17 @@ func (g *Graph) Context() *cuda.Context { return g.h.ctx }
 // Handle returns the CUgraph. It must not be used after Close. The graph must
 // not be changed through it, and what another library makes of it keeps no
 // operand alive: keep g open for as long as that exists.
-func (g *Graph) Handle() cuda.GraphHandle {
-	if g.embedded {
-		return 0
-	}
-	return g.h.handle
-}
+func (g *Graph) Handle() cuda.GraphHandle { return g.handle }
 
 // IsEmbedded reports whether g is the view that [Node.Child] returns. Such a
 // graph can be looked at, but not changed, cloned, instantiated or closed.
 func (g *Graph) IsEmbedded() bool { return g.embedded }
 
-// IsClosed reports whether g, or the graph that g is embedded in, was closed.
+// Owner returns the conditional node that g is a body of, or nil. Such a graph
+// can be changed, but not cloned, embedded, instantiated or closed.
+func (g *Graph) Owner() *Node { return g.owner }
+
+// IsClosed reports whether g, or the graph that g is in, was closed.
 func (g *Graph) IsClosed() bool {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
@@ -151,7 +153,7 @@ func (g *Graph) Retainers() []Retainer {
 	return retainersOf(g.bundles())
 }
 
-// eachBundle visits the bundles of g and of what is embedded in it.
+// eachBundle visits the bundles of g and of what is in it.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
@@ -159,9 +161,7 @@ func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
 		if n.bundle != nil {
 			visit(prefix+n.name, n.bundle)
 		}
-		if n.child != nil {
-			n.child.eachBundle(prefix+n.name+"/", visit)
-		}
+		n.eachInner(prefix, func(prefix string, inner *Graph) { inner.eachBundle(prefix, visit) })
 	}
 	for _, b := range g.loose {
 		visit(prefix, b)
@@ -181,11 +181,11 @@ func (g *Graph) bundles() []*bundle {
 // executable needs it for updates: then the last of those does. Closing twice
 // is fine. It calls cuGraphDestroy. Does not block.
 //
-// Errors: an [*cuda.ArgumentError] for an embedded graph; an [*cuda.Error] if
+// Errors: an [*cuda.ArgumentError] for a graph in another; an [*cuda.Error] if
 // the driver refuses. The operands are released in either case.
 func (g *Graph) Close() error {
-	if g.embedded {
-		return errEmbedded("be closed")
+	if err := g.inside("be closed"); err != nil {
+		return err
 	}
 	g.h.mu.Lock()
 	if g.h.closed {
@@ -194,13 +194,7 @@ func (g *Graph) Close() error {
 	}
 	g.h.closed = true
 	bundles := g.bundles()
-	for _, n := range g.nodes {
-		n.bundle = nil
-		if n.child != nil {
-			n.child.forget()
-		}
-	}
-	g.loose = nil
+	g.forget()
 	g.watch.tell(nil, bundles)
 	g.h.mu.Unlock()
 
@@ -210,20 +204,20 @@ func (g *Graph) Close() error {
 	return err
 }
 
-// forget drops the bundles of an embedded graph; the caller has their counts.
+// forget drops the bundles of g and of what is in it; the caller has their
+// counts.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) forget() {
 	g.loose = nil
 	for _, n := range g.nodes {
 		n.bundle = nil
-		if n.child != nil {
-			n.child.forget()
-		}
+		n.eachInner("", func(_ string, inner *Graph) { inner.forget() })
 	}
 }
 
-// drop takes a holder away. The last one destroys the driver graph.
+// drop takes a holder away. The last one destroys the driver graph, and frees
+// what its launches have left allocated.
 //
 // Preconditions: h.mu is not held.
 func (h *hierarchy) drop() error {
@@ -235,8 +229,12 @@ func (h *hierarchy) drop() error {
 		return nil
 	}
 	var err error
+	left := h.allocated() // asked before: without the graph, the addresses may become another's
 	// Relaxed: nothing that happens here can spoil a capture of another thread.
 	h.ctx.Driver().Relaxed(func() { err = h.ctx.GraphDestroy(h.handle) })
+	if len(left) > 0 {
+		h.free(left)
+	}
 	return err
 }
 
@@ -254,12 +252,15 @@ func lockBoth(a, b *hierarchy) (unlock func()) {
 	return func() { b.mu.Unlock(); a.mu.Unlock() }
 }
 
-// usable returns why g cannot be changed, or nil.
+// beChanged is what the owner of a body may do to it.
+const beChanged = "be changed"
+
+// usable returns why g cannot be used as the verb says, or nil.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) usable(verb string) error {
-	if g.embedded {
-		return errEmbedded(verb)
+	if err := g.inside(verb); err != nil && (g.embedded || verb != beChanged) {
+		return err
 	}
 	if g.h.closed {
 		return &cuda.ClosedError{What: "graph"}

@@ -289,9 +289,9 @@ func TestDOT(t *testing.T) {
   node [shape=box, style="rounded,filled", fillcolor="#ffffff", fontname="sans-serif", fontsize=10];
   n0 [label="a \"quoted\\\nname\nmemset\n64 bytes of 0x7", fillcolor="#d9d2e9"];
   n1 [label="child_graph_0\nchild graph", fillcolor="#fff2cc"];
-  subgraph cluster_n1 {
+  subgraph cluster_n1_0 {
     label="child_graph_0";
-    n1_0 [label="memcpy_0\nmemcpy\n64 bytes\nkeeps op0 (8 bytes)", fillcolor="#cfe2f3"];
+    n1_0_0 [label="memcpy_0\nmemcpy\n64 bytes\nkeeps op0 (8 bytes)", fillcolor="#cfe2f3"];
   }
   n0 -> n1;
 }

@@ -18,6 +18,7 @@ type Node struct {
 	name   string          // immutable
 	deps   []*Node         // immutable
 	child  *Graph          // immutable; of a child graph node
+	bodies []*Graph        // immutable; of a conditional node
 
 	params any     // guarded by g.h.mu; see Params
 	bundle *bundle // guarded by g.h.mu
@@ -41,25 +42,42 @@ func (n *Node) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
 // Child returns a view of the graph that a child graph node embeds, or nil.
 func (n *Node) Child() *Graph { return n.child }
 
+// Bodies returns the graphs that a conditional node chooses from.
+func (n *Node) Bodies() []*Graph { return append([]*Graph(nil), n.bodies...) }
+
+// eachInner visits the graphs in n, with what to put before the names of their
+// nodes.
+func (n *Node) eachInner(prefix string, visit func(prefix string, inner *Graph)) {
+	if n.child != nil {
+		visit(prefix+n.name+"/", n.child)
+	}
+	for i, b := range n.bodies {
+		if len(n.bodies) == 1 {
+			visit(prefix+n.name+"/", b)
+		} else {
+			visit(fmt.Sprintf("%s%s[%d]/", prefix, n.name, i), b)
+		}
+	}
+}
+
 // Params returns the parameters: a [cuda.MemcpyParams], [cuda.MemsetParams],
-// [cuda.HostParams] or [cuda.KernelNodeParams], the last with Params nil; and
-// nil for other kinds and for captured operations of other libraries.
+// [cuda.HostParams] or [cuda.KernelNodeParams], the last with Params nil; a
+// [ConditionalParams], [AllocParams] or [FreeParams]; and nil for other kinds
+// and for captured operations of other libraries.
 func (n *Node) Params() any {
 	n.g.h.mu.Lock()
 	defer n.g.h.mu.Unlock()
 	return n.params
 }
 
-// Retained returns what n keeps alive, an embedded graph included.
+// Retained returns what n keeps alive, the graphs in it included.
 func (n *Node) Retained() []Retained {
 	n.g.h.mu.Lock()
 	defer n.g.h.mu.Unlock()
 	list := n.bundle.describe(nil, n.name)
-	if n.child != nil {
-		n.child.eachBundle(n.name+"/", func(path string, b *bundle) {
-			list = b.describe(list, path)
-		})
-	}
+	n.eachInner("", func(prefix string, inner *Graph) {
+		inner.eachBundle(prefix, func(path string, b *bundle) { list = b.describe(list, path) })
+	})
 	return list
 }
 
@@ -124,11 +142,14 @@ func (n *Node) update(kind cuda.NodeType, params any, operands []Operand, set fu
 func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error) (old *bundle, err error) {
 	n.g.h.mu.Lock()
 	defer n.g.h.mu.Unlock()
-	if err := n.g.usable("be changed"); err != nil {
+	if err := n.g.usable(beChanged); err != nil {
 		return nil, err
 	}
 	if n.kind != kind {
 		return nil, errKind(n.name, n.kind, kind)
+	}
+	if err := n.g.mayHold(kind, params); err != nil {
+		return nil, err
 	}
 	if err := set(); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ type Retainer interface {
 
 // An Operand is something that a node reads, writes or calls.
 type Operand struct {
-	// Name is the operand's part in the node: "src", "dst", "arg0: x".
+	// Name is the operand's part in the node: "src", "dst", "arg0: x". An operand
+	// without a name is kept, and not told of.
 	Name string
 	// Object is the user's object, for [Retained]. It may be nil.
 	Object any
@@ -30,8 +31,9 @@ type Operand struct {
 
 // Retained describes one operand that a graph or an executable keeps alive.
 type Retained struct {
-	// Node is the name of the node; that of a node in an embedded graph has the
-	// embedding node's name and a slash before it. It is empty for an operand of
+	// Node is the name of the node; that of a node in an embedded graph, or in a
+	// body, has the outer node's name and a slash before it: "loop/step", or
+	// where there are several bodies "choose[1]/step". It is empty for an operand of
 	// a capture whose node could not be told.
 	Node    string
 	Operand string
@@ -109,7 +111,7 @@ func (b *bundle) describe(list []Retained, node string) []Retained {
 		return list
 	}
 	for _, o := range b.operands {
-		if o.Retainer != nil {
+		if o.Retainer != nil && o.Name != "" {
 			list = append(list, Retained{node, o.Name, o.Object, o.NBytes, o.Reason})
 		}
 	}

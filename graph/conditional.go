@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// A Condition is a number by which a conditional node decides. Kernels of the
+// graph set it, by its handle: cudaGraphSetConditional. It belongs to its graph.
+type Condition struct {
+	h      *hierarchy
+	handle cuda.ConditionHandle // immutable
+	node   *Node                // guarded by h.mu; the one that it serves
+}
+
+// Handle returns the CUgraphConditionalHandle, for kernels.
+func (c *Condition) Handle() cuda.ConditionHandle { return c.handle }
+
+// ConditionalParams are those of a conditional node.
+type ConditionalParams struct {
+	Condition *Condition
+	Type      cuda.ConditionalType
+}
+
+// MaxBodies is how many bodies a conditional node may have here.
+const MaxBodies = 1 << 16
+
+// Condition makes a condition. Each launch begins with first, if assign is set;
+// otherwise the first one with 0, and each with what the one before has left. It
+// must serve one conditional node, of g or of a graph in it, before g is
+// instantiated. It calls cuGraphConditionalHandleCreate.
+//
+// Errors: [cuda.ErrClosed]; otherwise an [*cuda.Error].
+func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.usable(beChanged); err != nil {
+		return nil, err
+	}
+	// Of the outermost graph, so that any node in it can have it.
+	handle, err := g.h.ctx.ConditionCreate(g.h.handle, first, assign)
+	if err != nil {
+		return nil, err
+	}
+	return &Condition{h: g.h, handle: handle}, nil
+}
+
+// Conditional adds a node that runs none, one or several times one of its
+// bodies, by the value that c has when the node is reached. Bodies are empty
+// graphs at first, to be filled: with kernels, copies and fills that do not touch
+// pageable memory, joins, embedded graphs and conditional nodes. A graph with
+// such a node can be neither cloned nor embedded, and has one executable at a
+// time. It calls cuGraphAddNode.
+//
+// Errors: an [*cuda.ArgumentError] also for a condition that is of another graph
+// or has a node, and for a number of bodies that the type does not allow.
+func (g *Graph) Conditional(c *Condition, t cuda.ConditionalType, bodies int, o NodeOptions) (*Node, error) {
+	b := newBundle(o.Operands)
+	g.h.mu.Lock()
+	n, err := g.addConditional(c, t, bodies, o, b)
+	g.h.mu.Unlock()
+	if err != nil {
+		b.release()
+	}
+	return n, err
+}
+
+func (g *Graph) addConditional(c *Condition, t cuda.ConditionalType, bodies int, o NodeOptions, b *bundle) (*Node, error) {
+	if err := g.checkConditional(c, t, bodies); err != nil {
+		return nil, err
+	}
+	var made []cuda.GraphHandle
+	n, err := g.addLocked(cuda.ConditionalNode, o, b, ConditionalParams{c, t}, func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
+		n, made, err = g.h.ctx.AddConditionalNode(g.handle, deps, c.handle, t, uint32(bodies))
+		return n, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.node = n
+	for _, handle := range made {
+		body := newGraph(g.h, handle, g.watch)
+		body.owner = n
+		n.bodies = append(n.bodies, body)
+	}
+	return n, nil
+}
+
+// checkConditional checks what the driver would refuse without saying why.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) checkConditional(c *Condition, t cuda.ConditionalType, bodies int) error {
+	switch {
+	case c == nil || c.h != g.h:
+		return badValue("condition", "must be one that this graph has made")
+	case c.node != nil:
+		return badValue("condition", "serves %v already: make another one", c.node)
+	}
+	least, most := 1, 1
+	switch t {
+	case cuda.If:
+		most = 2
+	case cuda.Switch:
+		most = MaxBodies
+	case cuda.While:
+	default:
+		return badValue("type", "must be if, while or switch, got %v", t)
+	}
+	if bodies < least || bodies > most {
+		return badValue("count", "must be %d to %d for the bodies of a %v node, got %d", least, most, t, bodies)
+	}
+	return nil
+}
+
+// mayHold refuses what a body of a conditional node cannot hold.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) mayHold(kind cuda.NodeType, params any) error {
+	if g.owner == nil {
+		return nil
+	}
+	return g.mayHoldIn(g.owner, kind, params, false)
+}
+
+// mayHoldIn is mayHold for a body of n. A captured copy may be one of pageable
+// memory that does not say so.
+//
+// Preconditions: the lock of n's graph is held.
+func (g *Graph) mayHoldIn(n *Node, kind cuda.NodeType, params any, captured bool) error {
+	switch kind {
+	case cuda.KernelNode, cuda.MemsetNode, cuda.EmptyNode, cuda.ChildGraphNode, cuda.ConditionalNode:
+		return nil
+	case cuda.MemcpyNode:
+		p, ok := params.(cuda.MemcpyParams)
+		if !ok {
+			return badValue("graph", "has a copy of which nothing is known: it cannot be in a body of %v", n)
+		}
+		return g.refusePageable(n, p, captured)
+	}
+	return badValue("graph", "is a body of %v: it can hold kernels, copies, fills, joins, graphs and conditional nodes, not %v nodes", n, kind)
+}
+
+// refusePageable refuses a copy from or to pageable memory: NVIDIA's driver
+// (580.159, CUDA 13.0) crashes when it instantiates one in a body.
+func (g *Graph) refusePageable(n *Node, p cuda.MemcpyParams, captured bool) error {
+	for _, side := range []struct {
+		name string
+		ptr  uint64
+		host bool
+	}{{"dst", p.Dst, p.DstHost}, {"src", p.Src, p.SrcHost}} {
+		if !side.host && !captured {
+			continue
+		}
+		info, err := g.h.ctx.PointerInfo(side.ptr)
+		if err != nil {
+			return err
+		}
+		if info.Kind == cuda.HostMemory {
+			return badValue(side.name, "is ordinary host memory, which cannot be copied in a body of %v: pin it", n)
+		}
+	}
+	return nil
+}
+
+// mayBeInBody refuses a graph that cannot be embedded in a body.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) mayBeInBody() error {
+	for _, n := range g.nodes {
+		if err := g.mayHoldIn(n, n.kind, n.params, true); err != nil {
+			return fmt.Errorf("the graph to embed: %w", err)
+		}
+		if n.child != nil {
+			if err := n.child.mayBeInBody(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// AllocParams are those of an alloc node: Size bytes, always at Ptr.
+type AllocParams struct{ Ptr, Size uint64 }
+
+// FreeParams are those of a free node.
+type FreeParams struct{ Ptr uint64 }
+
+// Alloc adds a node that allocates device memory at each launch, always at the
+// same address: see [AllocParams] and [Node.Memory]. The content is undefined
+// after each. What no free node of the graph frees stays allocated after the
+// launch, until somebody frees it: another graph, [cuda.Context.FreeAsync], or
+// the next launch of an executable with [cuda.InstantiateAutoFree]; and at the
+// latest when neither the graph nor an executable, nor a holder of the memory
+// is left. A graph that allocates can be neither cloned nor embedded, and has
+// one executable at a time. It calls cuGraphAddMemAllocNode.
+func (g *Graph) Alloc(size uint64, o NodeOptions) (*Node, error) {
+	b := newBundle(o.Operands)
+	g.h.mu.Lock()
+	n, err := g.addAlloc(size, o, b)
+	g.h.mu.Unlock()
+	if err != nil {
+		b.release()
+	}
+	return n, err
+}
+
+func (g *Graph) addAlloc(size uint64, o NodeOptions, b *bundle) (*Node, error) {
+	if size == 0 {
+		return nil, badValue("size", "must be at least 1 byte")
+	}
+	p := AllocParams{Size: size}
+	n, err := g.addLocked(cuda.AllocNode, o, b, nil, func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
+		n, p.Ptr, err = g.h.ctx.AddAllocNode(g.handle, deps, size)
+		return n, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.params = p
+	g.h.memory = append(g.h.memory, p.Ptr)
+	return n, nil
+}
+
+// Free adds a node that frees what an alloc node has allocated at ptr: one of
+// this graph, or of another that is launched before. It calls
+// cuGraphAddMemFreeNode.
+//
+// Errors: an [*cuda.Error] if ptr is not the start of such memory, or a node of
+// this graph frees it already.
+func (g *Graph) Free(ptr uint64, o NodeOptions) (*Node, error) {
+	return g.add(cuda.FreeNode, o, FreeParams{ptr}, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddFreeNode(g.handle, deps, ptr)
+	})
+}
+
+// Memory returns a holder of the memory of an alloc node: until it is released,
+// the address stays reserved, also if the graph is closed.
+//
+// Errors: an [*cuda.ArgumentError] for a node of another kind; [cuda.ErrClosed].
+func (n *Node) Memory() (Retainer, error) {
+	h := n.g.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n.kind != cuda.AllocNode {
+		return nil, badValue("node", "%q is of kind %v and has no memory", n.name, n.kind)
+	}
+	if h.closed {
+		return nil, &cuda.ClosedError{What: "graph"}
+	}
+	h.holders++
+	return &memoryHold{h: h}, nil
+}
+
+// memoryHold is a holder of a hierarchy, on behalf of memory in it.
+type memoryHold struct {
+	h        *hierarchy
+	released atomic.Bool
+}
+
+// Release implements [Retainer].
+func (m *memoryHold) Release() {
+	if m.released.Swap(true) {
+		panic("BUG: graph memory was released twice")
+	}
+	if err := m.h.drop(); err != nil {
+		warn(err)
+	}
+}
+
+// allocated lists the memory that launches have left allocated.
+//
+// Preconditions: h has no holder left.
+func (h *hierarchy) allocated() []uint64 {
+	return slices.DeleteFunc(slices.Clone(h.memory), func(ptr uint64) bool {
+		allocated, err := h.ctx.IsAllocated(ptr)
+		return err != nil || !allocated
+	})
+}
+
+// free has the reaper free memory that launches have left. Nobody can name it
+// any more, but work in any stream may still use it: so all work of the context
+// is waited for.
+func (h *hierarchy) free(left []uint64) {
+	if !Reaper().Add(&leftMemory{h.ctx, left}) {
+		live.abandoned.Add(1) // at exit: the process's end frees it
+	}
+}
+
+// leftMemory is memory of graphs that are gone, as an item of the reaper.
+type leftMemory struct {
+	ctx *cuda.Context
+	ptr []uint64
+}
+
+// Step implements finalize.Item.
+func (m *leftMemory) Step() (done bool, err error) {
+	m.ctx.Driver().Relaxed(func() {
+		err = m.ctx.Synchronize()
+		if isCaptureRefusal(err) {
+			err = nil // asked again
+			return
+		}
+		done = true
+		for _, ptr := range m.ptr {
+			err = errors.Join(err, m.ctx.FreeAsync(ptr, m.ctx.DefaultStream(cuda.Legacy)))
+		}
+	})
+	return done, err
+}
