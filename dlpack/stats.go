@@ -18,6 +18,7 @@ const (
 	KindHost    Kind = C.CUDAGO_CELL_HOST    // pageable host memory of ours
 	KindForeign Kind = C.CUDAGO_CELL_FOREIGN // memory of a DLPack producer
 	KindPython  Kind = C.CUDAGO_CELL_PYTHON  // memory of a Python object
+	KindGraph   Kind = C.CUDAGO_CELL_GRAPH   // device memory that a node of a graph allocates
 )
 
 // Live returns how many cells of a kind somebody still holds.

@@ -155,7 +155,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 func (x *Exec) addNodes(g *Graph, prefix string) {
 	for _, n := range g.nodes {
 		e := &ExecNode{
-			x: x, g: g, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
+			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
 		}
 		x.nodes = append(x.nodes, e)
 		x.byName[e.name] = e

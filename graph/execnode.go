@@ -15,8 +15,8 @@ import (
 // concurrent use.
 type ExecNode struct {
 	x    *Exec
-	g    *Graph          // immutable; the graph, or body, that it came from
-	def  cuda.NodeHandle // immutable; of that graph, which is how the driver finds it
+	of   *Node           // immutable; of the graph, or body, that it came from
+	def  cuda.NodeHandle // immutable; that node's, which is how the driver finds it
 	kind cuda.NodeType   // immutable
 	name string          // immutable
 
@@ -27,6 +27,9 @@ type ExecNode struct {
 
 // Exec returns the executable that n belongs to.
 func (n *ExecNode) Exec() *Exec { return n.x }
+
+// Source returns the node that n was made from.
+func (n *ExecNode) Source() *Node { return n.of }
 
 // Name returns the name, which is unique in the executable.
 func (n *ExecNode) Name() string { return n.name }
@@ -152,7 +155,7 @@ func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, se
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
 		}
-		if err := n.g.mayHold(kind, params); err != nil {
+		if err := n.of.g.mayHold(kind, params); err != nil {
 			return err
 		}
 		before := n.x.baseline()

@@ -141,7 +141,7 @@ static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
 static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     view->obj = NULL;
     if (open_buffer(self)) return -1;
-    if (!self->cell->host || cudago_cell_has_stream(self->cell)) {
+    if (!self->cell->host || cudago_cell_on_device(self->cell)) {
         PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
                                            "DLPack");
         return -1;
@@ -240,15 +240,20 @@ static PyObject *buffer_ordinal(BufferObject *self, void *unused) {
 static PyObject *buffer_kind(BufferObject *self, void *unused) {
     (void)unused;
     if (open_buffer(self)) return NULL;
-    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python"};
+    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python", "graph"};
     return PyUnicode_FromString(names[self->cell->kind]);
 }
 static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
 
+/* Each look at a graph's memory has a cell of its own; an address is reserved once. */
+static int same_memory(const cudago_cell *a, const cudago_cell *b) {
+    return a && b && (a == b || (a->kind == CUDAGO_CELL_GRAPH && b->kind == CUDAGO_CELL_GRAPH && a->ptr == b->ptr));
+}
+
 static PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
     if ((op != Py_EQ && op != Py_NE) || !cudago_is(other, CLS_BUFFER)) Py_RETURN_NOTIMPLEMENTED;
     BufferObject *o = (BufferObject *)other;
-    int same = self == o || (self->cell && self->cell == o->cell && self->ptr == o->ptr && self->size == o->size);
+    int same = self == o || (same_memory(self->cell, o->cell) && self->ptr == o->ptr && self->size == o->size);
     return PyBool_FromLong(same == (op == Py_EQ));
 }
 static Py_hash_t buffer_hash(BufferObject *self) {
@@ -272,6 +277,7 @@ static PyMethodDef methods[] = {
     {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
     {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
     {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
+    {"free", METHOD(cudago_buffer_free), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FREE},
     {"grow", METHOD(buffer_grow), METH_O, DOC_BUFFER_GROW},
     {"view", METHOD(cudago_buffer_view), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_VIEW},
     {"__dlpack__", METHOD(cudago_buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_DLPACK},

@@ -28,6 +28,8 @@ type pyExec struct {
 	holder holder
 	block  atomic.Pointer[C.cudago_exec] // nil once freed, by the reaper's goroutine
 
+	of *pyGraph // what it is made from; until it is adopted
+
 	mu    sync.Mutex
 	nodes map[uint64]*graph.ExecNode // guarded by mu; by the numbers of the graph's nodes
 }
@@ -70,14 +72,12 @@ func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.u
 		b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
 		b.device = C.int32_t(x.Context().Device().Ordinal())
 		b.open = 1
-		for i, n := range g.Nodes() { // in the order in which they got their numbers
-			if e := x.Node(n.Name()); e != nil {
-				x.nodes[g.number(i)] = e
-			}
-			if n.Kind() == cuda.HostNode {
+		for _, e := range x.Nodes() {
+			if e.Kind() == cuda.HostNode {
 				b.calls_python = 1
 			}
 		}
+		x.of = g
 		exec = C.uint64_t(execs.put(x))
 		return nil
 	})
@@ -91,7 +91,20 @@ func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
 		return nil
 	}
 	*held = x.holder.open()
+	x.adopt()
 	return x.block.Load()
+}
+
+// adopt gives the nodes the numbers that those of the graph have. It needs the
+// GIL.
+func (x *pyExec) adopt() {
+	numbers := x.of.numbers()
+	x.of = nil
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.Nodes() {
+		x.nodes[numbers[e.Source()]] = e
+	}
 }
 
 // cudagoExecClose: launches in flight go on, and the reaper waits for them.

@@ -9,9 +9,13 @@
 
 /* A Graph is built through Go: nodes are not hot. The Python face makes Node objects over the numbers returned here. */
 
-static int open_graph(GraphObject *self) {
-    if (self->id) return 0;
-    if (!self->capturing) return cudago_raise_closed("graph");
+static int is_closed(GraphObject *self) {
+    return self->owner ? !((GraphObject *)self->owner)->id : !self->id && !self->capturing;
+}
+
+int cudago_graph_open(GraphObject *self) {
+    if (is_closed(self)) return cudago_raise_closed("graph");
+    if (!self->capturing) return 0;
     PyErr_SetString(PyExc_ValueError, "the graph is still being captured: it can be used after the with block");
     return -1;
 }
@@ -34,19 +38,10 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
     return (PyObject *)self;
 }
 
-/* deps: tuple of node numbers. */
-enum { MAX_DEPS = 1024 };
-typedef struct {
-    uint64_t v[MAX_DEPS];
-    Py_ssize_t n;
-    const char *name;
-    Py_ssize_t name_len;
-} place;
-
-static int read_place(PyObject *deps, PyObject *name, place *p) {
+int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p) {
     p->n = PyTuple_Size(deps);
     if (p->n < 0) return -1;
-    if (p->n > MAX_DEPS) return PyErr_Format(PyExc_ValueError, "a node can wait for at most %d nodes", MAX_DEPS), -1;
+    if (p->n > CUDAGO_MAX_DEPS) return PyErr_Format(PyExc_ValueError, "a node can wait for at most %d nodes", CUDAGO_MAX_DEPS), -1;
     for (Py_ssize_t i = 0; i < p->n; i++) {
         p->v[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(deps, i));
         if (p->v[i] == (uint64_t)-1 && PyErr_Occurred()) return -1;
@@ -59,7 +54,7 @@ static int read_place(PyObject *deps, PyObject *name, place *p) {
     return p->name ? 0 : -1;
 }
 
-static PyObject *added(uint64_t node, cudago_status *st) {
+PyObject *cudago_node_added(uint64_t node, cudago_status *st) {
     if (st->kind) return cudago_raise(st), NULL;
     return PyLong_FromUnsignedLongLong(node);
 }
@@ -73,8 +68,8 @@ static int same_device(GraphObject *self, OperandObject *o, const char *what) {
 /* _add_memcpy(deps, dst, src, name) */
 static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 4 || open_graph(self) || read_place(args[0], args[3], &p)) return NULL;
+    cudago_place p;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
     PyObject *r = NULL;
     if (dst && (src = cudago_operand(args[2], 0, "src")) && !same_device(self, dst, "dst") && !same_device(self, src, "src")) {
@@ -88,7 +83,7 @@ static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
             cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
             uint64_t node = cudagoGraphMemcpy(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, dst->address, src->address,
                                               dst->host, src->host, dst->nbytes, refs, &st);
-            r = added(node, &st);
+            r = cudago_node_added(node, &st);
         }
     }
     Py_XDECREF(dst);
@@ -99,8 +94,8 @@ static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
 /* _add_memset(deps, dst, value, name) */
 static PyObject *graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 4 || open_graph(self) || read_place(args[0], args[3], &p)) return NULL;
+    cudago_place p;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     PyObject *r = NULL;
     uint32_t value, width;
@@ -110,7 +105,7 @@ static PyObject *graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
         cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
         uint64_t node = cudagoGraphMemset(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, dst->address, value, width,
                                           dst->nbytes / width, &ref, &st);
-        r = added(node, &st);
+        r = cudago_node_added(node, &st);
     }
     Py_XDECREF(dst);
     return r;
@@ -136,7 +131,7 @@ PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel,
         Py_ssize_t m = cudago_refs_from_list(kept, refs);
         cudago_ref_set(&refs[m++], kernel, 0, ROLE_KERNEL, REASON_KERNEL);
         uint64_t node = then(at, k, params, refs, (int)m, (ConfigObject *)config, &st);
-        r = added(node, &st);
+        r = cudago_node_added(node, &st);
         Py_XDECREF(kept);
     }
     free(values);
@@ -145,7 +140,7 @@ PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel,
 
 typedef struct {
     GraphObject *graph;
-    place *p;
+    cudago_place *p;
 } kernel_place;
 static uint64_t add_kernel(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c,
                            cudago_status *st) {
@@ -161,8 +156,8 @@ static uint64_t add_kernel(void *at, cudago_kernel *k, void **params, cudago_ref
 /* _add_kernel(deps, config, kernel, args, name) */
 static PyObject *graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 5 || open_graph(self) || read_place(args[0], args[4], &p)) return NULL;
+    cudago_place p;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
     kernel_place at = {self, &p};
     return cudago_with_kernel(self->device, args[1], args[2], args[3], add_kernel, &at);
 }
@@ -170,8 +165,8 @@ static PyObject *graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
 /* _add_host(deps, callable, name) */
 static PyObject *graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 3 || open_graph(self) || read_place(args[0], args[2], &p)) return NULL;
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p)) return NULL;
     OperandObject *o = cudago_callable_operand(args[1]);
     if (!o) return NULL;
     cudago_ref ref;
@@ -180,36 +175,53 @@ static PyObject *graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t
     uint64_t node = cudagoGraphHost(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, cudago_host_function(),
                                     (uintptr_t)o->call, &ref, &st);
     Py_DECREF(o);
-    return added(node, &st);
+    return cudago_node_added(node, &st);
 }
 
 /* _add_empty(deps, name) */
 static PyObject *graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 2 || open_graph(self) || read_place(args[0], args[1], &p)) return NULL;
+    cudago_place p;
+    if (n != 2 || cudago_graph_open(self) || cudago_read_place(args[0], args[1], &p)) return NULL;
     cudago_status st = {0};
     uint64_t node = cudagoGraphEmpty(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, &st);
-    return added(node, &st);
+    return cudago_node_added(node, &st);
 }
 
 /* _add_child(deps, graph, name) */
 static PyObject *graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    place p;
-    if (n != 3 || open_graph(self) || read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
     GraphObject *child = (GraphObject *)args[1];
-    if (open_graph(child)) return NULL;
+    if (cudago_graph_open(child)) return NULL;
     cudago_status st = {0};
     uint64_t node = cudagoGraphChild(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, child->id, &st);
-    return added(node, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_event(deps, event, record, name): a node that records the event, or waits for it */
+static PyObject *graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_expect(args[1], CLS_EVENT, "event"))
+        return NULL;
+    EventObject *e = (EventObject *)args[1];
+    if (!e->h) return cudago_raise_closed("event"), NULL;
+    if (e->device != self->device)
+        return PyErr_Format(PyExc_ValueError, "event is on device %d, the graph on device %d", e->device, self->device), NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);
+    uint64_t node = cudagoGraphEvent(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, e->id, PyObject_IsTrue(args[2]), &ref, &st);
+    return cudago_node_added(node, &st);
 }
 
 /* _text(what): "nodes", "edges", "retained" or "dot", for the Python face to read. */
 static PyObject *graph_text(GraphObject *self, PyObject *what) {
     CUDAGO_ENTER(NULL);
     const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
-    if (!w || open_graph(self)) return NULL;
+    if (!w || cudago_graph_open(self)) return NULL;
     cudago_status st = {0};
     char *text = cudagoGraphText(self->id, (char *)w, &st);
     if (st.kind) return cudago_raise(&st), NULL;
@@ -226,13 +238,15 @@ PyObject *cudago_held_at(cudago_held *h, PyObject *address) {
         if ((uintptr_t)h->v[i] == a) return NEW_REF(h->v[i]);
     Py_RETURN_NONE;
 }
-static PyObject *graph_held(GraphObject *self, PyObject *address) { return cudago_held_at(self->held, address); }
+static PyObject *graph_held(GraphObject *self, PyObject *address) {
+    return cudago_held_at(self->owner ? ((GraphObject *)self->owner)->held : self->held, address);
+}
 
 /* _clone() */
 static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (open_graph(self)) return NULL;
+    if (cudago_graph_open(self)) return NULL;
     GraphObject *clone = cudago_alloc(CLS_GRAPH);
     if (!clone) return NULL;
     clone->device = self->device;
@@ -250,7 +264,7 @@ static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
 /* _instantiate(flags): cuGraphInstantiate can wait for another thread's full launch queue, so the GIL goes. */
 static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     CUDAGO_ENTER(NULL);
-    if (open_graph(self)) return NULL;
+    if (cudago_graph_open(self)) return NULL;
     unsigned long long f = PyLong_AsUnsignedLongLong(flags);
     if (f == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
     ExecObject *e = cudago_alloc(CLS_EXEC);
@@ -272,14 +286,19 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
 
 static void give_up(GraphObject *self) {
     uint64_t id = self->id;
+    PyObject *owner = self->owner;
     self->id = 0;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
-    if (id && !cudago_unusable) cudagoGraphClose(id);
+    self->owner = NULL;
+    if (id && !owner && !cudago_unusable) cudagoGraphClose(id); /* a body goes with its graph */
+    Py_XDECREF(owner);
 }
 static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
     if (self->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is still being captured"), NULL;
+    if (self->owner)
+        return PyErr_SetString(PyExc_ValueError, "a body of a conditional node cannot be closed: close the graph that the node is in"), NULL;
     give_up(self);
     cudago_drain();
     Py_RETURN_NONE;
@@ -291,7 +310,7 @@ static PyObject *graph_exit(GraphObject *self, PyObject *const *args, Py_ssize_t
 }
 static PyObject *graph_is_closed(GraphObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(!self->id && !self->capturing);
+    return PyBool_FromLong(is_closed(self));
 }
 static PyObject *graph_ordinal(GraphObject *self, void *unused) {
     (void)unused;
@@ -300,6 +319,7 @@ static PyObject *graph_ordinal(GraphObject *self, void *unused) {
 
 static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->owner);
     return cudago_held_traverse(self->held, visit, arg);
 }
 static int graph_clear(GraphObject *self) {
@@ -320,6 +340,13 @@ static PyMethodDef methods[] = {
     {"_add_host", METHOD(graph_host), METH_FASTCALL, NULL},
     {"_add_empty", METHOD(graph_empty), METH_FASTCALL, NULL},
     {"_add_child", METHOD(graph_child), METH_FASTCALL, NULL},
+    {"_add_event", METHOD(graph_event), METH_FASTCALL, NULL},
+    {"_add_alloc", METHOD(cudago_graph_alloc), METH_FASTCALL, NULL},
+    {"_add_free", METHOD(cudago_graph_free), METH_FASTCALL, NULL},
+    {"_add_conditional", METHOD(cudago_graph_conditional), METH_FASTCALL, NULL},
+    {"_condition", METHOD(cudago_graph_condition), METH_O, NULL},
+    {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
+    {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
     {"_text", METHOD(graph_text), METH_O, NULL},
     {"_held", METHOD(graph_held), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},

@@ -27,6 +27,20 @@ type pyGraph struct {
 
 	id    uint64        // immutable; the upper half of its nodes' numbers
 	nodes []*graph.Node // guarded by the GIL; in order of creation
+
+	// root is the graph that a body of a conditional node is in; it knows its
+	// bodies and conditions. Nil for other graphs.
+	root       *pyGraph                // immutable
+	bodies     map[*graph.Graph]uint64 // guarded by the GIL; by their handles
+	conditions []*graph.Condition      // guarded by the GIL
+}
+
+// outermost is the graph that g is in, or g.
+func (g *pyGraph) outermost() *pyGraph {
+	if g.root != nil {
+		return g.root
+	}
+	return g
 }
 
 var graphs = newTable[*pyGraph]("graph")
@@ -42,13 +56,22 @@ func (g *pyGraph) adopt(of *graph.Graph) {
 // number is what Python calls the i-th node. Another graph's nodes have others.
 func (g *pyGraph) number(i int) uint64 { return g.id<<32 | uint64(i) }
 
-// numbers returns the numbers of all nodes.
+// numbers returns the numbers of all nodes, those of bodies included.
 func (g *pyGraph) numbers() map[*graph.Node]uint64 {
 	m := make(map[*graph.Node]uint64, len(g.nodes))
+	g.addNumbers(m)
+	return m
+}
+
+func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 	for i, n := range g.nodes {
 		m[n] = g.number(i)
+		for _, of := range n.Bodies() {
+			if b, err := graphs.get(g.outermost().body(of)); err == nil {
+				b.addNumbers(m)
+			}
+		}
 	}
-	return m
 }
 
 // find returns the nodes with the given numbers.
@@ -96,7 +119,7 @@ func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, 
 			return err
 		}
 		added, err := make(g, graph.NodeOptions{Name: C.GoStringN(name, nameLen), Deps: nodes, Operands: list})
-		g.holder.apply()
+		g.outermost().holder.apply()
 		if err != nil {
 			return err
 		}
@@ -195,8 +218,11 @@ func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) 
 //export cudagoGraphClose
 func cudagoGraphClose(id C.uint64_t) {
 	g, ok := graphs.take(uint64(id))
-	if !ok {
+	if !ok || g.root != nil { // a body goes with its graph
 		return
+	}
+	for _, body := range g.bodies {
+		graphs.take(body)
 	}
 	if err := contained(g.Close); err != nil {
 		reportAside(err)
@@ -229,7 +255,7 @@ func cudagoGraphText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.
 		switch what := C.GoString(what); what {
 		case "nodes":
 			for i, n := range g.nodes {
-				line(&b, g.number(i), n.Name(), n.Kind())
+				line(&b, g.number(i), n.Name(), n.Kind(), len(n.Bodies()))
 			}
 		case "edges":
 			numbers := g.numbers()

@@ -20,8 +20,8 @@ typedef struct {
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
 /* held.go has the names. */
-enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_ARGUMENT };
-enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST };
+enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_ARGUMENT };
+enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST, REASON_EVENT, REASON_FREE };
 
 typedef struct {
     PyObject_HEAD
@@ -31,7 +31,28 @@ typedef struct {
     uintptr_t ctx;
     int32_t device;
     cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
+    PyObject *owner;          /* of a body of a conditional node: the Graph that it is in, which holds; NULL otherwise */
 } GraphObject;
+
+/* Where a node goes: the numbers of what it waits for, and its name. */
+enum { CUDAGO_MAX_DEPS = 1024 };
+typedef struct {
+    uint64_t v[CUDAGO_MAX_DEPS];
+    Py_ssize_t n;
+    const char *name;
+    Py_ssize_t name_len;
+} cudago_place;
+int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
+PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
+int cudago_graph_open(GraphObject *self);                               /* -1 with an exception if it is not */
+
+/* graph_inner.c: methods of Graph */
+PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node);
+PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
+PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 typedef struct {
     PyObject_HEAD

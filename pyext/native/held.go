@@ -190,8 +190,8 @@ func releaseOperands(list []graph.Operand) {
 }
 
 var (
-	roles   = [...]string{"src", "dst", "callback", "kernel"} // enum cudago_role
-	reasons = [...]string{"memcpy", "memset", "kernel", "host"}
+	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free"}
 )
 
 var argumentNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {

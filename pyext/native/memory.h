@@ -38,6 +38,13 @@ static inline int cudago_cell_has_stream(const cudago_cell *cell) {
     return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
 }
 
+/* Is it device memory? Simulated memory has a host address, but a program that used it would fail on a GPU. */
+static inline int cudago_cell_on_device(const cudago_cell *cell) {
+    return cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
+}
+
+PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names); /* graph_inner.c */
+
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */

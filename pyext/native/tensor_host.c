@@ -34,9 +34,7 @@ int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
     if (cudago_tensor_open(t)) return -1;
     const char *format = cudago_dtype_format(t->dtype);
     int64_t itemsize = cudago_itemsize(t->dtype);
-    /* Simulated device memory has a host address, but a program that used it would fail on a GPU. */
-    int on_device = t->cell->kind == CUDAGO_CELL_POOL || t->cell->kind == CUDAGO_CELL_DEVICE;
-    if (on_device || t->cell->device_type == kDLCUDA || (t->size && !t->cell->host))
+    if (cudago_cell_on_device(t->cell) || t->cell->device_type == kDLCUDA || (t->size && !t->cell->host))
         return refuse(view, "device memory has no Python buffer: use t.numpy(stream=), or share it over DLPack");
     if (!format) return refuse(view, "the buffer protocol has no format for this element type: share it over DLPack");
     if (flags & PyBUF_WRITABLE && t->flags & TENSOR_READONLY) return refuse(view, "the tensor is read-only");

@@ -405,6 +405,52 @@
     ">>> buffer.view(\"int32\").numpy(stream=stream).tolist()\n" \
     "[1, 1]"
 
+#define DOC_BUFFER_FREE \
+    "free($self, *, stream)\n" \
+    "--\n" \
+    "\n" \
+    "Free memory that a launch of a graph has allocated.\n" \
+    "\n" \
+    "Only for `Node.buffer`, and where no node of the graph frees it. The next launch allocates\n" \
+    "it again. Other memory needs no such call: it goes when nobody holds it any more.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "stream : Stream\n" \
+    "    Stream that orders the free: it must come after all that uses the memory.\n" \
+    "\n" \
+    "Raises\n" \
+    "------\n" \
+    "TypeError\n" \
+    "    If the buffer is not memory of a graph.\n" \
+    "ValueError\n" \
+    "    If the buffer is a view of some of it, or `stream` is capturing.\n" \
+    "ClosedError\n" \
+    "    If the buffer or the stream is closed.\n" \
+    "CUDAError\n" \
+    "    If the memory is not allocated now: no launch has allocated it since it was freed.\n" \
+    "\n" \
+    "Notes\n" \
+    "-----\n" \
+    "Stream-ordered on `stream`. Returns before completion, with the GIL held.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuMemFreeAsync``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> made = graph.allocate(4)\n" \
+    ">>> node = made.memset(made.buffer, 7)\n" \
+    ">>> step = graph.instantiate()\n" \
+    ">>> step.launch(stream)\n" \
+    ">>> made.buffer.view(\"u1\").numpy(stream=stream)\n" \
+    "array([7, 7, 7, 7], dtype=uint8)\n" \
+    ">>> made.buffer.free(stream=stream)\n" \
+    ">>> step.launch(stream)\n" \
+    ">>> made.buffer.free(stream=stream)"
+
 #define DOC_BUFFER_GROW \
     "grow($self, size, /)\n" \
     "--\n" \

@@ -24,6 +24,7 @@ _core._check_interpreter()
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import sim as sim  # noqa: E402
+from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device, DeviceProperties  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
@@ -31,7 +32,7 @@ from ._driver import driver_name, driver_version, init, live_objects  # noqa: E4
 from ._event import Event  # noqa: E402
 from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
-from ._graph import Graph, Node  # noqa: E402
+from ._graph import Graph  # noqa: E402
 from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import (  # noqa: E402
@@ -45,6 +46,7 @@ from ._memory import (  # noqa: E402
     PoolStatistics,
     VirtualMemoryResource,
 )
+from ._node import Node  # noqa: E402
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
@@ -71,6 +73,7 @@ __all__ = [
     "CheckError",
     "ClosedError",
     "CompileError",
+    "Condition",
     "Device",
     "DeviceFaultError",
     "DeviceMemoryResource",

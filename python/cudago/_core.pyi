@@ -460,6 +460,50 @@ class Buffer:
         [1, 1]
         """
 
+    def free(self, *, stream: StreamLike) -> None:
+        """Free memory that a launch of a graph has allocated.
+
+        Only for `Node.buffer`, and where no node of the graph frees it. The next launch allocates
+        it again. Other memory needs no such call: it goes when nobody holds it any more.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the free: it must come after all that uses the memory.
+
+        Raises
+        ------
+        TypeError
+            If the buffer is not memory of a graph.
+        ValueError
+            If the buffer is a view of some of it, or `stream` is capturing.
+        ClosedError
+            If the buffer or the stream is closed.
+        CUDAError
+            If the memory is not allocated now: no launch has allocated it since it was freed.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Returns before completion, with the GIL held.
+
+        References
+        ----------
+        ``cuMemFreeAsync``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> made = graph.allocate(4)
+        >>> node = made.memset(made.buffer, 7)
+        >>> step = graph.instantiate()
+        >>> step.launch(stream)
+        >>> made.buffer.view("u1").numpy(stream=stream)
+        array([7, 7, 7, 7], dtype=uint8)
+        >>> made.buffer.free(stream=stream)
+        >>> step.launch(stream)
+        >>> made.buffer.free(stream=stream)
+        """
+
     def grow(self, size: SupportsIndex, /) -> None:
         """Make the buffer larger where it is, up to a new size.
 
@@ -1068,6 +1112,23 @@ class Graph:
     ) -> int: ...
     def _add_empty(self, deps: tuple[int, ...], name: str | None, /) -> int: ...
     def _add_child(self, deps: tuple[int, ...], graph: Graph, name: str | None, /) -> int: ...
+    def _add_event(
+        self, deps: tuple[int, ...], event: Any, record: bool, name: str | None, /
+    ) -> int: ...
+    def _add_alloc(self, deps: tuple[int, ...], size: int, name: str | None, /) -> int: ...
+    def _add_free(self, deps: tuple[int, ...], buffer: Buffer, name: str | None, /) -> int: ...
+    def _add_conditional(
+        self,
+        deps: tuple[int, ...],
+        condition: int,
+        type: int,
+        count: int,
+        name: str | None,
+        /,
+    ) -> int: ...
+    def _condition(self, default: int | None, /) -> tuple[int, int]: ...
+    def _body(self, node: int, index: int, /) -> _graph.Graph: ...
+    def _buffer(self, node: int, /) -> _memory.Buffer: ...
     def _text(self, what: Literal["nodes", "edges", "retained", "dot"], /) -> str: ...
     def _held(self, address: int, /) -> Any: ...
     def _clone(self) -> _graph.Graph: ...

@@ -5,350 +5,27 @@
 from __future__ import annotations
 
 import gc
+import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._builder import Builder
+from ._condition import Condition
 from ._dot import render_svg
+from ._node import Node
 from ._retained import Retained, read_retained, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ._device import Device
     from ._exec import GraphExec
-    from ._kernel import Kernel
-    from ._launch import LaunchConfig
-    from .typing import BufferLike, KernelArgument, MemoryLike, StreamLike
+    from .typing import StreamLike
 
-__all__ = ["Graph", "Node"]
+__all__ = ["Graph"]
 
 _AUTO_FREE, _UPLOAD, _PRIORITIES = 1, 2, 8  # CUDA_GRAPH_INSTANTIATE_FLAG_..., cuda.h, CUDA 12.4
 
 
-class _Builder:
-    """What both a graph and its nodes can do: add a node after some others."""
-
-    __slots__ = ()
-
-    def _at(self) -> tuple[Graph, tuple[int, ...]]:
-        raise NotImplementedError
-
-    def memcpy(self, dst: MemoryLike, src: MemoryLike, *, name: str | None = None) -> Node:
-        """Add a copy. Host memory is read again at each launch.
-
-        Parameters
-        ----------
-        dst, src : Buffer, Pointer, Tensor, or any object with memory
-            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Same size;
-            contiguous. The graph keeps both, and a ``bytearray`` cannot be resized meanwhile.
-        name : str, optional
-            Unique in the graph; by default ``memcpy_0``, ...
-
-        Returns
-        -------
-        Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If sizes differ, a name is taken or a device does not fit.
-        TypeError
-            If an operand has no memory.
-        BufferError
-            If an operand is not C-contiguous, or `dst` is read-only.
-        ClosedError
-            If the graph or an operand is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        References
-        ----------
-        ``cuGraphAddMemcpyNode``
-
-        Examples
-        --------
-        >>> graph = cudago.Graph(device)
-        >>> graph.memcpy(device.allocate(4, stream=stream), b"abcd", name="upload")
-        <cudago.Node 'upload': memcpy>
-        """
-        graph, deps = self._at()
-        return Node(graph, graph._add_memcpy(deps, dst, src, name))
-
-    def memset(self, dst: MemoryLike, value: int | BufferLike, *, name: str | None = None) -> Node:
-        """Add a fill.
-
-        Parameters
-        ----------
-        dst : Buffer, Pointer, Tensor, or any object with memory
-            What to fill; the graph keeps it.
-        value : int or bytes
-            Of 1, 2 or 4 bytes.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If `value` does not divide the memory, a name is taken or a device does not fit.
-        OverflowError
-            If an int does not fit 4 bytes.
-        TypeError
-            If `dst` has no memory, or `value` is neither int nor bytes.
-        BufferError
-            If `dst` is not C-contiguous, or read-only.
-        ClosedError
-            If the graph or `dst` is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        References
-        ----------
-        ``cuGraphAddMemsetNode``
-
-        Examples
-        --------
-        >>> graph = cudago.Graph(device)
-        >>> graph.memset(device.allocate(4, stream=stream), 0)
-        <cudago.Node 'memset_0': memset>
-        """
-        graph, deps = self._at()
-        return Node(graph, graph._add_memset(deps, dst, value, name))
-
-    def launch(
-        self,
-        config: LaunchConfig,
-        kernel: Kernel,
-        *args: KernelArgument,
-        name: str | None = None,
-    ) -> Node:
-        """Add a kernel launch.
-
-        Parameters
-        ----------
-        config : LaunchConfig
-            The shape of the launch.
-        kernel : Kernel
-            The kernel.
-        *args
-            As for `cudago.launch`. The graph keeps everything that has memory.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError, OverflowError, ValueError
-            If an argument does not fit the kernel's parameter, the shape the device, or a name is
-            taken.
-        ClosedError
-            If the graph or an argument is closed.
-        CUDAError
-            If the driver refuses.
-
-        See Also
-        --------
-        cudago.launch : The same at once, on a stream.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held;
-        loading the kernel on the graph's device releases it. Captures are not affected.
-
-        References
-        ----------
-        ``cuGraphAddKernelNode_v2``
-
-        Examples
-        --------
-        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
-        >>> kernel = cudago.Program(source).compile()["set"]
-        >>> x = device.allocate(4, stream=stream)
-        >>> graph = cudago.Graph(device)
-        >>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name="set")
-        <cudago.Node 'set': kernel>
-        """
-        graph, deps = self._at()
-        return Node(graph, graph._add_kernel(deps, config, kernel, args, name))
-
-    def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
-        """Add a call of a Python function.
-
-        Parameters
-        ----------
-        func : callable
-            Called without arguments, on a thread of cudago's. It must not call CUDA. An exception
-            goes to `sys.unraisablehook`, and the graph goes on.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError
-            If `func` is not callable.
-        ValueError
-            If a name is taken.
-        ClosedError
-            If the graph is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        All callbacks run one after the other, with the GIL held; device work behind one waits for
-        it.
-
-        References
-        ----------
-        ``cuGraphAddHostNode``
-
-        Examples
-        --------
-        >>> graph = cudago.Graph(device)
-        >>> node = graph.callback(lambda: print("step done"))
-        >>> graph.instantiate().launch(stream)
-        >>> stream.sync()
-        step done
-        """
-        graph, deps = self._at()
-        return Node(graph, graph._add_host(deps, func, name))
-
-    def embed(self, other: Graph, *, name: str | None = None) -> Node:
-        """Add another graph, as it is now, as one node.
-
-        Parameters
-        ----------
-        other : Graph
-            The graph. This graph keeps its operands for itself.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError
-            If `other` is no Graph.
-        ValueError
-            If a name is taken, or the graphs are on different devices.
-        ClosedError
-            If either graph is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected. Later changes of `other` do not reach this graph.
-
-        References
-        ----------
-        ``cuGraphAddChildGraphNode``
-
-        Examples
-        --------
-        >>> inner, outer = cudago.Graph(device), cudago.Graph(device)
-        >>> node = inner.memset(device.allocate(4, stream=stream), 0)
-        >>> outer.embed(inner, name="inner").kind
-        'child graph'
-        """
-        graph, deps = self._at()
-        return Node(graph, graph._add_child(deps, other, name))
-
-
-class Node(_Builder):
-    """One operation of a graph. Its methods add operations that come after it.
-
-    Made by the methods of `Graph` and of other nodes.
-
-    Attributes
-    ----------
-    graph : Graph
-        The graph.
-    """
-
-    __slots__ = ("_id", "graph")
-
-    def __init__(self, graph: Graph, id: int) -> None:
-        self.graph = graph
-        self._id = id
-
-    def _at(self) -> tuple[Graph, tuple[int, ...]]:
-        return self.graph, (self._id,)
-
-    def _row(self) -> list[str]:
-        wanted = str(self._id)
-        return next(row for row in read_rows(self.graph._text("nodes")) if row[0] == wanted)
-
-    @property
-    def name(self) -> str:
-        """Name of the node, unique in its graph."""
-        return self._row()[1]
-
-    @property
-    def kind(self) -> str:
-        """Kind of operation: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ..."""
-        return self._row()[2]
-
-    @property
-    def dependencies(self) -> tuple[Node, ...]:
-        """The nodes that this one waits for."""
-        return tuple(a for a, b in self.graph.edges if b == self)
-
-    @property
-    def dependents(self) -> tuple[Node, ...]:
-        """The nodes that wait for this one."""
-        return tuple(b for a, b in self.graph.edges if a == self)
-
-    @property
-    def retained(self) -> tuple[Retained, ...]:
-        """What the graph keeps alive for this node."""
-        name = self.name
-        return tuple(r for r in self.graph.retained if r.node == name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and self._id == other._id
-
-    def __hash__(self) -> int:
-        return hash(self._id)
-
-    def __repr__(self) -> str:
-        if self.graph.is_closed:
-            return "<cudago.Node of a closed graph>"
-        return f"<cudago.Node {self.name!r}: {self.kind}>"
-
-
-class Graph(_Builder, _core.Graph):
+class Graph(Builder, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand that it is given, and so does each executable made from it: close or
@@ -385,6 +62,9 @@ class Graph(_Builder, _core.Graph):
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self, ()
+
+    def _node(self, id: int) -> Node:
+        return Node(self, id)
 
     @property
     def device(self) -> Device:
@@ -439,6 +119,52 @@ class Graph(_Builder, _core.Graph):
                 raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
         return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
 
+    def condition(self, default: int | None = None) -> Condition:
+        """Make a condition for a conditional node of this graph, or of a body in it.
+
+        Parameters
+        ----------
+        default : int, optional
+            What each launch begins with. By default, what the launch before has left, and 0 at
+            first.
+
+        Returns
+        -------
+        Condition
+            It must serve one conditional node before the graph is instantiated.
+
+        Raises
+        ------
+        TypeError
+            If `default` is no integer.
+        OverflowError
+            If `default` does not fit 32 bits.
+        ClosedError
+            If the graph is closed.
+        UnsupportedError
+            If the driver is older than CUDA 12.3.
+        CUDAError
+            If the driver refuses.
+
+        Notes
+        -----
+        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
+
+        References
+        ----------
+        ``cuGraphConditionalHandleCreate``
+
+        Examples
+        --------
+        >>> cudago.Graph(device).condition(default=1).default
+        1
+        """
+        if default is not None:
+            default = operator.index(default)
+            if not 0 <= default < 1 << 32:
+                raise OverflowError(f"default must be 0 to 2**32-1, got {default}")
+        return Condition(self, default)
+
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes, in order of creation."""
@@ -458,7 +184,7 @@ class Graph(_Builder, _core.Graph):
 
     def __getitem__(self, name: str) -> Node:
         rows = read_rows(self._text("nodes"))
-        for id, own, _ in rows:
+        for id, own, *_ in rows:
             if own == name:
                 return Node(self, int(id))
         raise KeyError(

@@ -1,0 +1,155 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+#include "memory.h"
+
+/* What is inside a graph: memory that its nodes allocate, and bodies of its conditional nodes. */
+
+/* --- memory ----------------------------------------------------------------------------------------------------- */
+
+/* _add_alloc(deps, size, name) */
+PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    uint64_t size;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
+    cudago_note_site();
+    cudago_status st = {0};
+    uint64_t node = cudagoGraphAlloc(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* The memory of an alloc node: whole, and not a view of some of it. */
+static int whole_memory(PyObject *buffer) {
+    if (cudago_expect(buffer, CLS_BUFFER, "buffer")) return -1;
+    BufferObject *b = (BufferObject *)buffer;
+    if (!b->cell) return cudago_raise_closed("buffer");
+    if (b->cell->kind != CUDAGO_CELL_GRAPH)
+        return PyErr_SetString(PyExc_TypeError, "buffer must be memory that a graph allocates; other memory goes when nobody holds it"), -1;
+    if (b->ptr == b->cell->ptr && b->size == b->cell->size) return 0;
+    return PyErr_SetString(PyExc_ValueError, "buffer must be the whole of what the graph allocates, and is a view of some of it"), -1;
+}
+
+/* _add_free(deps, buffer, name): the buffer may be of another graph, whose address must stay reserved */
+PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || whole_memory(args[1])) return NULL;
+    OperandObject *o = cudago_operand(args[1], 0, "buffer");
+    if (!o) return NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
+    uint64_t node = cudagoGraphFree(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, o->address, &ref, &st);
+    Py_DECREF(o);
+    return cudago_node_added(node, &st);
+}
+
+/* The address is reserved as long as the cell lives. */
+static void release_graph_memory(cudago_cell *cell) {
+    cudago_go_cell *c = (cudago_go_cell *)cell;
+    if (!cudago_forked) cudagoGraphMemoryRelease(c->id);
+    free(c);
+}
+
+/* _buffer(node): a Buffer over what an alloc node allocates. */
+PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_graph_open(self)) return NULL;
+    unsigned long long number = PyLong_AsUnsignedLongLong(node);
+    if (number == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    cudago_go_cell *c = calloc(1, sizeof *c);
+    if (!c) return PyErr_NoMemory();
+    cudago_status st = {0};
+    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(self->id, number, &ptr, &size, &st);
+    if (st.kind) {
+        free(c);
+        return cudago_raise(&st), NULL;
+    }
+    cudago_cell_init(&c->cell, CUDAGO_CELL_GRAPH, release_graph_memory);
+    c->id = id;
+    c->cell.device_type = 2; /* kDLCUDA */
+    c->cell.device_id = self->device;
+    c->cell.ptr = ptr;
+    c->cell.size = size;
+    if (cudagoHostVisible(self->device)) { /* the simulated device's memory is host memory to everybody else */
+        c->cell.device_type = 1;           /* kDLCPU */
+        c->cell.device_id = 0;
+        c->cell.host = cudagoHostAddress(self->device, ptr);
+    }
+    return cudago_buffer_new(&c->cell, ptr, size, self->device);
+}
+
+/* free(*, stream) of a Buffer */
+PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    if (n || !names || PyTuple_Size(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
+        return PyErr_SetString(PyExc_TypeError, "free(*, stream) takes stream="), NULL;
+    if (whole_memory(buffer)) return NULL;
+    PyObject *keep = NULL, *r = NULL;
+    cudago_stream *s = cudago_stream_arg(args[0], &keep);
+    if (!s) return NULL;
+    if (cudago_capturing(s)) {
+        PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free node");
+    } else {
+        cudago_note_site();
+        cudago_status st = {0};
+        cudagoGraphMemoryFree(s->id, ((BufferObject *)buffer)->ptr, &st);
+        if (st.kind) cudago_raise(&st);
+        else r = NEW_REF(Py_None);
+        cudago_forget_site();
+    }
+    Py_XDECREF(keep);
+    return r;
+}
+
+/* --- conditions ------------------------------------------------------------------------------------------------- */
+
+/* _condition(first, or None): (number, handle) */
+PyObject *cudago_graph_condition(GraphObject *self, PyObject *first) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_graph_open(self)) return NULL;
+    unsigned long long value = first == Py_None ? 0 : PyLong_AsUnsignedLongLong(first);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    cudago_status st = {0};
+    uint64_t handle = 0, number = cudagoGraphCondition(self->id, (uint32_t)value, first != Py_None, &handle, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return Py_BuildValue("KK", (unsigned long long)number, (unsigned long long)handle);
+}
+
+/* _add_conditional(deps, condition, type, count, name) */
+PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
+    unsigned long long condition = PyLong_AsUnsignedLongLong(args[1]);
+    long type = PyLong_AsLong(args[2]), count = PyLong_AsLong(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    cudago_status st = {0};
+    uint64_t node = cudagoGraphConditional(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, condition, (int)type,
+                                           (int64_t)count, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _body(node, index): a Graph over a body of a conditional node. It keeps the graph that the node is in. */
+PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || cudago_graph_open(self)) return NULL;
+    unsigned long long node = PyLong_AsUnsignedLongLong(args[0]);
+    long index = PyLong_AsLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    cudago_status st = {0};
+    uint64_t id = cudagoGraphBody(self->id, node, (int64_t)index, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    GraphObject *body = cudago_alloc(CLS_GRAPH);
+    if (!body) return NULL;
+    body->id = id;
+    body->device = self->device;
+    body->ctx = self->ctx;
+    body->owner = NEW_REF(self->owner ? self->owner : (PyObject *)self);
+    return (PyObject *)body;
+}
