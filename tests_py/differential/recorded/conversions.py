@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from case import Case
-from integers import plain
+from .case import Case
+from .integers import plain
 
 INTEGERS = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64")
 ROUNDINGS = ("rn", "rz", "rm", "rp")
