@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import os
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,21 +214,27 @@ def run_triton(launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 class Nvrtc:
     """Compiles CUDA C++ with the headers of CUDA and of CuPy."""
 
+    HEADERS = ("cccl/cub/cub.cuh", "cuda_fp16.h", "crt/mma.h", "curand_kernel.h")
+
     def __init__(self) -> None:
         self.ptx: dict[tuple[str, int], str] = {}  # text: code would count as left behind
 
     @functools.cached_property
     def include_path(self) -> list[Path]:
-        """Where CUDA's headers are, as packages of PyPI lay them down."""
+        """Where CUDA's headers are: in packages of PyPI, or in the toolkit that CUDA_HOME names."""
         try:
-            (root, *_) = importlib.import_module("nvidia.cu13").__path__
+            roots = [*importlib.import_module("nvidia.cu13").__path__]
         except ImportError:
-            missing("the packages of CUDA's headers are not installed")
-        include = Path(root, "include")
-        for header in ("cccl/cub/cub.cuh", "cuda_fp16.h", "crt/mma.h", "curand_kernel.h"):
-            if not (include / header).exists():
-                missing(f"{header} is not installed")
-        return [include, include / "cccl"]
+            roots = []
+        if home := os.environ.get("CUDA_HOME"):
+            roots.append(home)
+        lacking = "no package of them is installed, and CUDA_HOME is not set"
+        for include in (Path(root, "include") for root in roots):
+            absent = [header for header in self.HEADERS if not (include / header).exists()]
+            if not absent:
+                return [include, include / "cccl"]
+            lacking = f"{include} has no {', no '.join(absent)}"
+        missing(f"CUDA's headers: {lacking}")
 
     def __call__(self, source: str, arch: int, *include_path: Path, std: str = "c++17") -> Any:
         """Compile `source`, or take what was made of it before."""
