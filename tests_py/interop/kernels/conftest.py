@@ -9,7 +9,7 @@ import functools
 import importlib
 import os
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -253,3 +253,17 @@ class Nvrtc:
 def nvrtc() -> Nvrtc:
     """Compile CUDA C++ for an architecture: ``nvrtc(source, arch)``."""
     return Nvrtc()
+
+
+@pytest.fixture
+def run_cuda(nvrtc: Nvrtc, launcher: Launcher) -> Callable[[Case, list, int], None]:
+    """Compile and launch a case of CUDA C++. Its kernel is the source, and the kernel's name."""
+
+    def run(case: Case, args: list, arch: int) -> None:
+        if arch < case.options.get("first", 0):
+            pytest.skip("CUDA has this for later architectures")
+        source, name = case.kernel
+        together = case.options.get("cooperative", False)
+        launcher(nvrtc(source, arch)[name], case.grid, case.block, args, cooperative=together)
+
+    return run
