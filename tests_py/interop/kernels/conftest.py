@@ -89,13 +89,16 @@ class Numba:
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
 
-    def compile(self, function: Any, args: list, arch: int, **options: Any) -> cu.Kernel:
+    def ptx(self, function: Any, args: list, arch: int, **options: Any) -> str:
         """Compile a function for arguments like these."""
         from numba import cuda, typeof
 
         types = tuple(typeof(a) for a in args)
-        ptx, _ = cuda.compile_ptx(function, types, cc=divmod(arch, 10), **options)
-        code = cu.ObjectCode.from_ptx(ptx)
+        return cuda.compile_ptx(function, types, cc=divmod(arch, 10), **options)[0]
+
+    def compile(self, function: Any, args: list, arch: int, **options: Any) -> cu.Kernel:
+        """Return the one kernel of what `ptx` makes."""
+        code = cu.ObjectCode.from_ptx(self.ptx(function, args, arch, **options))
         (name,) = code.kernels
         return code[name]
 
