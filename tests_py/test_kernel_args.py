@@ -103,6 +103,9 @@ class Index:
     def __index__(self):
         return 42
 
+    def __repr__(self):  # the test's name, which is the same in every process
+        return "Index()"
+
 
 @pytest.mark.parametrize("value", [True, Index(), ctypes.c_int(42).value], ids=repr)
 def test_other_integers(value, stored):

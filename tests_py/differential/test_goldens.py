@@ -12,11 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # these files import each other by name, as programs do
-import golden  # noqa: E402
-import run  # noqa: E402
-import values  # noqa: E402
+from .recorded import families, golden, values
+
+RUN = Path(__file__).with_name("run.py")
 
 # ptxas of CUDA 13.0 breaks these programs from -O1 or -O2 on. At -O0 they give what is recorded.
 MISCOMPILED = {"0493", "0500", "1102", "1615"}
@@ -28,14 +26,14 @@ def results(driver, device, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     environment = os.environ | {"CUDAGO_DRIVER": driver, "CUDAGO_SIM": "cc=9.0,steps=1e6"}
     done = subprocess.run(
-        [sys.executable, HERE / "run.py", folder],
+        [sys.executable, RUN, folder],
         env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder
 
 
-@pytest.mark.parametrize("family", run.FAMILIES)
+@pytest.mark.parametrize("family", families.FAMILIES)
 def test_as_recorded(family, driver, device, results):
     recorded = golden.read(family)
     with np.load(results / f"{family}.npz") as file:
@@ -60,7 +58,7 @@ def test_approximations_are_within_their_bounds(driver, results):
     recorded = golden.read("floats")["approximate"]
     with np.load(results / "floats.npz") as file:
         here = {name: file[name] for name in recorded}
-    cases = {c.name: c for c in run.cases_of("floats") if c.tolerance is not None}
+    cases = {c.name: c for c in families.cases_of("floats") if c.tolerance is not None}
     assert set(cases) == set(recorded)
     for name, case in cases.items():
         raw = here[name][: golden.KEPT]
@@ -74,7 +72,7 @@ def test_approximations_are_within_their_bounds(driver, results):
 
 
 def test_goldens_say_where_they_were_recorded():
-    for family in run.FAMILIES:
+    for family in families.FAMILIES:
         recorded = golden.read(family)["recorded"]
         assert set(recorded) == {"device", "driver", "date"}
         assert "nvidia" in recorded["driver"]

@@ -14,10 +14,9 @@ import pytest
 
 import cudago as cu
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # bugs.py is a program of its own
-from bugs import BUGS  # noqa: E402
+from .bugs import BUGS
 
+PROGRAM = str(Path(__file__).with_name("bugs.py"))
 TIME_LIMIT_S = 120
 
 
@@ -31,10 +30,10 @@ def run(driver: str, *command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 @pytest.mark.parametrize("name", BUGS)
 def test_the_simulated_driver_names_it(name, driver):
-    done = run(driver, sys.executable, str(HERE / "bugs.py"), name)
+    done = run(driver, sys.executable, PROGRAM, name)
     assert (done.returncode, done.stderr) == (0, "")
     assert BUGS[name].report in done.stdout
-    done = run(driver, sys.executable, str(HERE / "bugs.py"), name, "fixed")
+    done = run(driver, sys.executable, PROGRAM, name, "fixed")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("values "), done.stdout
 
@@ -55,7 +54,7 @@ def test_compute_sanitizer_agrees(name, driver):
     bug = BUGS[name]
     # An API error is how the driver reports the fault itself.
     tool = ("compute-sanitizer", "--tool", bug.tool, "--report-api-errors", "no")
-    tool += ("--error-exitcode", "99", sys.executable, str(HERE / "bugs.py"))
+    tool += ("--error-exitcode", "99", sys.executable, PROGRAM)
     done = run(driver, *tool, name)
     if bug.words:
         assert bug.words in done.stdout

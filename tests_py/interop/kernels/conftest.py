@@ -7,8 +7,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import os
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -88,13 +89,16 @@ class Numba:
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
 
-    def compile(self, function: Any, args: list, arch: int, **options: Any) -> cu.Kernel:
+    def ptx(self, function: Any, args: list, arch: int, **options: Any) -> str:
         """Compile a function for arguments like these."""
         from numba import cuda, typeof
 
         types = tuple(typeof(a) for a in args)
-        ptx, _ = cuda.compile_ptx(function, types, cc=divmod(arch, 10), **options)
-        code = cu.ObjectCode.from_ptx(ptx)
+        return cuda.compile_ptx(function, types, cc=divmod(arch, 10), **options)[0]
+
+    def compile(self, function: Any, args: list, arch: int, **options: Any) -> cu.Kernel:
+        """Return the one kernel of what `ptx` makes."""
+        code = cu.ObjectCode.from_ptx(self.ptx(function, args, arch, **options))
         (name,) = code.kernels
         return code[name]
 
@@ -122,10 +126,13 @@ class Numba:
 def numba_compiles() -> None:
     """Find out whether Numba has what it needs: NVVM, and libdevice."""
     cuda = pytest.importorskip("numba.cuda")
-    try:
-        cuda.compile_ptx(lambda: None, (), cc=(7, 5))
-    except Exception as e:  # whatever it is, a test of kernels can say no more of it
-        missing(f"Numba compiles nothing here: {type(e).__name__}: {e}".partition("\n")[0])
+    with pytest.MonkeyPatch.context() as patch:
+        # numba-cuda 0.30 names it, once, with its first kernel; NumPy 2.5 has it no more.
+        patch.setitem(vars(np), "row_stack", np.vstack)
+        try:
+            cuda.compile_ptx(lambda: None, (), cc=(7, 5))
+        except Exception as e:  # whatever it is, a test of kernels can say no more of it
+            missing(f"Numba compiles nothing here: {type(e).__name__}: {e}".partition("\n")[0])
 
 
 @pytest.fixture
@@ -210,21 +217,27 @@ def run_triton(launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 class Nvrtc:
     """Compiles CUDA C++ with the headers of CUDA and of CuPy."""
 
+    HEADERS = ("cccl/cub/cub.cuh", "cuda_fp16.h", "crt/mma.h", "curand_kernel.h")
+
     def __init__(self) -> None:
         self.ptx: dict[tuple[str, int], str] = {}  # text: code would count as left behind
 
     @functools.cached_property
     def include_path(self) -> list[Path]:
-        """Where CUDA's headers are, as packages of PyPI lay them down."""
+        """Where CUDA's headers are: in packages of PyPI, or in the toolkit that CUDA_HOME names."""
         try:
-            (root, *_) = importlib.import_module("nvidia.cu13").__path__
+            roots = [*importlib.import_module("nvidia.cu13").__path__]
         except ImportError:
-            missing("the packages of CUDA's headers are not installed")
-        include = Path(root, "include")
-        for header in ("cccl/cub/cub.cuh", "cuda_fp16.h", "crt/mma.h", "curand_kernel.h"):
-            if not (include / header).exists():
-                missing(f"{header} is not installed")
-        return [include, include / "cccl"]
+            roots = []
+        if home := os.environ.get("CUDA_HOME"):
+            roots.append(home)
+        lacking = "no package of them is installed, and CUDA_HOME is not set"
+        for include in (Path(root, "include") for root in roots):
+            absent = [header for header in self.HEADERS if not (include / header).exists()]
+            if not absent:
+                return [include, include / "cccl"]
+            lacking = f"{include} has no {', no '.join(absent)}"
+        missing(f"CUDA's headers: {lacking}")
 
     def __call__(self, source: str, arch: int, *include_path: Path, std: str = "c++17") -> Any:
         """Compile `source`, or take what was made of it before."""
@@ -243,3 +256,17 @@ class Nvrtc:
 def nvrtc() -> Nvrtc:
     """Compile CUDA C++ for an architecture: ``nvrtc(source, arch)``."""
     return Nvrtc()
+
+
+@pytest.fixture
+def run_cuda(nvrtc: Nvrtc, launcher: Launcher) -> Callable[[Case, list, int], None]:
+    """Compile and launch a case of CUDA C++. Its kernel is the source, and the kernel's name."""
+
+    def run(case: Case, args: list, arch: int) -> None:
+        if arch < case.options.get("first", 0):
+            pytest.skip("CUDA has this for later architectures")
+        source, name = case.kernel
+        together = case.options.get("cooperative", False)
+        launcher(nvrtc(source, arch)[name], case.grid, case.block, args, cooperative=together)
+
+    return run

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import warp_case
-from warp_case import WARPS, WarpCase
 
 import cudago as cu
+
+from . import warp_case
+from .warp_case import WARPS, WarpCase
 
 # %a, %b: a word of each lane's own; %d, %e: what the lane writes.
 _PATTERN = """

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from case import Case, Tolerance
-from integers import plain, tested
+from .case import Case, Tolerance
+from .integers import plain, tested
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 SHAPES = {"add": 2, "sub": 2, "mul": 2, "fma": 3}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from case import Case
+from .case import Case
 
 UNSIGNED = ("u16", "u32", "u64")
 SIGNED = ("s16", "s32", "s64")

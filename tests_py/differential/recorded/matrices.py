@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import warp_case
-from warp_case import WARPS, WarpCase
 
 import cudago as cu
+
+from . import warp_case
+from .warp_case import WARPS, WarpCase
 
 _ELEMENT_BITS = {"f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16}
 _ELEMENT_BITS |= {"s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s4": 4, "u4": 4, "b1": 1}

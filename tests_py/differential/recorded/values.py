@@ -7,7 +7,8 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from case import COUNT, bits, is_float, register_bits
+
+from .case import COUNT, bits, is_float, register_bits
 
 # Exponent and mantissa bits.
 _FORMATS = {"f64": (11, 52), "f32": (8, 23), "f16": (5, 10), "bf16": (8, 7)}

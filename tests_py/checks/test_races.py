@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Races: in shared memory, in global memory, between streams, nodes and copies, with the host."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold
+
+from .kernels import here, line_of, one_report
+
+pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
+
+def test_missing_barrier(device, stream, planted, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        cu.launch(stream, cu.LaunchConfig(1, 64), planted["reverse"], ints, ints[512:768])
+        stream.sync()
+    report = one_report(e)
+    write, read = line_of("m[threadIdx.x] = in"), line_of("m[63 - threadIdx.x]")
+    assert report.startswith("race in shared memory of kernel reverse, block (0,0,0), thread (")
+    assert re.search(rf"/planted\.cu:{write}, PTX line \d+: st\.shared\.f32 ", report)
+    assert re.search(rf"/planted\.cu:{read}, PTX line \d+: ld\.shared\.f32 ", report)
+    assert "no barrier lies between them" in report
+    assert stream.is_done  # the device is as usable as before
+
+
+def test_missing_syncwarp(stream, planted, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        cu.launch(stream, cu.LaunchConfig(1, 32), planted["neighbours"], ints)
+        stream.sync()
+    report = one_report(e)
+    assert f"/planted.cu:{line_of('m[threadIdx.x ^ 1]')}, PTX line " in report
+    assert "no __syncwarp lies between them" in report
+
+
+def test_missing_barrier_after_atomics(stream, planted, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        cu.launch(stream, cu.LaunchConfig(1, 256), planted["count"], ints, ints)
+    report = one_report(e)
+    assert f"/planted.cu:{line_of('atomicAdd')}" in report
+    assert "updated them" in report or "it updates 4 bytes at offset" in report
+
+
+def test_blocks_that_race(stream, planted, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+        cu.launch(stream, cu.LaunchConfig(3, 32), planted["shift"], ints)
+    report = next(r for r in str(e.value).splitlines() if "run in any order" in r)
+    assert report.startswith("race in global memory in kernel shift, block (")
+    assert report.count(f"/planted.cu:{line_of('p[i + 1]')}") == 2
+    assert "the blocks of a launch run in any order" in report
+    assert "device memory of 1024 bytes" in report
+    assert "parameter 0 (shift_param_0) points to it" in report
+
+
+def test_streams_that_race(device, stream, correct, ints):
+    config = cu.LaunchConfig(1, 32)
+    with device.create_stream() as other:
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+            cu.launch(stream, config, correct["increment"], ints), (first := here())
+            cu.launch(other, config, correct["increment"], ints), (second := here())
+        report = str(e.value).splitlines()[1]
+        assert re.search("kernel increment in stream .*, launched at ", report)
+        assert first in report or second in report
+        assert "nothing orders the two: they need one stream, an event or an edge" in report
+
+
+def test_streams_in_order(device, stream, correct, ints):
+    config = cu.LaunchConfig(1, 32)
+    with device.create_stream() as other, cu.sim.check():
+        cu.launch(stream, config, correct["increment"], ints)
+        other.wait(stream.record())
+        cu.launch(other, config, correct["increment"], ints)
+        other.sync()
+        ints.fill(0, stream=stream)
+
+
+def test_nodes_that_race(device, stream, correct, ints):
+    config = cu.LaunchConfig(1, 32)
+    with cu.Graph() as graph:
+        left = graph.launch(config, correct["increment"], ints, name="left")
+        graph.launch(config, correct["increment"], ints, name="right")
+        with graph.instantiate() as step, pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+            step.launch(stream)
+        found = str(e.value)
+        assert re.search('graph launch, node "(left|right)": race in global memory in ', found)
+        assert re.search('kernel increment, node "(left|right)" of a graph launch', found)
+    with cu.Graph() as graph:
+        left = graph.launch(config, correct["increment"], ints, name="left")
+        left.launch(config, correct["increment"], ints, name="right")
+        with graph.instantiate() as step, cu.sim.check():
+            step.launch(stream)
+            step.launch(stream)
+
+
+def test_a_copy_that_races(device, stream, correct, ints):
+    with (
+        device.create_stream() as other,
+        cu.PinnedMemoryResource() as resource,
+        resource.allocate(1024) as host,
+    ):
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races"):
+            ints.copy_to(host, stream=other)
+            cu.launch(stream, cu.LaunchConfig(1, 32), correct["increment"], ints)
+        assert re.search("a copy of 1024 bytes", str(e.value))
+
+
+def test_the_host_reads_too_early(device, stream, ints):
+    with cu.PinnedMemoryResource() as resource, resource.allocate(1024) as host:
+        with pytest.raises(cu.CheckError) as e, cu.sim.check("races", "host"), hold(stream):
+            ints.copy_to(host, stream=stream)
+            bytes(memoryview(host)), (at := here())
+        assert re.search("race in global memory in a copy of 1024 bytes in stream", str(e.value))
+        assert f"the host at {at} read them; the host did not wait for the stream" in str(e.value)
+        with cu.sim.check():
+            ints.copy_to(host, stream=stream)
+            stream.sync()
+            bytes(memoryview(host))

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that nobody wrote."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import cudago as cu
+
+from .kernels import here, line_of, one_report
+
+pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
+
+def test_uninitialized_read(device, stream, correct):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        buffer, at = device.allocate(128, stream=stream), here()
+        buffer[:100].fill(0, stream=stream)
+        cu.launch(stream, cu.LaunchConfig(1, 32), correct["increment"], buffer)
+        stream.sync()
+    report = one_report(e)
+    assert report.startswith(
+        "uninitialized read in kernel increment, block (0,0,0), thread (25,0,0) (/planted.cu:"
+        f"{line_of('p[threadIdx.x] += 1')}, PTX line "
+    )
+    assert "4 bytes at 0x" in report and "were never written; at offset 100 of device" in report
+    assert f"allocated at {at} (cuMemAllocAsync)" in report
+    assert "7 times; parameter 0" in report
+    buffer.close()
+
+
+def test_uninitialized_shared_memory(stream, planted, correct, ints):
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        cu.launch(stream, cu.LaunchConfig(1, 32), planted["swap_pairs"], ints)
+        stream.sync()
+    assert re.fullmatch(
+        r"uninitialized read in shared memory of kernel swap_pairs, block \(0,0,0\), "
+        rf"thread \(4,0,0\) \(/planted\.cu:{line_of('tile[1][threadIdx.x ^ 1]')}, "
+        r"PTX line \d+: ld\.shared\.\w32 .*\): "
+        r"4 bytes at offset 148 were never written by this block; "
+        r"at offset 148 of shared variable tile of 256 bytes",
+        one_report(e),
+    )
+    with cu.sim.check("uninitialized"):
+        cu.launch(stream, cu.LaunchConfig(1, 32), correct["swap_pairs"], ints)
+        stream.sync()
+
+
+def test_uninitialized_dynamic_shared_memory(stream, planted, correct, ints):
+    config = cu.LaunchConfig(2, 32, shared_memory=128)
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        cu.launch(stream, config, planted["count_dynamic"], ints, ints[512:])
+        stream.sync()
+    report = one_report(e)
+    assert f"/planted.cu:{line_of('atomicAdd(&bins[in[threadIdx.x] + 3]')}, PTX line " in report
+    assert "never written by this block; at offset 12 of dynamic shared memory; 2 times" in report
+    with cu.sim.check("uninitialized"):
+        cu.launch(stream, config, correct["count_dynamic"], ints, ints[512:])
+        stream.sync()
+
+
+def test_uninitialized_copy_to_the_host(device, stream):
+    with (
+        cu.sim.check("uninitialized", raises=False) as found,
+        device.allocate(64, stream=stream) as buffer,
+    ):
+        buffer.copy_to(bytearray(64), stream=stream)
+        stream.sync()
+    assert len(found) == 1
+    assert found[0].startswith("uninitialized read in a copy of 64 bytes")
+
+
+def test_memory_that_others_write_is_initialized(device, stream, correct):
+    with cu.sim.check():
+        tensor = cu.empty(32, "i4", stream=stream)
+        np.from_dlpack(tensor)[:] = 1  # simulated device memory is host memory to others
+        cu.launch(stream, cu.LaunchConfig(1, 32), correct["increment"], tensor)
+        assert (tensor.numpy(stream=stream) == 2).all()
