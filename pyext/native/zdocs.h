@@ -432,7 +432,8 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion, with the GIL held.\n" \
+    "Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while\n" \
+    "`stream` is capturing, which goes on: use `Graph.free`.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

@@ -26,20 +26,28 @@ class Condition:
     ``extern "C" __device__ void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned
     int value);``.
 
-    Attributes
+    Parameters
     ----------
     graph : Graph
         The graph. What is given the handle of a condition whose graph and executables have gone
         must not be launched.
     default : int or None
         What each launch begins with. None: what the launch before has left, and 0 at first.
+
+    Attributes
+    ----------
+    graph : Graph
+        The graph.
+    default : int or None
+        What each launch begins with.
     handle : int
         The ``cudaGraphConditionalHandle``.
 
     Examples
     --------
     >>> source = '''
-    ... extern "C" __device__ void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned int);
+    ... extern "C" __device__ void
+    ... cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
     ... extern "C" __global__ void halve(cudaGraphConditionalHandle more, int* n) {
     ...     *n /= 2;
     ...     cudaGraphSetConditional(more, *n > 10);
@@ -122,7 +130,8 @@ def _kernel(name: str) -> Kernel:
 def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
     """Return how to launch a kernel that sets a condition, its operands checked."""
     size = getattr(value, "nbytes", None)
-    if size is None or getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__"):
+    is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")  # NumPy's
+    if size is None or is_scalar:
         try:
             value, name = operator.index(value), "number"
         except TypeError:

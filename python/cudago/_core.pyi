@@ -484,7 +484,8 @@ class Buffer:
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion, with the GIL held.
+        Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while
+        `stream` is capturing, which goes on: use `Graph.free`.
 
         References
         ----------

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _core
 from ._builder import Builder
 from ._retained import Retained, read_rows
 
@@ -89,9 +88,7 @@ class Node(Builder):
         """What the graph keeps alive for this node, for what is in it included."""
         name = self.name
         inside = f"{name}/", f"{name}["
-        return tuple(
-            r for r in self.graph.retained if r.node == name or r.node.startswith(inside)
-        )
+        return tuple(r for r in self.graph.retained if r.node == name or r.node.startswith(inside))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._id == other._id
@@ -103,5 +100,3 @@ class Node(Builder):
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"
         return f"<cudago.Node {self.name!r}: {self.kind}>"
-
-

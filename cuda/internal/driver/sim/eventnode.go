@@ -23,7 +23,11 @@ func (w *eventWaitWork) run(x *execution) *failure {
 	// A recording by this very launch is either done, by an edge, or it may
 	// come in any order: then waiting for it would be for ever.
 	if rec != nil && rec.capture == nil && rec.launch != x.graph {
-		rec.wait()
+		if f := x.sim.shuffle; f != nil {
+			f.runUntil(rec.point) // nobody else runs what records it
+		} else {
+			rec.wait()
+		}
 		x.joined(rec.point)
 	}
 	return nil

@@ -5,7 +5,9 @@ package sim_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,4 +79,30 @@ func TestCancel(t *testing.T) {
 	require.Regexp(t, `^canceled in kernel spin, block \(0,0,0\), thread \(0,0,0\)`, o.FaultReport(o.ctx))
 	ok(t, o.CuLaunchKernelEx(&o.config, o.kernel, o.args))
 	ok(t, o.CuStreamSynchronize(o.stream))
+}
+
+// A wait node whose event a graph in another stream records: the shuffler runs
+// that graph inside the wait.
+func TestShuffledEventNodes(t *testing.T) {
+	for seed := range 8 {
+		o := newOne(t, open(t, "seed="+strconv.Itoa(seed+1)))
+		e, other := o.newEvent(t), o.newStream(t)
+		recording, r := o.CuGraphCreate(0)
+		ok(t, r)
+		waiting, r := o.CuGraphCreate(0)
+		ok(t, r)
+		_, r = o.CuGraphAddEventRecordNode(recording, []driver.CUgraphNode{o.touching(t, recording, o.args)}, e)
+		ok(t, r)
+		n, r := o.CuGraphAddEventWaitNode(waiting, nil, e)
+		ok(t, r)
+		o.touching(t, waiting, o.args, n)
+		ok(t, o.CuGraphLaunch(o.instantiate(t, recording), o.stream))
+		ok(t, o.CuGraphLaunch(o.instantiate(t, waiting), other))
+		// Without helping, as a call that waits would.
+		for deadline := time.Now().Add(10 * time.Second); o.CuStreamQuery(other) == driver.CUDA_ERROR_NOT_READY; {
+			require.True(t, time.Now().Before(deadline), "the wait node waits for ever")
+			time.Sleep(time.Millisecond)
+		}
+		require.EqualValues(t, 2, o.read(t, o.memory)[0])
+	}
 }
