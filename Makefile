@@ -75,7 +75,7 @@ test: test-go test-py ## all tests that need no GPU and no other framework
 
 test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
 	. $(TOOLS) && "$$GO" vet ./...
-	. $(TOOLS) && "$$GO" test -race $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
+	. $(TOOLS) && "$$GO" test -race -tags cudagotest $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
 	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
 
 test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 9 core-hours
