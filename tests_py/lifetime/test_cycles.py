@@ -238,3 +238,28 @@ def test_a_finalizer_on_a_cycle(watch):
     settle()
     assert ended == ["owner"]
     assert not done.alive
+
+
+def test_body_to_operand_to_graph(watch, device, stream, kernels):
+    class Interface:
+        """Device memory of somebody who has the graph."""
+
+        def __init__(self, buffer: cu.Buffer) -> None:
+            self.buffer = buffer
+            self.__cuda_array_interface__ = {
+                "shape": (N,),
+                "typestr": "<i4",
+                "data": (buffer.handle, False),
+                "version": 3,
+            }
+
+    operand = Interface(device.allocate(4 * N, stream=stream))
+    operand.graph = cu.Graph(device)
+    body = operand.graph.if_then(operand.graph.condition(default=1)).body
+    body.launch(cu.LaunchConfig(grid=1, block=N), kernels["add"], operand, 1, N)
+    operand.body = body
+    seen = watch(operand), watch(operand.graph)
+    del operand, body
+    assert all(w.alive for w in seen)
+    settle()
+    assert not any(w.alive for w in seen)

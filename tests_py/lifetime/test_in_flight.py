@@ -65,6 +65,35 @@ def test_an_executable_closed_while_it_waits(
     assert not seen.alive
 
 
+@pytest.mark.parametrize("kind", ["pinned", "buffer", "view", "pointer", "tensor"])
+@pytest.mark.parametrize("updated", [False, True])
+def test_a_body_let_go_while_it_waits(
+    kind, updated, make, numbers, work, result, stream, watch, poison, try_to_release
+):
+    source = make(kind, numbers)
+    stream.sync()
+    seen = watch(source)
+    with cu.Graph() as graph:
+        branch = graph.if_then(graph.condition(default=1), name="maybe")
+        branch.body.memcpy(work, source, name="up")
+        branch.memcpy(result, work)
+        step = graph.instantiate()
+    del source, branch, graph
+    with hold(stream):
+        step.launch(stream)
+        if updated:
+            step["maybe/up"].update(src=make(kind, numbers))
+        else:
+            step.close()
+        try_to_release()
+        assert seen.alive
+    stream.sync()
+    assert (content(result) == numbers).all()
+    settle()
+    assert not seen.alive
+    step.close()
+
+
 def test_an_executable_closed_while_it_runs(numbers, work, result, stream, watch, try_to_release):
     reached, go_on = threading.Event(), threading.Event()
 
