@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/finalize"
 )
 
-// Options say how a [Graph] reports to its owner. The zero value reports
+// Options say how a [Graph] works with its owner. The zero value reports
 // nothing.
 type Options struct {
 	// OnBundles is told which retainers the graph holds: those that it begins
@@ -21,6 +22,9 @@ type Options struct {
 	// lock of the graph held: it must not call back into this package, nor run
 	// foreign code, nor wait.
 	OnBundles func(add, remove []Retainer)
+	// Reaper frees what launches have left allocated when the graph and all that
+	// holds its memory have gone. Nil: the one that [Reaper] returns.
+	Reaper *finalize.Reaper
 }
 
 // A Graph is an editable graph: nodes, and what each has to wait for. It keeps
@@ -49,6 +53,7 @@ type hierarchy struct {
 	ctx    *cuda.Context
 	order  uint64 // immutable; who locks two takes the lower one first
 	handle cuda.GraphHandle
+	reaper *finalize.Reaper // immutable
 
 	// mu is never held while a Retainer is released, nor while waiting.
 	mu      sync.Mutex
@@ -70,7 +75,10 @@ func New(ctx *cuda.Context, o Options) (*Graph, error) {
 
 // adopt makes a Graph of a driver graph and becomes its owner.
 func adopt(ctx *cuda.Context, handle cuda.GraphHandle, o Options) *Graph {
-	h := &hierarchy{ctx: ctx, order: hierarchies.Add(1), handle: handle, holders: 1}
+	h := &hierarchy{ctx: ctx, order: hierarchies.Add(1), handle: handle, holders: 1, reaper: o.Reaper}
+	if h.reaper == nil {
+		h.reaper = Reaper()
+	}
 	live.graphs.Add(1)
 	return newGraph(h, handle, o.OnBundles)
 }

@@ -113,7 +113,7 @@ func (h *hierarchy) allocated() []uint64 {
 // any more, but work in any stream may still use it: so all work of the context
 // is waited for.
 func (h *hierarchy) free(left []uint64) {
-	if !Reaper().Add(&leftMemory{h.ctx, left}) {
+	if !h.reaper.Add(&leftMemory{h.ctx, left}) {
 		live.abandoned.Add(1) // at exit: the process's end frees it
 	}
 }

@@ -142,6 +142,8 @@ def test_bodies_are_graphs_in_a_graph(graph, device, stream):
     yes, no = branch.bodies
     assert (yes.device, yes.is_closed) == (device, False)
     assert branch.body.nodes == yes.nodes == ()
+    assert (branch.body, hash(branch.body)) == (yes, hash(yes))
+    assert len({graph, yes, no, *branch.bodies}) == 3
     first = yes.memset(x, 1, name="first")
     yes.join(first, name="last")
     assert [node.name for node in branch.body.nodes] == ["first", "last"]

@@ -104,7 +104,6 @@ def test_memory_that_nobody_frees_comes_back(device, stream):
         stream.sync()
         graph.close()
         del made, graph
-        settle()
 
 
 def test_graph_memory_is_device_memory(graph, stream):

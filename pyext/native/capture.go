@@ -38,7 +38,7 @@ func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
 			return err
 		}
 		g := newPyGraph()
-		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundles: g.holder.tell})
+		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundles: g.holder.tell, Reaper: reaper})
 		if err != nil {
 			return err
 		}

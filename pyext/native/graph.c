@@ -312,6 +312,11 @@ static PyObject *graph_is_closed(GraphObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(is_closed(self));
 }
+/* What makes two wrappers of one body equal; 0 for other graphs, which have one wrapper. */
+static PyObject *graph_body_id(GraphObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->owner ? self->id : 0);
+}
 static PyObject *graph_ordinal(GraphObject *self, void *unused) {
     (void)unused;
     return PyLong_FromLong(self->device);
@@ -359,6 +364,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {
     {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
+    {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(GraphObject), {0}};

@@ -95,7 +95,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status
 			return err
 		}
 		g := newPyGraph()
-		if g.Graph, err = graph.New(c, graph.Options{OnBundles: g.holder.tell}); err != nil {
+		if g.Graph, err = graph.New(c, graph.Options{OnBundles: g.holder.tell, Reaper: reaper}); err != nil {
 			return err
 		}
 		*held = g.holder.open()
@@ -203,7 +203,7 @@ func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) 
 			return err
 		}
 		c := newPyGraph()
-		of, err := g.Clone(graph.Options{OnBundles: c.holder.tell})
+		of, err := g.Clone(graph.Options{OnBundles: c.holder.tell, Reaper: reaper})
 		if err != nil {
 			return err
 		}

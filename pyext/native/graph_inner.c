@@ -9,6 +9,8 @@
 
 /* What is inside a graph: memory that its nodes allocate, and bodies of its conditional nodes. */
 
+enum { FLUSH_MS = 1000 };
+
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
 /* _add_alloc(deps, size, name) */
@@ -18,9 +20,17 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
     uint64_t size;
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
     cudago_note_site();
-    cudago_status st = {0};
-    uint64_t node = cudagoGraphAlloc(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
-    return cudago_node_added(node, &st);
+    for (int attempt = 0;; attempt++) {
+        cudago_status st = {0};
+        uint64_t node = cudagoGraphAlloc(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
+        PyObject *r = cudago_node_added(node, &st);
+        if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
+        PyErr_Clear();
+        Py_BEGIN_ALLOW_THREADS /* what was let go of before may wait to be given back: see afterReleases */
+        cudagoReaperFlush(FLUSH_MS);
+        Py_END_ALLOW_THREADS
+        if (cudago_graph_open(self)) return NULL;
+    }
 }
 
 /* The memory of an alloc node: whole, and not a view of some of it. */

@@ -33,12 +33,8 @@ func cudagoGraphEvent(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 
 //export cudagoGraphAlloc
 func cudagoGraphAlloc(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, size C.uint64_t, st *C.cudago_status) C.uint64_t {
-	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (node *graph.Node, err error) {
-		err = afterReleases(func() error {
-			node, err = g.Alloc(uint64(size), o)
-			return err
-		})
-		return node, err
+	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Alloc(uint64(size), o)
 	})
 }
 

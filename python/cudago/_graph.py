@@ -294,6 +294,14 @@ class Graph(Builder, _core.Graph):
             bundle["image/svg+xml"] = svg
         return bundle
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Graph) and 0 != self._body_id == other._body_id
+
+    def __hash__(self) -> int:
+        return hash(self._body_id or id(self))
+
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.Graph: closed>"

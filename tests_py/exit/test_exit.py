@@ -38,6 +38,21 @@ SCRIPTS = {
         pooled = pool.allocate(64, stream=s)
         array = np.frombuffer(pinned, "i4")
         """,
+    "loops and memory of graphs": """
+        kernel = cu.Program(source).compile()["add"]
+        graph, other = cu.Graph(), cu.Graph()
+        scratch = graph.allocate(1 << 20)
+        left, view = scratch.buffer, scratch.buffer[:256]
+        with d.create_event() as event:
+            scratch.launch(config, kernel, left, 1).record(event)
+        n = cu.full((64,), 50, "i4", stream=s)
+        go = other.condition(default=1)
+        body = other.while_loop(go).body
+        body.launch(config, kernel, n, -1).set_condition(go, n[:1])
+        step, loop = graph.instantiate(), other.instantiate()
+        step.launch(s)
+        loop.launch(s)
+        """,
     "kernels in flight": """
         kernel = cu.Program(source).compile()["add"]
         for _ in range(500):
