@@ -145,6 +145,12 @@ func TestInvalidModules(t *testing.T) {
 		{"function twice", ".func f() {ret;} .func f() {ret;}", "f is defined twice, first on line 1"},
 		{"kernel and function", ".func f(); .entry f() {ret;}", "f is declared as something else before"},
 		{"other parameters", ".func f(.param .b32 a); .func f(.param .b64 a) {ret;}", "f is declared with other parameters on line 1"},
+		{"driver's function with too little", ".extern .func (.param .b32 r) vprintf(.param .b64 a); " +
+			".entry k() {.param .b64 x; .param .b32 y; call (y), vprintf, (x); ret;}",
+			"vprintf is the driver's, and takes parameters of [8 8] bytes and returns [4]"},
+		{"driver's function that returns too much", ".extern .func (.param .b64 r) vprintf(.param .b64 a, .param .b64 b); " +
+			".entry k() {.param .b64 x; call (x), vprintf, (x, x); ret;}",
+			"vprintf is the driver's, and takes parameters of [8 8] bytes and returns [4]"},
 		{"function used too early", ".entry k() {call f; ret;} .func f() {ret;}", "f is not a declared function"},
 		{"variable used too early", ".global .u64 x = y; .global .u32 y;", "x: initialiser names y, which is not declared"},
 		{"address of shared", ".shared .u32 y; .global .u64 x = y;", "x: y is in .shared, whose addresses are no initial values"},

@@ -4,6 +4,7 @@
 package ptxir
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptx"
@@ -38,6 +39,7 @@ func call(b *body) {
 	b.guarded(func() {
 		c.Args = b.passed(args, signature.Params)
 		c.Rets = b.places(rets, signature.Returns)
+		b.asSupplied(c, target.Name)
 		b.end(Term{Kind: TermCall, Call: c, Targets: []int{following}})
 		b.received(rets, c.Rets)
 	})
@@ -66,6 +68,32 @@ func (b *body) direct(c *Call, x *ptx.Operand) *ptx.Function {
 		b.undefined(x.Name)
 	}
 	return s.fn.tree
+}
+
+// supplied are the sizes, in bytes, of what the driver's functions take and
+// return.
+var supplied = [...]struct{ args, rets []uint64 }{
+	BuiltinVprintf:        {[]uint64{8, 8}, []uint64{4}},
+	BuiltinAssertFail:     {[]uint64{8, 8, 4, 8, 8}, nil},
+	BuiltinMalloc:         {[]uint64{8}, []uint64{8}},
+	BuiltinFree:           {[]uint64{8}, nil},
+	BuiltinSetConditional: {[]uint64{8, 4}, nil},
+}
+
+// asSupplied refuses a call of a function of the driver's that the module has
+// declared as something else. What it returns may be left alone.
+func (b *body) asSupplied(c *Call, name string) {
+	if c.Builtin == BuiltinNone {
+		return
+	}
+	want := &supplied[c.Builtin]
+	if !haveSizes(c.Args, want.args) || len(c.Rets) > 0 && !haveSizes(c.Rets, want.rets) {
+		b.invalid("%s is the driver's, and takes parameters of %v bytes and returns %v", name, want.args, want.rets)
+	}
+}
+
+func haveSizes(vars []*Var, sizes []uint64) bool {
+	return slices.EqualFunc(vars, sizes, func(v *Var, size uint64) bool { return v.Size == size })
 }
 
 // undefined refuses a call of a function without a body.
