@@ -81,6 +81,8 @@ var functionDirectives = map[string]bool{
 	"maxntid": true, "reqntid": true, "minnctapersm": true, "maxnctapersm": true, "maxnreg": true,
 	"reqnctapercluster": true, "maxclusterrank": true, "abi_preserve": true, "abi_preserve_control": true,
 	"noreturn": true, "explicitcluster": true, "blocksareclusters": true,
+	// Known to ptxas, not to the ISA document.
+	"minperctamemory": true, "local_maxnreg": true, "language": true,
 	"pragma": true, "attribute": true, "loc": true,
 }
 

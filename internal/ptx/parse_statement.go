@@ -26,7 +26,7 @@ func (p *parser) body() *Block {
 			b.Statements = append(b.Statements, p.body())
 		case tokenDot:
 			p.statementDirective(b)
-		case '@', tokenIdent:
+		case '@', '\\', tokenIdent:
 			p.instructionOrLabel(b)
 		default:
 			p.fail("expected a statement, found %s", p.found())
@@ -42,6 +42,9 @@ func (p *parser) statementDirective(b *Block) {
 		b.Statements = append(b.Statements, p.pragma())
 	case "branchtargets", "calltargets", "callprototype":
 		p.fail(".%s needs a label", p.tok.text)
+	case "target":
+		// Of a part of the text, says the ISA; ptxas changes the module's.
+		p.target(p.tree)
 	case "section":
 		p.section()
 	case "file":
@@ -94,6 +97,8 @@ func (p *parser) instructionOrLabel(b *Block) {
 		i.Guard.Negated = p.accept('!')
 		i.Guard.Name = p.ident("a predicate")
 	}
+	// ptxas passes a backslash in front of an opcode.
+	p.accept('\\')
 	first := p.tok
 	name := p.ident("an opcode")
 	if p.tok.kind == ':' {

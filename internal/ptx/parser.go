@@ -33,6 +33,7 @@ func recoverSyntax(err *error) {
 type parser struct {
 	lex   lexer
 	tok   token
+	tree  *Module
 	depth int
 	// prevEnd is where the token before tok ended.
 	prevEnd int
@@ -56,7 +57,6 @@ func newParser(text string) *parser {
 		// Editors on Windows begin a file with this mark.
 		p.lex.pos = len("\ufeff")
 	}
-	p.lex.lineMarker()
 	p.advance()
 	return p
 }

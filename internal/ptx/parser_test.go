@@ -100,6 +100,13 @@ func TestInitialiser(t *testing.T) {
 	}}, m.Items[0].(*Variable).Init)
 }
 
+// TestTargets: .target may be repeated, and the last one counts.
+func TestTargets(t *testing.T) {
+	m, err := Parse(".version 8.0\n.target sm_90\n.target sm_75, debug\n.target texmode_unified\n.func f(){ .target sm_86\n ret; }")
+	require.NoError(t, err)
+	require.Equal(t, []string{"sm_86", "texmode_unified", "debug"}, m.Target)
+}
+
 func TestSyntaxErrors(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -122,6 +129,13 @@ func TestSyntaxErrors(t *testing.T) {
 		{"alignment", ".global .align 3 .u32 x;", 1, 16, "alignment must be a power of two, got 3"},
 		{"two types", ".global .u32 .u64 x;", 1, 14, "second type .u64"},
 		{"target first", ".target sm_80\n.version 8.0", 1, 1, ".version and .target begin a module, in this order"},
+		{"late target", ".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80", 4, 1, ".version and .target begin a module, in this order"},
+		{"backslash in an instruction", ".func f(){ ret\\; }", 1, 15, `expected a constant, found "\"`},
+		{"fraction and integer", ".global .f32 x = 1.0+2;", 1, 21, "+ needs two integers or two decimal fractions"},
+		{"not of a fraction", ".global .u32 x = !1.0;", 1, 22, "! needs an integer"},
+		{"choice of fractions", ".global .f32 x = 1 ? 1.0 : 2.0;", 1, 31, "? chooses between integers"},
+		{"minus of bits", ".global .f32 x = -0f3F800000;", 1, 29, "0f3F800000 cannot be negated: set its first bit"},
+		{"far overflow", ".global .u64 x = 99999999999999999999;", 1, 18, `"99999999999999999999" is not a number`},
 		{"second version", ".version 8.0\n.target sm_80\n.version 8.0", 3, 1, ".version and .target begin a module, in this order"},
 		{"late address size", ".global .u32 x;\n.address_size 64", 2, 1, ".address_size stands once, before all declarations"},
 		{"short addresses", ".address_size 16", 1, 15, "address size must be 32 or 64, got 16"},
