@@ -5,7 +5,6 @@ package ptxir
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cudago/cudago/internal/ptx"
 )
@@ -255,17 +254,15 @@ func (b *body) invalid(format string, args ...any) {
 }
 
 // refuse gives up the function: the instruction is valid but cannot run here.
-func (b *body) refuse(format string, args ...any) {
-	b.refuseWith(UnsupportedError{Reason: fmt.Sprintf(format, args...)})
+// The hint says what to write instead.
+func (b *body) refuse(hint, format string, args ...any) {
+	b.refuseWith(UnsupportedError{Reason: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (b *body) refuseWith(e UnsupportedError) {
 	e.Module, e.Function, e.Line, e.Instruction = b.l.module.Name, b.s.name, b.pos.Line, b.text
 	if b.pos.File > 0 && b.pos.File < len(b.l.module.Files) {
 		e.SourceFile, e.SourceLine = b.l.module.Files[b.pos.File], b.pos.SourceLine
-	}
-	if e.Hint == "" && strings.HasPrefix(b.l.module.Target, "sm_") && b.l.module.Target > "sm_75" {
-		e.Hint = hintOlder
 	}
 	panic(&e)
 }

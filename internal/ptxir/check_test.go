@@ -206,7 +206,7 @@ func TestUnsupportedInstructions(t *testing.T) {
 		{"device runtime", "call cudaGetParameterBufferV2;", "it calls cudaGetParameterBufferV2, of the device runtime: kernels cannot launch kernels here"},
 		{"old grid barrier", "call cudaCGSynchronize;", "it calls cudaCGSynchronize, of the device runtime, which is not linked"},
 		{"undefined variable", "ld.global.u32 %r1, [elsewhere];",
-			"elsewhere is declared .extern and not defined in this module; modules are not linked with each other"},
+			"elsewhere is declared .extern and not defined in this module"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -218,6 +218,7 @@ func TestUnsupportedInstructions(t *testing.T) {
 			require.Equal(t, tt.reason, refused.Reason)
 			require.Equal(t, 7, refused.Line)
 			require.NotEmpty(t, refused.Instruction)
+			require.NotEmpty(t, refused.Hint)
 		})
 	}
 }

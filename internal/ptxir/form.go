@@ -255,7 +255,7 @@ func (f *form) takes(types []Type) bool {
 func (v *variant) wrongTypes(m *ptx.Mnemonic, s *section) {
 	switch {
 	case s.open:
-		v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op), Section: s.title}
+		v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op), Section: s.title, Hint: hintForms}
 	case len(v.types) == 0:
 		v.invalid = fmt.Sprintf("%s lacks a type", m)
 	default:
@@ -272,7 +272,7 @@ func (f *form) misfit(words []string) (wrong *variant, taken int) {
 		case f.words == "*" || f.allows(word, seen):
 		case f.section.open && knownWord(word):
 			return &variant{refuse: &UnsupportedError{
-				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title,
+				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title, Hint: hintForms,
 			}}, i
 		default:
 			return &variant{invalid: fmt.Sprintf("%s does not take the modifier .%s", f.name, word)}, i

@@ -75,7 +75,7 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		}
 		switch wide := n.typ.Class() == Class64; {
 		case !wide && in.Space == SpaceConst:
-			b.refuse("constant memory at 32-bit addresses is not simulated")
+			b.refuse(hintWide, "constant memory at 32-bit addresses is not simulated")
 		case !wide && (in.Space == SpaceGeneric || in.Space == SpaceGlobal):
 			b.invalid("%s: the address %s needs 64 bits", b.ins.Mnemonic, x.Name)
 		}

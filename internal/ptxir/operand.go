@@ -379,7 +379,7 @@ func (b *body) variable(name string) (v *Var, ok bool) {
 	}
 	v = s.v
 	if v.Extern && v.Space != SpaceShared {
-		b.refuse("%s is declared .extern and not defined in this module; modules are not linked with each other", name)
+		b.refuse(hintLink, "%s is declared .extern and not defined in this module", name)
 	}
 	if v.Space == SpaceLocal {
 		// Module-level .local: each function has its own.
@@ -407,7 +407,7 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	class := t.Class()
 	if v, ok := b.variable(x.Name); ok {
 		if class == Class16 && v.Space == SpaceShared && !t.Float() {
-			b.refuse("the address of %s in 16 bits is not simulated", x.Name)
+			b.refuse(hintWide, "the address of %s in 16 bits is not simulated", x.Name)
 		}
 		if class != Class32 && class != Class64 || t.Float() {
 			b.invalid("the address of %s does not fit a .%s", x.Name, t)
@@ -421,14 +421,14 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	if s := b.symbol(x.Name); s != nil && s.fn != nil {
 		switch {
 		case class == Class32:
-			b.refuse("the address of %s in 32 bits is not simulated", x.Name)
+			b.refuse(hintWide, "the address of %s in 32 bits is not simulated", x.Name)
 		case class != Class64:
 			b.invalid("the address of %s needs a 64-bit register", x.Name)
 		case x.Value.Bits != 0:
 			b.invalid("nothing can be added to the address of %s", x.Name)
 		}
 		if s.fn.tree.Body == nil {
-			b.refuse("the address of %s is taken, which is not defined in this module", x.Name)
+			b.refuse(hintLink, "the address of %s is taken, which is not defined in this module", x.Name)
 		}
 		return b.addressReg(addressKey{fn: s.fn.out, addend: x.Value.Bits, class: class})
 	}

@@ -65,9 +65,9 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 			return SpecialEnvreg, U32
 		}
 	case x.Name == "%current_graph_exec":
-		b.refuse("%s: kernels cannot launch graphs here", x.Name)
+		b.refuse("launch from the host", "%s: kernels cannot launch graphs here", x.Name)
 	case strings.HasPrefix(x.Name, "%pm"):
-		b.refuse("%s: performance counters are not simulated", x.Name)
+		b.refuse("read %clock64 instead", "%s: performance counters are not simulated", x.Name)
 	case strings.HasPrefix(x.Name, "%reserved_smem_offset"):
 		return SpecialReservedSmemOffset, U32
 	}
