@@ -139,6 +139,7 @@ func (b *body) moveParam(op Op, x *local, v *Var) {
 		b.movePredicate(in, op, list[0])
 		return
 	}
+	b.wholeWords(&in.Type, &list)
 	if op == OpLd {
 		in.Dst = list
 	} else {

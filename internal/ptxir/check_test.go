@@ -80,7 +80,14 @@ var invalidInstructions = []struct{ name, body, msg string }{
 	{"guard that is no predicate", "@%r1 add.u32 %r1, %r2, %r3;", "the guard %r1 is not a predicate register"},
 	{"label of nowhere", "bra away;", "away is not a label of this function"},
 	{"wrong space", "ld.global.u32 %r1, [tile];", "tile is declared in .shared, not .global"},
-	{"half an address", "ld.global.u32 %r1, [%h1];", "%h1 cannot be an address"},
+	{"fraction as an address", "ld.global.u32 %r1, [%f1];", "%f1 cannot be an address"},
+	{"wide special register", "mov.u64 %rd1, %tid.x;", "%tid is declared .u32, which does not fit the .u64 of mov.u64"},
+	{"narrow special register", "mov.u16 %h1, %laneid;", "%laneid is declared .u32, which does not fit the .u16 of mov.u16"},
+	{"special register of a wide conversion", "cvt.u32.u64 %r1, %clock;", "%clock is declared .u32, which does not fit the .u64 of cvt.u32.u64"},
+	{"component that no block has", "mov.u32 %r1, %cluster_ctaid.q;", "%cluster_ctaid has no component .q"},
+	{"modifier twice", "add.ftz.ftz.f32 %f1, %f1, %f1;", "add does not take the modifier .ftz"},
+	{"idle source of a sum", "atom.global.add.u32 %r1, [%rd1], %r2, %r3;", "atom.global.add.u32 takes 3 operands, got 4"},
+	{"idle source in shared", "atom.shared.exch.b32 %r1, [%r2], %r2, %r3;", "atom.shared.exch.b32 takes 3 operands, got 4"},
 	{"no brackets", "ld.global.u32 %r1, %rd1;", "ld.global.u32: expected an address in brackets"},
 	{"atomic on a parameter", "atom.add.u32 %r1, [p], 1;", "p is declared in .param, which has no generic loads"},
 	{"vector in shared memory", "atom.shared.v2.f32.add {%f1,%f2}, [%r1], {%f1,%f2};", "atom does not take the modifier .v2"},
@@ -207,6 +214,7 @@ func TestUnsupportedInstructions(t *testing.T) {
 		{"old grid barrier", "call cudaCGSynchronize;", "it calls cudaCGSynchronize, of the device runtime, which is not linked"},
 		{"undefined variable", "ld.global.u32 %r1, [elsewhere];",
 			"elsewhere is declared .extern and not defined in this module"},
+		{"half an address", "ld.global.u32 %r1, [%h1];", "the address %h1 has 16 bits"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

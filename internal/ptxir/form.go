@@ -169,7 +169,7 @@ func (l *loader) variant(m *ptx.Mnemonic) *variant {
 // decode finds the form of a mnemonic and reads its modifiers.
 func decode(m *ptx.Mnemonic) *variant {
 	v := &variant{vector: 1}
-	candidates, rest := find(m)
+	candidates, rest := find(m.Op, onceEach(m.Modifiers))
 	if candidates == nil {
 		v.invalid = fmt.Sprintf("unknown instruction %s", m)
 		return v
@@ -211,14 +211,29 @@ func decode(m *ptx.Mnemonic) *variant {
 	return v
 }
 
+// repeatable are the modifiers that ptxas takes any number of times.
+var repeatable = map[string]bool{
+	"NaN": true, "approx": true, "cc": true, "relu": true, "sat": true, "satfinite": true, "shiftamt": true, "sync": true, "uni": true,
+}
+
+// onceEach leaves out the repetitions of modifiers that may be repeated.
+func onceEach(modifiers []string) []string {
+	for i, w := range modifiers {
+		if repeatable[w] && slices.Contains(modifiers[:i], w) {
+			return onceEach(slices.Delete(slices.Clone(modifiers), i, i+1))
+		}
+	}
+	return modifiers
+}
+
 // find looks up the name with the most words that the mnemonic has, and among
 // those the one whose words come first. Like ptxas it takes them in any order.
 // rest is the modifiers that are not part of the name.
-func find(m *ptx.Mnemonic) (candidates []*form, rest []string) {
+func find(op string, modifiers []string) (candidates []*form, rest []string) {
 	var best *family
 	bestPlace := 0
-	for _, f := range families()[m.Op] {
-		place, ok := f.within(m.Modifiers)
+	for _, f := range families()[op] {
+		place, ok := f.within(modifiers)
 		if ok && (best == nil || len(f.words) > len(best.words) || len(f.words) == len(best.words) && place < bestPlace) {
 			best, bestPlace = f, place
 		}
@@ -226,7 +241,7 @@ func find(m *ptx.Mnemonic) (candidates []*form, rest []string) {
 	if best == nil {
 		return nil, nil
 	}
-	rest = slices.Clone(m.Modifiers)
+	rest = slices.Clone(modifiers)
 	for _, w := range best.words {
 		i := slices.Index(rest, w)
 		rest = slices.Delete(rest, i, i+1)

@@ -65,6 +65,9 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		return b.constReg(U64, x.Value.Bits)
 	}
 	if n, index := b.find(x.Name); n != nil && n.typ != TypeNone {
+		if n.vector == 1 && n.typ.Class() == Class16 && !n.typ.Float() {
+			b.refuse(hintWide, "the address %s has %d bits", x.Name, 8*n.typ.Size())
+		}
 		if n.vector > 1 || n.typ.Float() || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
 			b.invalid("%s cannot be an address", x.Name)
 		}

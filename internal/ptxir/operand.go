@@ -276,6 +276,7 @@ func (b *body) named(x *ptx.Operand, t Type) Reg {
 	switch op := b.v.form.op; op {
 	case OpMov, OpIsspacep, OpCvt:
 		if id, st := b.specialName(x); id != SpecialNone && (op != OpCvt || !b.v.types[0].Float()) {
+			b.checkWidth(x.Name, st, t)
 			return b.special(id, st, t)
 		}
 		if op != OpCvt {
