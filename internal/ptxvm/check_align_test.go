@@ -4,6 +4,7 @@
 package ptxvm
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,8 @@ Both:
 			require.Empty(t, found, tt.name)
 			continue
 		}
+		// Either block may be the first.
+		found[0] = strings.Replace(found[0], "block (1,0,0)", "block (0,0,0)", 1)
 		require.Equal(t, []string{tt.want}, found, tt.name)
 	}
 }
