@@ -17,9 +17,6 @@ var precedence = map[string]int{
 	"+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }
 
-// additive is the precedence from which an expression after "name+" is read.
-const additive = 9
-
 // constant reads and folds a constant expression.
 func (p *parser) constant() Literal {
 	// Nearly all are a number alone.

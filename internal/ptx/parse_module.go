@@ -42,8 +42,6 @@ func (p *parser) moduleItem(m *Module) {
 		p.file(m)
 	case "section":
 		p.section()
-	case "loc":
-		p.loc()
 	case "pragma":
 		m.Items = append(m.Items, p.pragma())
 	case "alias":

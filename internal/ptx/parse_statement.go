@@ -102,8 +102,8 @@ func (p *parser) instructionOrLabel(b *Block) {
 	first := p.tok
 	name := p.ident("an opcode")
 	if p.tok.kind == ':' {
-		if i.Guard.Name != "" {
-			p.fail("a label cannot have a guard")
+		if i.Guard.Name != "" || name == "_" {
+			p.fail("a label cannot %s", map[bool]string{true: "be called _", false: "have a guard"}[name == "_"])
 		}
 		p.advance()
 		b.Statements = append(b.Statements, p.label(first))
@@ -154,11 +154,13 @@ func (p *parser) prototype(label token) *Targets {
 	f := &Function{Line: label.line}
 	p.advance()
 	if p.tok.kind == '(' {
-		f.Returns = p.parameters(false)
+		f.Returns = p.parameters(false, true)
 	}
-	f.Name = p.ident("\"_\"")
+	if f.Name = p.ident("\"_\""); f.Name != "_" {
+		p.fail("a prototype's name is \"_\", not %s", f.Name)
+	}
 	if p.tok.kind == '(' {
-		f.Params = p.parameters(false)
+		f.Params = p.parameters(false, true)
 	}
 	p.directives(f)
 	p.expect(';')

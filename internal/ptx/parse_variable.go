@@ -20,6 +20,7 @@ func (p *parser) variableList(linkage Linkage, add func(*Variable)) {
 		v := slab(&p.variables, 16)
 		*v = *head
 		v.Line = p.tok.line
+		v.Name = p.newName("a name")
 		p.declarator(v)
 		add(v)
 		if !p.accept(',') {
@@ -123,17 +124,11 @@ func (p *parser) pointer(v *Variable) {
 	}
 }
 
-// declarator reads the name, the range or dimensions, and the initialiser.
+// declarator reads what follows the name: the range or dimensions, and the
+// initialiser.
 func (p *parser) declarator(v *Variable) {
-	v.Name = p.ident("a name")
 	if p.accept('<') {
-		// A sum at most: the > that closes the range is no comparison.
-		at := p.tok.at
-		n := p.binary(additive)
-		if !n.Integer() || n.Bits > maxRange {
-			p.lex.fail(at, "a register count must be an integer from 0 to %d, got %s", maxRange, n)
-		}
-		v.Range = uint32(n.Bits)
+		v.Range = uint32(p.size("a register count", maxRange))
 		p.expect('>')
 	}
 	bytes := uint64(max(v.Type.Size(), 1)) * uint64(max(v.Vector, 1))
@@ -212,27 +207,24 @@ func (p *parser) address() Init {
 	x := Init{Kind: InitSymbol, Symbol: p.ident("a symbol")}
 	if x.Symbol == "generic" && p.accept('(') {
 		x.Generic = true
-		inner := p.address()
-		x.Symbol, x.Offset = inner.Symbol, inner.Offset
+		x.Symbol = p.ident("a symbol")
 		p.expect(')')
 	}
-	x.Offset += p.offset()
+	x.Offset = p.offset()
 	return x
 }
 
 // offset reads +constant, if one is there, which may be negative: as ptxas,
-// name-4 is an error and name+-4 is not. Only sums are part of it: the name in
-// front of it is the first summand.
+// name-4 is an error and name+-4 is not. Whatever follows the first + is one
+// expression: name+1<<3 is name+8.
 func (p *parser) offset() int64 {
-	sum := int64(0)
-	for p.tok.kind == '+' {
-		p.advance()
-		at := p.tok.at
-		lit := p.binary(additive + 1)
-		if !lit.Integer() {
-			p.lex.fail(at, "an offset must be an integer, got %s", lit)
-		}
-		sum += int64(lit.Bits)
+	if !p.accept('+') {
+		return 0
 	}
-	return sum
+	at := p.tok.at
+	lit := p.constant()
+	if !lit.Integer() {
+		p.lex.fail(at, "an offset must be an integer, got %s", lit)
+	}
+	return int64(lit.Bits)
 }

@@ -124,6 +124,14 @@ func (p *parser) ident(what string) string {
 	return name
 }
 
+// newName reads a name that is declared: "_" is none.
+func (p *parser) newName(what string) string {
+	if p.tok.kind == tokenIdent && p.tok.text == "_" {
+		p.fail("expected %s, found %s", what, p.found())
+	}
+	return p.ident(what)
+}
+
 func (p *parser) acceptDot(name string) bool {
 	if p.tok.kind != tokenDot || p.tok.text != name {
 		return false
@@ -132,10 +140,14 @@ func (p *parser) acceptDot(name string) bool {
 	return true
 }
 
-// size reads a constant that must be an integer of at most most.
+// size reads an integer of at most most. As ptxas has it, directives take no
+// expressions.
 func (p *parser) size(what string, most uint64) uint64 {
 	at := p.tok.at
-	lit := p.constant()
+	if p.tok.kind != tokenNumber && (p.tok.kind != tokenIdent || p.tok.text != "WARP_SZ") {
+		p.fail("%s must be an integer from 0 to %d, found %s", what, most, p.found())
+	}
+	lit := p.unary()
 	if !lit.Integer() || lit.Bits > most {
 		p.lex.fail(at, "%s must be an integer from 0 to %d, got %s", what, most, lit)
 	}
