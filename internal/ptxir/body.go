@@ -90,10 +90,6 @@ func (l *loader) lowerBody(s *symbol) {
 // parameterScope declares parameters and return parameters.
 func (b *body) parameterScope(x *ptx.Function) {
 	b.scope = &scope{names: map[string]*local{}, ranges: map[string]*local{}}
-	for _, r := range b.l.registers {
-		b.declareRegister(r)
-	}
-	b.scope = &scope{outer: b.scope, names: map[string]*local{}, ranges: map[string]*local{}}
 	declare := func(list []*ptx.Variable, vars []*Var) {
 		for i, p := range list {
 			if p.Space == ptx.SpaceReg {

@@ -169,6 +169,10 @@ func (l *loader) variant(m *ptx.Mnemonic) *variant {
 // decode finds the form of a mnemonic and reads its modifiers.
 func decode(m *ptx.Mnemonic) *variant {
 	v := &variant{vector: 1}
+	if w := misplaced(m); w != "" {
+		v.invalid = fmt.Sprintf("%s: .%s belongs to the name of the instruction and stands behind it", m, w)
+		return v
+	}
 	candidates, rest := find(m.Op, onceEach(m.Modifiers))
 	if candidates == nil {
 		v.invalid = fmt.Sprintf("unknown instruction %s", m)
@@ -224,6 +228,29 @@ func onceEach(modifiers []string) []string {
 		}
 	}
 	return modifiers
+}
+
+// leading are the modifiers that ptxas has in the name of an instruction, by
+// opcode: no other modifier stands in front of them.
+var leading = map[string][]string{
+	"mul": {"lo", "hi", "wide"}, "mad": {"lo", "hi", "wide"}, "madc": {"lo", "hi"}, "mul24": {"lo", "hi"}, "mad24": {"lo", "hi"},
+	"dp2a": {"lo", "hi"}, "shf": {"l", "r"}, "div": {"full"}, "setmaxnreg": {"inc", "dec"}, "cvta": {"to"},
+	"createpolicy": {"fractional", "range", "cvt"}, "bar": {"cta", "red"}, "barrier": {"cta", "red"},
+	"cp": {"async", "reduce", "bulk", "mbarrier", "arrive"},
+	"mbarrier": {
+		"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "expect_tx", "complete_tx",
+	},
+}
+
+// misplaced returns a leading modifier that does not lead, or "".
+func misplaced(m *ptx.Mnemonic) string {
+	words := leading[m.Op]
+	for i, w := range m.Modifiers {
+		if i > 0 && slices.Contains(words, w) && !slices.Contains(words, m.Modifiers[i-1]) {
+			return w
+		}
+	}
+	return ""
 }
 
 // find looks up the name with the most words that the mnemonic has, and among

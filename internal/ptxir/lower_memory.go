@@ -71,6 +71,9 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		if n.vector > 1 || n.typ.Float() || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
 			b.invalid("%s cannot be an address", x.Name)
 		}
+		if element {
+			b.invalid("%s is a register, not an array", x.Name)
+		}
 		in.Imm = int64(x.Value.Bits)
 		if in.Space == SpaceParam && !b.entry {
 			// Parameters of a .func lie in its frame.

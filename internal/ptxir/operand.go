@@ -153,6 +153,9 @@ func (b *body) declared(x *ptx.Operand) (r Reg, t Type, ok bool) {
 	if n == nil || n.typ == TypeNone {
 		return NoReg, TypeNone, false
 	}
+	if x.Kind == ptx.OperandElement {
+		b.invalid("%s is a register, not an array", x.Name)
+	}
 	e := uint32(0)
 	if x.Component != "" {
 		var known bool
@@ -382,22 +385,7 @@ func (b *body) variable(name string) (v *Var, ok bool) {
 	if v.Extern && v.Space != SpaceShared {
 		b.refuse(hintLink, "%s is declared .extern and not defined in this module", name)
 	}
-	if v.Space == SpaceLocal {
-		// Module-level .local: each function has its own.
-		v = b.localCopy(name, s.v)
-	}
 	return v, true
-}
-
-func (b *body) localCopy(name string, v *Var) *Var {
-	for _, have := range b.f.Vars {
-		if have.Name == name && have.Space == SpaceLocal && have.Pos == v.Pos {
-			return have
-		}
-	}
-	own := *v
-	b.f.Vars = append(b.f.Vars, &own)
-	return &own
 }
 
 // symbolAddress returns a register with the address of a variable or function.
