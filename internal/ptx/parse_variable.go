@@ -96,8 +96,8 @@ func (p *parser) checkType(v *Variable) {
 		p.fail("a predicate must be in .reg, not .%s", v.Space)
 	case t == Pred && v.Vector != 0:
 		p.fail("predicates have no vectors")
-	case v.Space == SpaceReg && (t == BF16 || t == BF16x2 || t == TF32):
-		p.fail("a register cannot be declared .%s; its bits are .b%d", t, 8*t.Size())
+	case t == BF16 || t == BF16x2 || t == TF32:
+		p.fail("nothing can be declared .%s; its bits are .b%d", t, 8*t.Size())
 	}
 }
 
@@ -144,6 +144,9 @@ func (p *parser) declarator(v *Variable) {
 		if bytes *= max(n, 1); bytes > maxBytes {
 			p.lex.fail(at, "%s is larger than %d bytes", v.Name, uint64(maxBytes))
 		}
+	}
+	if v.Space == SpaceParam && len(v.Dims) == 0 && (v.Vector != 0 || v.Type == F16x2) {
+		p.fail("%s: a parameter cannot be a vector, but an array of them", v.Name)
 	}
 	if v.Pointer == nil && p.tok.kind == tokenDot && p.tok.text == "ptr" {
 		p.advance()
