@@ -159,7 +159,7 @@ func (b *body) declared(x *ptx.Operand) (r Reg, t Type, ok bool) {
 	e := uint32(0)
 	if x.Component != "" {
 		var known bool
-		if e, known = components[x.Component]; !known || e >= n.vector {
+		if e, known = components[x.Component]; !known || e >= n.vector || n.vector == 1 {
 			b.invalid("%s has no component .%s", x.Name, x.Component)
 		}
 	} else if n.vector > 1 {

@@ -186,7 +186,7 @@ func eachVariant(r *ptxir.ReferenceRow, use func(types, modifiers []string)) {
 					switch o {
 					case "":
 						use(types, modifiers)
-					case "to": // stands behind the opcode
+					case "to", "parity": // stand behind the name
 						use(types, append([]string{o}, modifiers...))
 					default:
 						use(types, append(modifiers[:len(modifiers):len(modifiers)], o))
