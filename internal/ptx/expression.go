@@ -35,8 +35,8 @@ func (p *parser) constant() Literal {
 	yes := p.constant()
 	p.expect(':')
 	no := p.constant()
-	if !yes.Integer() || !no.Integer() {
-		p.fail("? chooses between integers")
+	if yes.Integer() != no.Integer() {
+		p.fail("? chooses between two integers or two fractions")
 	}
 	if truth(cond) {
 		return yes

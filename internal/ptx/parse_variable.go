@@ -137,7 +137,9 @@ func (p *parser) declarator(v *Variable) {
 		p.advance()
 		n := uint64(0)
 		if p.tok.kind != ']' {
-			n = p.size("array size", 1<<32-1)
+			// A constant expression, says the ISA; ptxas takes no operators here.
+			size := p.constant()
+			n = p.checkSize(at+1, size, "array size", 1<<32-1)
 		}
 		p.expect(']')
 		v.Dims = append(v.Dims, uint32(n))

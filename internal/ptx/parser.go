@@ -147,7 +147,10 @@ func (p *parser) size(what string, most uint64) uint64 {
 	if p.tok.kind != tokenNumber && (p.tok.kind != tokenIdent || p.tok.text != "WARP_SZ") {
 		p.fail("%s must be an integer from 0 to %d, found %s", what, most, p.found())
 	}
-	lit := p.unary()
+	return p.checkSize(at, p.unary(), what, most)
+}
+
+func (p *parser) checkSize(at int, lit Literal, what string, most uint64) uint64 {
 	if !lit.Integer() || lit.Bits > most {
 		p.lex.fail(at, "%s must be an integer from 0 to %d, got %s", what, most, lit)
 	}

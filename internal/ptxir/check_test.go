@@ -101,7 +101,7 @@ var invalidInstructions = []struct{ name, body, msg string }{
 	{"half a cache line", "discard.global.L2 [%rd1], 64;", "discard.global.L2: expected 128 bytes, got 64"},
 	{"modifier twice", "add.ftz.ftz.f32 %f1, %f1, %f1;", "add does not take the modifier .ftz"},
 	{"idle source of a sum", "atom.global.add.u32 %r1, [%rd1], %r2, %r3;", "atom.global.add.u32 takes 3 operands, got 4"},
-	{"idle source in shared", "atom.shared.exch.b32 %r1, [%r2], %r2, %r3;", "atom.shared.exch.b32 takes 3 operands, got 4"},
+	{"idle constant", "atom.global.exch.b32 %r1, [%rd1], %r2, 3;", "atom.global.exch.b32 takes 3 operands, got 4"},
 	{"no brackets", "ld.global.u32 %r1, %rd1;", "ld.global.u32: expected an address in brackets"},
 	{"atomic on a parameter", "atom.add.u32 %r1, [p], 1;", "p is declared in .param, which has no generic loads"},
 	{"vector in shared memory", "atom.shared.v2.f32.add {%f1,%f2}, [%r1], {%f1,%f2};", "atom does not take the modifier .v2"},

@@ -30,17 +30,17 @@ func atom(b *body) {
 }
 
 // idleSource reports a fourth operand that ptxas takes, and leaves unused, where
-// the three of the operation would do: a register of 32 bits.
+// the three of the operation would do: a register.
 func (b *body) idleSource() bool {
-	if len(b.ins.Operands) != 4 || b.v.space == SpaceShared || b.v.typ() != B32 || b.v.has("L2::cache_hint") {
+	switch {
+	case len(b.ins.Operands) != 4 || b.v.has("L2::cache_hint"):
+		return false
+	case b.v.typ() == B128 && b.v.atom == AtomExch:
+	case b.v.typ() != B32 || !slices.Contains([]AtomOp{AtomAnd, AtomOr, AtomXor, AtomExch}, b.v.atom):
 		return false
 	}
-	switch b.v.atom {
-	case AtomAnd, AtomOr, AtomXor, AtomExch:
-		_, t, ok := b.declared(&b.ins.Operands[3])
-		return ok && t.Size() == 4
-	}
-	return false
+	_, t, ok := b.declared(&b.ins.Operands[3])
+	return ok && t.Size() == b.v.typ().Size()
 }
 
 // red is atom without a result.
