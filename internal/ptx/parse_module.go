@@ -177,6 +177,10 @@ func (p *parser) declarationItems(items []Item) []Item {
 		f.Line, f.Linkage = line, linkage
 		return append(items, f)
 	}
+	if p.isDirective("reg") || p.isDirective("local") {
+		// Where a brace is missing, it is missing here.
+		p.fail(".%s is declared in functions", p.tok.text)
+	}
 	p.variableList(linkage, func(v *Variable) { items = append(items, v) })
 	return items
 }

@@ -141,6 +141,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"sink as a label", ".func f(){ _: ret; }", 1, 13, "a label cannot be called _"},
 		{"prototype with a name", ".func f(){ p: .callprototype _ (); q: .callprototype g (); }", 1, 56, `a prototype's name is "_", not g`},
 		{"offset inside generic", ".global .u64 x = generic(y+8);", 1, 27, `expected ")", found "+"`},
+		{"missing brace", ".entry k()\n.reg .b32 x;\nmov.b32 x, 1; }", 2, 1, ".reg is declared in functions"},
 		{"late target", ".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80", 4, 1, ".version and .target begin a module, in this order"},
 		{"backslash in an instruction", ".func f(){ ret\\; }", 1, 15, `expected a constant, found "\"`},
 		{"fraction and integer", ".global .f32 x = 1.0+2;", 1, 21, "+ needs two integers or two decimal fractions"},

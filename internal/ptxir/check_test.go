@@ -185,8 +185,8 @@ func TestInvalidModules(t *testing.T) {
 		{"alias of a kernel", ".entry k() {ret;} .func f(); .alias f, k;", ".alias f: k is no function of this module"},
 		{"alias of a declaration", ".extern .func g(); .func f(); .alias f, g;", ".alias f: g is declared only"},
 		{"alias with other parameters", ".func g() {ret;} .func f(.param .b32 x); .alias f, g;", ".alias f: g has other parameters"},
-		{"registers of a module", ".reg .b32 x;", "x: variables in .reg are declared in functions"},
-		{"local memory of a module", ".local .b32 x;", "x: variables in .local are declared in functions"},
+		{"registers of a module", ".reg .b32 x;", ".reg is declared in functions"},
+		{"local memory of a module", ".local .b32 x;", ".local is declared in functions"},
 		{"two numbers of threads", ".entry k() .maxntid 32 .reqntid 32 {ret;}", ".reqntid does not go with what stands in front of it"},
 		{"too many parameters", ".entry k(.param .b8 x[40000]) {ret;}", "the parameters of k exceed 32764 bytes"},
 	}

@@ -234,8 +234,8 @@ func onceEach(modifiers []string) []string {
 // opcode: no other modifier stands in front of them.
 var leading = map[string][]string{
 	"mul": {"lo", "hi", "wide"}, "mad": {"lo", "hi", "wide"}, "madc": {"lo", "hi"}, "mul24": {"lo", "hi"}, "mad24": {"lo", "hi"},
-	"dp2a": {"lo", "hi"}, "shf": {"l", "r"}, "div": {"full"}, "setmaxnreg": {"inc", "dec"}, "cvta": {"to"}, "cvt": {"pack"},
-	"createpolicy": {"fractional", "range", "cvt"}, "bar": {"cta", "red"}, "barrier": {"cta", "red"},
+	"dp2a": {"lo", "hi"}, "shf": {"l", "r"}, "div": {"full"}, "setmaxnreg": {"inc", "dec"}, "cvta": {"to"}, "cvt": {"pack"}, "brx": {"idx"},
+	"createpolicy": {"fractional", "range", "cvt"}, "bar": {"cta", "red", "warp"}, "barrier": {"cta", "red"},
 	"cp": {"async", "reduce", "bulk", "mbarrier", "arrive"},
 	"mbarrier": {
 		"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "expect_tx", "complete_tx", "parity",

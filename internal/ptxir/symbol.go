@@ -89,9 +89,6 @@ func (l *loader) lookup(name string, item int) *symbol {
 }
 
 func (l *loader) declareVariable(x *ptx.Variable) {
-	if x.Space == ptx.SpaceReg || x.Space == ptx.SpaceLocal {
-		l.fail(x.Line, "%s: variables in .%s are declared in functions", x.Name, x.Space)
-	}
 	if old := l.symbols[x.Name]; old != nil {
 		// An extern declaration and its definition, in either order.
 		if old.v == nil || !old.v.Extern && x.Linkage != ptx.Extern && x.Linkage != ptx.Weak && x.Linkage != ptx.Common {
