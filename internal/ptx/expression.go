@@ -17,9 +17,6 @@ var precedence = map[string]int{
 	"+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
 }
 
-// additive is the precedence from which an expression after "name+" is read.
-const additive = 9
-
 // constant reads and folds a constant expression.
 func (p *parser) constant() Literal {
 	// Nearly all are a number alone.
@@ -38,6 +35,9 @@ func (p *parser) constant() Literal {
 	yes := p.constant()
 	p.expect(':')
 	no := p.constant()
+	if yes.Integer() != no.Integer() {
+		p.fail("? chooses between two integers or two fractions")
+	}
 	if truth(cond) {
 		return yes
 	}
@@ -112,21 +112,16 @@ func (p *parser) unary() Literal {
 	switch p.tok.kind {
 	case '-':
 		p.advance()
-		return negate(p.unary())
+		return p.negate(p.unary())
 	case '+':
 		p.advance()
 		return p.unary()
 	case '!':
 		p.advance()
-		return boolean(!truth(p.unary()))
+		return boolean(!truth(p.integerAfter("!")))
 	case '~':
 		p.advance()
-		lit := p.unary()
-		if !lit.Integer() {
-			p.fail("~ needs an integer")
-		}
-		lit.Bits = ^lit.Bits
-		return lit
+		return Literal{Kind: LiteralUnsigned, Bits: ^p.integerAfter("~").Bits}
 	case '(':
 		p.advance()
 		if p.tok.kind == tokenDot && (p.tok.text == "s64" || p.tok.text == "u64") {
@@ -152,6 +147,14 @@ func (p *parser) unary() Literal {
 	return Literal{}
 }
 
+func (p *parser) integerAfter(op string) Literal {
+	lit := p.unary()
+	if !lit.Integer() {
+		p.fail("%s needs an integer", op)
+	}
+	return lit
+}
+
 // cast reads what follows "(" in (.s64)x and (.u64)x.
 func (p *parser) cast() Literal {
 	kind := LiteralInt
@@ -160,20 +163,10 @@ func (p *parser) cast() Literal {
 	}
 	p.advance()
 	p.expect(')')
-	lit := p.unary()
-	if !lit.Integer() {
-		p.fail("a cast needs an integer")
-	}
-	lit.Kind = kind
-	return lit
+	return Literal{Kind: kind, Bits: p.integerAfter("a cast").Bits}
 }
 
-func truth(l Literal) bool {
-	if l.Integer() {
-		return l.Bits != 0
-	}
-	return l.Float64() != 0
-}
+func truth(l Literal) bool { return l.Bits != 0 }
 
 func boolean(b bool) Literal {
 	if b {
@@ -182,11 +175,10 @@ func boolean(b bool) Literal {
 	return Literal{}
 }
 
-// negate flips the sign bit of floats, so that -0f... stays exact.
-func negate(l Literal) Literal {
+func (p *parser) negate(l Literal) Literal {
 	switch l.Kind {
 	case LiteralF32:
-		l.Bits ^= 1 << 31
+		p.fail("%s cannot be negated: set its first bit", l)
 	case LiteralF64:
 		l.Bits ^= 1 << 63
 	default:
@@ -196,11 +188,17 @@ func negate(l Literal) Literal {
 }
 
 // fold computes a op b; msg says why it cannot.
+//
+// PTX ISA, "Summary of Constant Expression Evaluation Rules". Like ptxas, it
+// takes % as one of unsigned integers, and six bits of a shift's distance.
 func fold(op string, a, b Literal) (lit Literal, msg string) {
-	if !a.Integer() || !b.Integer() {
+	switch {
+	case a.Kind == LiteralF64 && b.Kind == LiteralF64:
 		return foldFloat(op, a.Float64(), b.Float64())
+	case !a.Integer() || !b.Integer():
+		return lit, op + " needs two integers or two decimal fractions"
 	}
-	unsigned := a.Kind == LiteralUnsigned || b.Kind == LiteralUnsigned
+	unsigned := a.Kind == LiteralUnsigned || b.Kind == LiteralUnsigned || op == "%"
 	switch op {
 	case "||":
 		return boolean(truth(a) || truth(b)), ""
@@ -218,7 +216,7 @@ func fold(op string, a, b Literal) (lit Literal, msg string) {
 		}
 		return boolean(ordered(op, x, y)), ""
 	case "<<", ">>":
-		return Literal{Kind: a.Kind, Bits: shift(op, a, b.Bits)}, ""
+		return Literal{Kind: a.Kind, Bits: shift(op, a, b.Bits%64)}, ""
 	}
 	kind := LiteralInt
 	if unsigned {
@@ -275,10 +273,8 @@ func arithmetic(op string, x, y uint64, unsigned bool) (bits uint64, ok bool) {
 		return x / y, true
 	case op == "/":
 		return uint64(int64(x) / int64(y)), true
-	case unsigned:
-		return x % y, true
 	}
-	return uint64(int64(x) % int64(y)), true
+	return x % y, true
 }
 
 func foldFloat(op string, x, y float64) (lit Literal, msg string) {

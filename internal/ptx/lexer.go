@@ -163,7 +163,8 @@ func (l *lexer) skipBlank() {
 		case c == '\n':
 			l.line++
 			l.pos++
-			l.lineMarker()
+		case c == '#' && l.lineMarker():
+			l.skipLine()
 		case class[c]&classSpace != 0:
 			l.pos++
 		case c == '/' && strings.HasPrefix(l.src[l.pos:], "//"):
@@ -184,16 +185,11 @@ func (l *lexer) skipBlank() {
 	}
 }
 
-// lineMarker passes "# 12 "file"" and "#line 12", which a preprocessor leaves.
-func (l *lexer) lineMarker() {
-	rest := l.src[l.pos:]
-	if len(rest) < 2 || rest[0] != '#' {
-		return
-	}
-	rest = strings.TrimLeft(rest[1:], " \t")
-	if strings.HasPrefix(rest, "line") || rest != "" && class[rest[0]]&classDigit != 0 {
-		l.skipLine()
-	}
+// lineMarker reports "# 12 "file"" or "#line 12", which a preprocessor leaves,
+// and which ptxas takes behind other text too.
+func (l *lexer) lineMarker() bool {
+	rest := strings.TrimLeft(l.src[l.pos+1:], " \t")
+	return strings.HasPrefix(rest, "line") || rest != "" && class[rest[0]]&classDigit != 0
 }
 
 func (l *lexer) skipLine() {
@@ -212,9 +208,6 @@ func (l *lexer) skipBody(opened int) {
 		switch l.src[l.pos] {
 		case '\n':
 			l.line++
-			l.pos++
-			l.lineMarker()
-			continue
 		case '{':
 			depth++
 		case '}':
@@ -226,7 +219,7 @@ func (l *lexer) skipBody(opened int) {
 			var t token
 			l.quoted(&t)
 			continue
-		case '/':
+		case '/', '#':
 			before := l.pos
 			if l.skipBlank(); l.pos != before {
 				continue

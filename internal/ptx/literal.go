@@ -4,6 +4,7 @@
 package ptx
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func parseNumber(text string) (lit Literal, ok bool) {
 		}
 		return Literal{Kind: LiteralF64, Bits: math.Float64bits(f)}, true
 	}
-	if text[0] == '0' && text != "0U" && text != "0u" {
+	if text[0] == '0' && text != "0U" {
 		return integer(text[1:], 8)
 	}
 	return integer(text, 10)
@@ -54,15 +55,35 @@ func exactFloat(text string, digits int, kind LiteralKind) (lit Literal, ok bool
 }
 
 func integer(digits string, base int) (lit Literal, ok bool) {
-	if n := len(digits); n > 1 && digits[n-1]|0x20 == 'u' {
+	if n := len(digits); n > 1 && digits[n-1] == 'U' {
 		lit.Kind, digits = LiteralUnsigned, digits[:n-1]
 	}
 	bits, err := strconv.ParseUint(digits, base, 64)
+	if errors.Is(err, strconv.ErrRange) && base != 2 {
+		bits, err = wrapped(digits, base)
+	}
 	if int64(bits) < 0 {
 		lit.Kind = LiteralUnsigned
 	}
 	lit.Bits = bits
 	return lit, err == nil
+}
+
+// wrapped is the low half of a number of more than 64 bits. ptxas takes it for
+// that, but for decimal ones whose overflow it happens to notice.
+func wrapped(digits string, base int) (bits uint64, err error) {
+	for i := range len(digits) {
+		digit, err := strconv.ParseUint(digits[i:i+1], base, 64)
+		if err != nil {
+			return 0, err
+		}
+		next := bits * uint64(base)
+		if base == 10 && next < bits {
+			return 0, strconv.ErrRange
+		}
+		bits = next + digit
+	}
+	return bits, nil
 }
 
 // Integer reports an integer literal of either signedness.

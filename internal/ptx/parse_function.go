@@ -3,17 +3,19 @@
 
 package ptx
 
+import "math"
+
 // function reads from .entry or .func to the end of the body or prototype.
 func (p *parser) function() *Function {
 	f := &Function{Entry: p.tok.text == "entry"}
 	p.advance()
 	f.Attributes = p.attributes()
 	if !f.Entry && p.tok.kind == '(' {
-		f.Returns = p.parameters(false)
+		f.Returns = p.parameters(false, false)
 	}
-	f.Name = p.ident("a function name")
+	f.Name = p.newName("a function name")
 	if p.tok.kind == '(' {
-		f.Params = p.parameters(f.Entry)
+		f.Params = p.parameters(f.Entry, f.Entry)
 	}
 	p.directives(f)
 	if p.tok.kind == '{' && p.skipBodies {
@@ -34,7 +36,8 @@ func (p *parser) function() *Function {
 }
 
 // parameters reads a parenthesised list of parameter or register declarations.
-func (p *parser) parameters(entry bool) []*Variable {
+// Those that nobody can name may be called "_".
+func (p *parser) parameters(entry, nameless bool) []*Variable {
 	p.expect('(')
 	var list []*Variable
 	for p.tok.kind != ')' {
@@ -45,12 +48,12 @@ func (p *parser) parameters(entry bool) []*Variable {
 		if v.Space != SpaceParam && (v.Space != SpaceReg || entry) {
 			p.fail("a parameter must be .param%s, not .%s", map[bool]string{false: " or .reg"}[entry], v.Space)
 		}
-		if p.tok.kind == ',' || p.tok.kind == ')' {
-			// A prototype may leave the names out.
-			v.Name = "_"
+		if !nameless || p.tok.kind != tokenIdent || p.tok.text != "_" {
+			v.Name = p.newName("a name")
 		} else {
-			p.declarator(v)
+			v.Name = p.ident("a name")
 		}
+		p.declarator(v)
 		if entry && len(v.Dims) > 0 && v.Dims[0] == 0 {
 			p.fail("a kernel's parameter %s needs a size", v.Name)
 		}
@@ -63,7 +66,7 @@ func (p *parser) parameters(entry bool) []*Variable {
 func (p *parser) directives(f *Function) {
 	for {
 		switch {
-		case p.tok.kind == tokenDot && functionDirectives[p.tok.text]:
+		case p.tok.kind == tokenDot && p.isFunctionDirective():
 			p.directive(f)
 		case p.tok.kind == tokenIdent && p.tok.text == "noreturn":
 			// nvcc once wrote it without its dot.
@@ -75,41 +78,54 @@ func (p *parser) directives(f *Function) {
 	}
 }
 
-// functionDirectives may stand between parameters and body; any other begins
-// the next item of the module.
-var functionDirectives = map[string]bool{
-	"maxntid": true, "reqntid": true, "minnctapersm": true, "maxnctapersm": true, "maxnreg": true,
-	"reqnctapercluster": true, "maxclusterrank": true, "abi_preserve": true, "abi_preserve_control": true,
-	"noreturn": true, "explicitcluster": true, "blocksareclusters": true,
-	"pragma": true, "attribute": true, "loc": true,
+func (p *parser) isFunctionDirective() bool {
+	_, ok := functionDirectives[p.tok.text]
+	return ok
 }
 
-// directive reads one performance-tuning or ABI directive.
+// functionDirectives may stand between parameters and body; any other begins
+// the next item of the module.
 //
 // PTX ISA, "Performance-Tuning Directives", "Kernel and Function Directives".
+var functionDirectives = map[string]struct {
+	entry, function bool // where it may stand
+	most            int  // numbers that follow; one at least unless it is 0
+	positive        bool
+}{
+	"maxntid":      {entry: true, most: 3, positive: true},
+	"reqntid":      {entry: true, most: 3, positive: true},
+	"minnctapersm": {entry: true, most: 1, positive: true}, "maxnctapersm": {entry: true, most: 1},
+	"maxnreg":           {entry: true, most: 1, positive: true},
+	"reqnctapercluster": {entry: true, most: 3}, "maxclusterrank": {entry: true, most: 1},
+	"explicitcluster": {entry: true}, "blocksareclusters": {entry: true},
+	"pragma":       {entry: true, function: true},
+	"abi_preserve": {function: true, most: 1}, "abi_preserve_control": {function: true, most: 1},
+	"noreturn": {function: true},
+	// Known to ptxas, not to the ISA document.
+	"minperctamemory": {entry: true, most: 1},
+	"local_maxnreg":   {entry: true, function: true, most: 1}, "language": {entry: true, function: true, most: 1},
+}
+
 func (p *parser) directive(f *Function) {
 	d := Directive{Line: p.tok.line, Name: p.tok.text}
-	switch d.Name {
-	case "noreturn", "explicitcluster", "blocksareclusters":
-		p.advance()
-	case "pragma":
-		pragma := p.pragma()
-		for _, text := range pragma.Texts {
+	rule := functionDirectives[d.Name]
+	if f.Entry && !rule.entry || !f.Entry && !rule.function {
+		p.fail(".%s is for %s", d.Name, map[bool]string{true: ".entry", false: ".func"}[rule.entry])
+	}
+	if d.Name == "pragma" {
+		for _, text := range p.pragma().Texts {
 			f.Directives = append(f.Directives, Directive{Line: d.Line, Name: d.Name, Text: text})
 		}
 		return
-	case "attribute":
-		f.Attributes = append(f.Attributes, p.attributes()...)
-		return
-	case "loc":
-		p.loc()
-		return
-	default:
-		p.advance()
-		d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
-		for p.accept(',') {
-			d.Args = append(d.Args, p.size(d.Name, 1<<32-1))
+	}
+	p.advance()
+	for len(d.Args) < rule.most && (len(d.Args) == 0 || p.accept(',')) {
+		at := p.tok.at
+		n := p.size(d.Name, 1<<32-1)
+		if n == 0 && rule.positive {
+			p.lex.fail(at, "%s must be more than 0", d.Name)
 		}
+		d.Args = append(d.Args, n)
 	}
 	f.Directives = append(f.Directives, d)
 }
@@ -126,9 +142,9 @@ func (p *parser) attributes() []string {
 			at := p.tok.at + 1
 			p.advance()
 			if p.accept('(') {
-				p.constant()
+				p.size("an attribute", math.MaxUint64)
 				for p.accept(',') {
-					p.constant()
+					p.size("an attribute", math.MaxUint64)
 				}
 				p.expect(')')
 			}

@@ -10,10 +10,11 @@ import (
 
 func (p *parser) module() *Module {
 	m := &Module{Source: p.lex.src, Files: map[int]string{}}
-	// PTX ISA, "PTX Module Directives": in this order, and once.
+	p.tree = m
+	// PTX ISA, "PTX Module Directives": in this order, and .version once.
 	if p.isDirective("version") {
 		p.version(m)
-		if p.isDirective("target") {
+		for p.isDirective("target") {
 			p.target(m)
 		}
 	}
@@ -41,8 +42,6 @@ func (p *parser) moduleItem(m *Module) {
 		p.file(m)
 	case "section":
 		p.section()
-	case "loc":
-		p.loc()
 	case "pragma":
 		m.Items = append(m.Items, p.pragma())
 	case "alias":
@@ -54,12 +53,21 @@ func (p *parser) moduleItem(m *Module) {
 
 func (p *parser) isDirective(name string) bool { return p.tok.kind == tokenDot && p.tok.text == name }
 
+// target reads .target, which may be repeated. As ptxas has it, the last one
+// names the architecture; options add up.
 func (p *parser) target(m *Module) {
 	p.advance()
-	m.Target = append(m.Target, p.ident("a target"))
+	list := []string{p.ident("a target")}
 	for p.accept(',') {
-		m.Target = append(m.Target, p.ident("a target option"))
+		list = append(list, p.ident("a target option"))
 	}
+	if len(m.Target) > 0 {
+		if !strings.HasPrefix(list[0], "sm_") && !strings.HasPrefix(list[0], "compute_") {
+			list = append(m.Target[:1:1], list...)
+		}
+		list = append(list, m.Target[1:]...)
+	}
+	m.Target = list
 }
 
 func (p *parser) addressSize(m *Module) {
@@ -168,6 +176,10 @@ func (p *parser) declarationItems(items []Item) []Item {
 		f := p.function()
 		f.Line, f.Linkage = line, linkage
 		return append(items, f)
+	}
+	if p.isDirective("reg") || p.isDirective("local") {
+		// Where a brace is missing, it is missing here.
+		p.fail(".%s is declared in functions", p.tok.text)
 	}
 	p.variableList(linkage, func(v *Variable) { items = append(items, v) })
 	return items

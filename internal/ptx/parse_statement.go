@@ -26,7 +26,7 @@ func (p *parser) body() *Block {
 			b.Statements = append(b.Statements, p.body())
 		case tokenDot:
 			p.statementDirective(b)
-		case '@', tokenIdent:
+		case '@', '\\', tokenIdent:
 			p.instructionOrLabel(b)
 		default:
 			p.fail("expected a statement, found %s", p.found())
@@ -42,6 +42,9 @@ func (p *parser) statementDirective(b *Block) {
 		b.Statements = append(b.Statements, p.pragma())
 	case "branchtargets", "calltargets", "callprototype":
 		p.fail(".%s needs a label", p.tok.text)
+	case "target":
+		// Of a part of the text, says the ISA; ptxas changes the module's.
+		p.target(p.tree)
 	case "section":
 		p.section()
 	case "file":
@@ -94,11 +97,13 @@ func (p *parser) instructionOrLabel(b *Block) {
 		i.Guard.Negated = p.accept('!')
 		i.Guard.Name = p.ident("a predicate")
 	}
+	// ptxas passes a backslash in front of an opcode.
+	p.accept('\\')
 	first := p.tok
 	name := p.ident("an opcode")
 	if p.tok.kind == ':' {
-		if i.Guard.Name != "" {
-			p.fail("a label cannot have a guard")
+		if i.Guard.Name != "" || name == "_" {
+			p.fail("a label cannot %s", map[bool]string{true: "be called _", false: "have a guard"}[name == "_"])
 		}
 		p.advance()
 		b.Statements = append(b.Statements, p.label(first))
@@ -149,11 +154,13 @@ func (p *parser) prototype(label token) *Targets {
 	f := &Function{Line: label.line}
 	p.advance()
 	if p.tok.kind == '(' {
-		f.Returns = p.parameters(false)
+		f.Returns = p.parameters(false, true)
 	}
-	f.Name = p.ident("\"_\"")
+	if f.Name = p.ident("\"_\""); f.Name != "_" {
+		p.fail("a prototype's name is \"_\", not %s", f.Name)
+	}
 	if p.tok.kind == '(' {
-		f.Params = p.parameters(false)
+		f.Params = p.parameters(false, true)
 	}
 	p.directives(f)
 	p.expect(';')

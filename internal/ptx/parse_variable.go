@@ -20,6 +20,7 @@ func (p *parser) variableList(linkage Linkage, add func(*Variable)) {
 		v := slab(&p.variables, 16)
 		*v = *head
 		v.Line = p.tok.line
+		v.Name = p.newName("a name")
 		p.declarator(v)
 		add(v)
 		if !p.accept(',') {
@@ -95,8 +96,8 @@ func (p *parser) checkType(v *Variable) {
 		p.fail("a predicate must be in .reg, not .%s", v.Space)
 	case t == Pred && v.Vector != 0:
 		p.fail("predicates have no vectors")
-	case v.Space == SpaceReg && (t == BF16 || t == BF16x2 || t == TF32):
-		p.fail("a register cannot be declared .%s; its bits are .b%d", t, 8*t.Size())
+	case t == BF16 || t == BF16x2 || t == TF32:
+		p.fail("nothing can be declared .%s; its bits are .b%d", t, 8*t.Size())
 	}
 }
 
@@ -123,17 +124,11 @@ func (p *parser) pointer(v *Variable) {
 	}
 }
 
-// declarator reads the name, the range or dimensions, and the initialiser.
+// declarator reads what follows the name: the range or dimensions, and the
+// initialiser.
 func (p *parser) declarator(v *Variable) {
-	v.Name = p.ident("a name")
 	if p.accept('<') {
-		// A sum at most: the > that closes the range is no comparison.
-		at := p.tok.at
-		n := p.binary(additive)
-		if !n.Integer() || n.Bits > maxRange {
-			p.lex.fail(at, "a register count must be an integer from 0 to %d, got %s", maxRange, n)
-		}
-		v.Range = uint32(n.Bits)
+		v.Range = uint32(p.size("a register count", maxRange))
 		p.expect('>')
 	}
 	bytes := uint64(max(v.Type.Size(), 1)) * uint64(max(v.Vector, 1))
@@ -142,13 +137,18 @@ func (p *parser) declarator(v *Variable) {
 		p.advance()
 		n := uint64(0)
 		if p.tok.kind != ']' {
-			n = p.size("array size", 1<<32-1)
+			// A constant expression, says the ISA; ptxas takes no operators here.
+			size := p.constant()
+			n = p.checkSize(at+1, size, "array size", 1<<32-1)
 		}
 		p.expect(']')
 		v.Dims = append(v.Dims, uint32(n))
 		if bytes *= max(n, 1); bytes > maxBytes {
 			p.lex.fail(at, "%s is larger than %d bytes", v.Name, uint64(maxBytes))
 		}
+	}
+	if v.Space == SpaceParam && len(v.Dims) == 0 && (v.Vector != 0 || v.Type == F16x2) {
+		p.fail("%s: a parameter cannot be a vector, but an array of them", v.Name)
 	}
 	if v.Pointer == nil && p.tok.kind == tokenDot && p.tok.text == "ptr" {
 		p.advance()
@@ -212,27 +212,24 @@ func (p *parser) address() Init {
 	x := Init{Kind: InitSymbol, Symbol: p.ident("a symbol")}
 	if x.Symbol == "generic" && p.accept('(') {
 		x.Generic = true
-		inner := p.address()
-		x.Symbol, x.Offset = inner.Symbol, inner.Offset
+		x.Symbol = p.ident("a symbol")
 		p.expect(')')
 	}
-	x.Offset += p.offset()
+	x.Offset = p.offset()
 	return x
 }
 
 // offset reads +constant, if one is there, which may be negative: as ptxas,
-// name-4 is an error and name+-4 is not. Only sums are part of it: the name in
-// front of it is the first summand.
+// name-4 is an error and name+-4 is not. Whatever follows the first + is one
+// expression: name+1<<3 is name+8.
 func (p *parser) offset() int64 {
-	sum := int64(0)
-	for p.tok.kind == '+' {
-		p.advance()
-		at := p.tok.at
-		lit := p.binary(additive + 1)
-		if !lit.Integer() {
-			p.lex.fail(at, "an offset must be an integer, got %s", lit)
-		}
-		sum += int64(lit.Bits)
+	if !p.accept('+') {
+		return 0
 	}
-	return sum
+	at := p.tok.at
+	lit := p.constant()
+	if !lit.Integer() {
+		p.lex.fail(at, "an offset must be an integer, got %s", lit)
+	}
+	return int64(lit.Bits)
 }

@@ -33,6 +33,7 @@ func recoverSyntax(err *error) {
 type parser struct {
 	lex   lexer
 	tok   token
+	tree  *Module
 	depth int
 	// prevEnd is where the token before tok ended.
 	prevEnd int
@@ -56,7 +57,6 @@ func newParser(text string) *parser {
 		// Editors on Windows begin a file with this mark.
 		p.lex.pos = len("\ufeff")
 	}
-	p.lex.lineMarker()
 	p.advance()
 	return p
 }
@@ -124,6 +124,14 @@ func (p *parser) ident(what string) string {
 	return name
 }
 
+// newName reads a name that is declared: "_" is none.
+func (p *parser) newName(what string) string {
+	if p.tok.kind == tokenIdent && p.tok.text == "_" {
+		p.fail("expected %s, found %s", what, p.found())
+	}
+	return p.ident(what)
+}
+
 func (p *parser) acceptDot(name string) bool {
 	if p.tok.kind != tokenDot || p.tok.text != name {
 		return false
@@ -132,10 +140,17 @@ func (p *parser) acceptDot(name string) bool {
 	return true
 }
 
-// size reads a constant that must be an integer of at most most.
+// size reads an integer of at most most. As ptxas has it, directives take no
+// expressions.
 func (p *parser) size(what string, most uint64) uint64 {
 	at := p.tok.at
-	lit := p.constant()
+	if p.tok.kind != tokenNumber && (p.tok.kind != tokenIdent || p.tok.text != "WARP_SZ") {
+		p.fail("%s must be an integer from 0 to %d, found %s", what, most, p.found())
+	}
+	return p.checkSize(at, p.unary(), what, most)
+}
+
+func (p *parser) checkSize(at int, lit Literal, what string, most uint64) uint64 {
 	if !lit.Integer() || lit.Bits > most {
 		p.lex.fail(at, "%s must be an integer from 0 to %d, got %s", what, most, lit)
 	}

@@ -100,6 +100,13 @@ func TestInitialiser(t *testing.T) {
 	}}, m.Items[0].(*Variable).Init)
 }
 
+// TestTargets: .target may be repeated, and the last one counts.
+func TestTargets(t *testing.T) {
+	m, err := Parse(".version 8.0\n.target sm_90\n.target sm_75, debug\n.target texmode_unified\n.func f(){ .target sm_86\n ret; }")
+	require.NoError(t, err)
+	require.Equal(t, []string{"sm_86", "texmode_unified", "debug"}, m.Target)
+}
+
 func TestSyntaxErrors(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -122,6 +129,26 @@ func TestSyntaxErrors(t *testing.T) {
 		{"alignment", ".global .align 3 .u32 x;", 1, 16, "alignment must be a power of two, got 3"},
 		{"two types", ".global .u32 .u64 x;", 1, 14, "second type .u64"},
 		{"target first", ".target sm_80\n.version 8.0", 1, 1, ".version and .target begin a module, in this order"},
+		{"expression in a directive", ".func f(){ .reg .b32 x<2+3>; }", 1, 25, `expected ">", found "+"`},
+		{"sum as an alignment", ".global .align (8) .u32 x;", 1, 16, `alignment must be an integer from 0 to 1048576, found "("`},
+		{"kernel's directive on a function", ".func f() .maxntid 32 {ret;}", 1, 11, ".maxntid is for .entry"},
+		{"function's directive on a kernel", ".entry k() .noreturn {ret;}", 1, 12, ".noreturn is for .func"},
+		{"no threads", ".entry k() .reqntid 0 {ret;}", 1, 21, "reqntid must be more than 0"},
+		{"four dimensions", ".entry k() .reqntid 1,1,1,1 {ret;}", 1, 26, `expected a body or ";", found ","`},
+		{"parameter without a name", ".func f(.param .b32) {ret;}", 1, 20, `expected a name, found ")"`},
+		{"sink as a parameter", ".func f(.param .b32 _) {ret;}", 1, 21, `expected a name, found "_"`},
+		{"sink as a variable", ".global .u32 _;", 1, 14, `expected a name, found "_"`},
+		{"sink as a label", ".func f(){ _: ret; }", 1, 13, "a label cannot be called _"},
+		{"prototype with a name", ".func f(){ p: .callprototype _ (); q: .callprototype g (); }", 1, 56, `a prototype's name is "_", not g`},
+		{"offset inside generic", ".global .u64 x = generic(y+8);", 1, 27, `expected ")", found "+"`},
+		{"missing brace", ".entry k()\n.reg .b32 x;\nmov.b32 x, 1; }", 2, 1, ".reg is declared in functions"},
+		{"late target", ".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80", 4, 1, ".version and .target begin a module, in this order"},
+		{"backslash in an instruction", ".func f(){ ret\\; }", 1, 15, `expected a constant, found "\"`},
+		{"fraction and integer", ".global .f32 x = 1.0+2;", 1, 21, "+ needs two integers or two decimal fractions"},
+		{"not of a fraction", ".global .u32 x = !1.0;", 1, 22, "! needs an integer"},
+		{"choice of two kinds", ".global .f32 x = 1 ? 1.0 : 2;", 1, 29, "? chooses between two integers or two fractions"},
+		{"minus of bits", ".global .f32 x = -0f3F800000;", 1, 29, "0f3F800000 cannot be negated: set its first bit"},
+		{"far overflow", ".global .u64 x = 99999999999999999999;", 1, 18, `"99999999999999999999" is not a number`},
 		{"second version", ".version 8.0\n.target sm_80\n.version 8.0", 3, 1, ".version and .target begin a module, in this order"},
 		{"late address size", ".global .u32 x;\n.address_size 64", 2, 1, ".address_size stands once, before all declarations"},
 		{"short addresses", ".address_size 16", 1, 15, "address size must be 32 or 64, got 16"},
@@ -131,7 +158,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{"vector of predicates", ".func f(){ .reg .v2 .pred x; }", 1, 21, "predicates have no vectors"},
 		{"vector after the type", ".global .u32 .v2 x;", 1, 14, ".v2 stands before the type"},
 		{"vector of eight", ".global .v8 .u32 x;", 1, 9, "unknown type .v8"},
-		{"alternate format", ".func f(){ .reg .bf16 x; }", 1, 17, "a register cannot be declared .bf16; its bits are .b16"},
+		{"alternate format", ".func f(){ .reg .bf16 x; }", 1, 17, "nothing can be declared .bf16; its bits are .b16"},
+		{"vector as a parameter", ".entry k(.param .v2 .f32 x){}", 1, 27, "x: a parameter cannot be a vector, but an array of them"},
 		{"trailing comma", ".global .u32 x[2] = {1,};", 1, 24, `expected an initial value, found "}"`},
 		{"kernel in registers", ".entry k(.reg .b32 x){}", 1, 20, "a parameter must be .param, not .reg"},
 		{"kernel parameter without a size", ".entry k(.param .b8 x[]){}", 1, 24, "a kernel's parameter x needs a size"},

@@ -19,7 +19,7 @@ func TestSignatures(t *testing.T) {
 			{Name: "plain", Type: "u64", Size: 8, Align: 8, Offset: 8, Pointer: true},
 			{Name: "structure", Type: "b8", Size: 24, Align: 8, Offset: 16, ArrayLen: 24},
 			{Name: "scalar", Type: "f32", Size: 4, Align: 4, Offset: 40},
-			{Name: "pair", Type: "f32", Size: 8, Align: 8, Offset: 48},
+			{Name: "pair", Type: "f32", Size: 8, Align: 8, Offset: 48, ArrayLen: 1},
 		},
 	}, got)
 }

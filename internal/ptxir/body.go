@@ -5,7 +5,6 @@ package ptxir
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cudago/cudago/internal/ptx"
 )
@@ -91,10 +90,6 @@ func (l *loader) lowerBody(s *symbol) {
 // parameterScope declares parameters and return parameters.
 func (b *body) parameterScope(x *ptx.Function) {
 	b.scope = &scope{names: map[string]*local{}, ranges: map[string]*local{}}
-	for _, r := range b.l.registers {
-		b.declareRegister(r)
-	}
-	b.scope = &scope{outer: b.scope, names: map[string]*local{}, ranges: map[string]*local{}}
 	declare := func(list []*ptx.Variable, vars []*Var) {
 		for i, p := range list {
 			if p.Space == ptx.SpaceReg {
@@ -140,6 +135,7 @@ func (b *body) moveParam(op Op, x *local, v *Var) {
 		b.movePredicate(in, op, list[0])
 		return
 	}
+	b.wholeWords(&in.Type, &list)
 	if op == OpLd {
 		in.Dst = list
 	} else {
@@ -255,17 +251,15 @@ func (b *body) invalid(format string, args ...any) {
 }
 
 // refuse gives up the function: the instruction is valid but cannot run here.
-func (b *body) refuse(format string, args ...any) {
-	b.refuseWith(UnsupportedError{Reason: fmt.Sprintf(format, args...)})
+// The hint says what to write instead.
+func (b *body) refuse(hint, format string, args ...any) {
+	b.refuseWith(UnsupportedError{Reason: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (b *body) refuseWith(e UnsupportedError) {
 	e.Module, e.Function, e.Line, e.Instruction = b.l.module.Name, b.s.name, b.pos.Line, b.text
 	if b.pos.File > 0 && b.pos.File < len(b.l.module.Files) {
 		e.SourceFile, e.SourceLine = b.l.module.Files[b.pos.File], b.pos.SourceLine
-	}
-	if e.Hint == "" && strings.HasPrefix(b.l.module.Target, "sm_") && b.l.module.Target > "sm_75" {
-		e.Hint = hintOlder
 	}
 	panic(&e)
 }

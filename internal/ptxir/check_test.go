@@ -80,7 +80,28 @@ var invalidInstructions = []struct{ name, body, msg string }{
 	{"guard that is no predicate", "@%r1 add.u32 %r1, %r2, %r3;", "the guard %r1 is not a predicate register"},
 	{"label of nowhere", "bra away;", "away is not a label of this function"},
 	{"wrong space", "ld.global.u32 %r1, [tile];", "tile is declared in .shared, not .global"},
-	{"half an address", "ld.global.u32 %r1, [%h1];", "%h1 cannot be an address"},
+	{"fraction as an address", "ld.global.u32 %r1, [%f1];", "%f1 cannot be an address"},
+	{"wide special register", "mov.u64 %rd1, %tid.x;", "%tid is declared .u32, which does not fit the .u64 of mov.u64"},
+	{"narrow special register", "mov.u16 %h1, %laneid;", "%laneid is declared .u32, which does not fit the .u16 of mov.u16"},
+	{"special register of a wide conversion", "cvt.u32.u64 %r1, %clock;", "%clock is declared .u32, which does not fit the .u64 of cvt.u32.u64"},
+	{"component that no block has", "mov.u32 %r1, %cluster_ctaid.q;", "%cluster_ctaid has no component .q"},
+	{"element of a register", "mov.u32 %r1, %r2[1];", "%r2 is a register, not an array"},
+	{"address in a register's element", "ld.global.u32 %r1, %rd1[1];", "%rd1 is a register, not an array"},
+	{"barrier of no block", "bar.sync 16;", "bar.sync: there are barriers 0 to 15, not 16"},
+	{"part of a warp at a barrier", "barrier.red.popc.u32 %r1, 1, 48, %p1;", "barrier.red.popc.u32: 48 threads are no whole warps"},
+	{"arrival of nobody", "bar.arrive 1, 0;", "bar.arrive: 0 threads are no whole warps"},
+	{"name behind a type", "mul.u32.lo %r1, %r2, %r3;", "mul.u32.lo: .lo belongs to the name of the instruction and stands behind it"},
+	{"name behind a modifier", "mbarrier.shared.init.b64 [%r1], 1;",
+		"mbarrier.shared.init.b64: .init belongs to the name of the instruction and stands behind it"},
+	{"component of a scalar", "mov.u32 %r1, %r2.x;", "%r2 has no component .x"},
+	{"vector of two widths", "st.global.v2.b32 [%rd1], {%r1, %rd1};", "the elements of a vector are of one type, not .b32 and .b64"},
+	{"halves of two widths", "ld.global.v2.b16 {%h1, %r1}, [%rd1];", "the elements of a vector are of one type, not .b16 and .b32"},
+	{"too many registers", "setmaxnreg.inc.sync.aligned.u32 264;", "setmaxnreg.inc.sync.aligned.u32: expected a multiple of 8 from 24 to 256, got 264"},
+	{"event that no device has", "pmevent 16;", "pmevent: expected 0 to 15, got 16"},
+	{"half a cache line", "discard.global.L2 [%rd1], 64;", "discard.global.L2: expected 128 bytes, got 64"},
+	{"modifier twice", "add.ftz.ftz.f32 %f1, %f1, %f1;", "add does not take the modifier .ftz"},
+	{"idle source of a sum", "atom.global.add.u32 %r1, [%rd1], %r2, %r3;", "atom.global.add.u32 takes 3 operands, got 4"},
+	{"idle constant", "atom.global.exch.b32 %r1, [%rd1], %r2, 3;", "atom.global.exch.b32 takes 3 operands, got 4"},
 	{"no brackets", "ld.global.u32 %r1, %rd1;", "ld.global.u32: expected an address in brackets"},
 	{"atomic on a parameter", "atom.add.u32 %r1, [p], 1;", "p is declared in .param, which has no generic loads"},
 	{"vector in shared memory", "atom.shared.v2.f32.add {%f1,%f2}, [%r1], {%f1,%f2};", "atom does not take the modifier .v2"},
@@ -167,6 +188,12 @@ func TestInvalidModules(t *testing.T) {
 		{"address in two bytes", ".global .u16 x = x;", "x: an address does not fit 2 bytes"},
 		{"no size", ".global .u32 x[];", "x has no size: only an .extern or initialised array may leave it out"},
 		{"alias of nothing", ".alias f, g;", ".alias f: g is no function of this module"},
+		{"alias of a kernel", ".entry k() {ret;} .func f(); .alias f, k;", ".alias f: k is no function of this module"},
+		{"alias of a declaration", ".extern .func g(); .func f(); .alias f, g;", ".alias f: g is declared only"},
+		{"alias with other parameters", ".func g() {ret;} .func f(.param .b32 x); .alias f, g;", ".alias f: g has other parameters"},
+		{"registers of a module", ".reg .b32 x;", ".reg is declared in functions"},
+		{"local memory of a module", ".local .b32 x;", ".local is declared in functions"},
+		{"two numbers of threads", ".entry k() .maxntid 32 .reqntid 32 {ret;}", ".reqntid does not go with what stands in front of it"},
 		{"too many parameters", ".entry k(.param .b8 x[40000]) {ret;}", "the parameters of k exceed 32764 bytes"},
 	}
 	for _, tt := range tests {
@@ -212,7 +239,8 @@ func TestUnsupportedInstructions(t *testing.T) {
 		{"device runtime", "call cudaGetParameterBufferV2;", "it calls cudaGetParameterBufferV2, of the device runtime: kernels cannot launch kernels here"},
 		{"old grid barrier", "call cudaCGSynchronize;", "it calls cudaCGSynchronize, of the device runtime, which is not linked"},
 		{"undefined variable", "ld.global.u32 %r1, [elsewhere];",
-			"elsewhere is declared .extern and not defined in this module; modules are not linked with each other"},
+			"elsewhere is declared .extern and not defined in this module"},
+		{"half an address", "ld.global.u32 %r1, [%h1];", "the address %h1 has 16 bits"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -224,6 +252,7 @@ func TestUnsupportedInstructions(t *testing.T) {
 			require.Equal(t, tt.reason, refused.Reason)
 			require.Equal(t, 7, refused.Line)
 			require.NotEmpty(t, refused.Instruction)
+			require.NotEmpty(t, refused.Hint)
 		})
 	}
 }

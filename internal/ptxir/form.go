@@ -169,7 +169,11 @@ func (l *loader) variant(m *ptx.Mnemonic) *variant {
 // decode finds the form of a mnemonic and reads its modifiers.
 func decode(m *ptx.Mnemonic) *variant {
 	v := &variant{vector: 1}
-	candidates, rest := find(m)
+	if w := misplaced(m); w != "" {
+		v.invalid = fmt.Sprintf("%s: .%s belongs to the name of the instruction and stands behind it", m, w)
+		return v
+	}
+	candidates, rest := find(m.Op, onceEach(m.Modifiers))
 	if candidates == nil {
 		v.invalid = fmt.Sprintf("unknown instruction %s", m)
 		return v
@@ -211,14 +215,52 @@ func decode(m *ptx.Mnemonic) *variant {
 	return v
 }
 
+// repeatable are the modifiers that ptxas takes any number of times.
+var repeatable = map[string]bool{
+	"NaN": true, "approx": true, "cc": true, "relu": true, "sat": true, "satfinite": true, "shiftamt": true, "sync": true, "uni": true,
+}
+
+// onceEach leaves out the repetitions of modifiers that may be repeated.
+func onceEach(modifiers []string) []string {
+	for i, w := range modifiers {
+		if repeatable[w] && slices.Contains(modifiers[:i], w) {
+			return onceEach(slices.Delete(slices.Clone(modifiers), i, i+1))
+		}
+	}
+	return modifiers
+}
+
+// leading are the modifiers that ptxas has in the name of an instruction, by
+// opcode: no other modifier stands in front of them.
+var leading = map[string][]string{
+	"mul": {"lo", "hi", "wide"}, "mad": {"lo", "hi", "wide"}, "madc": {"lo", "hi"}, "mul24": {"lo", "hi"}, "mad24": {"lo", "hi"},
+	"dp2a": {"lo", "hi"}, "shf": {"l", "r"}, "div": {"full"}, "setmaxnreg": {"inc", "dec"}, "cvta": {"to"}, "cvt": {"pack"}, "brx": {"idx"},
+	"createpolicy": {"fractional", "range", "cvt"}, "bar": {"cta", "red", "warp"}, "barrier": {"cta", "red"},
+	"cp": {"async", "reduce", "bulk", "mbarrier", "arrive"},
+	"mbarrier": {
+		"init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "expect_tx", "complete_tx", "parity",
+	},
+}
+
+// misplaced returns a leading modifier that does not lead, or "".
+func misplaced(m *ptx.Mnemonic) string {
+	words := leading[m.Op]
+	for i, w := range m.Modifiers {
+		if i > 0 && slices.Contains(words, w) && !slices.Contains(words, m.Modifiers[i-1]) {
+			return w
+		}
+	}
+	return ""
+}
+
 // find looks up the name with the most words that the mnemonic has, and among
 // those the one whose words come first. Like ptxas it takes them in any order.
 // rest is the modifiers that are not part of the name.
-func find(m *ptx.Mnemonic) (candidates []*form, rest []string) {
+func find(op string, modifiers []string) (candidates []*form, rest []string) {
 	var best *family
 	bestPlace := 0
-	for _, f := range families()[m.Op] {
-		place, ok := f.within(m.Modifiers)
+	for _, f := range families()[op] {
+		place, ok := f.within(modifiers)
 		if ok && (best == nil || len(f.words) > len(best.words) || len(f.words) == len(best.words) && place < bestPlace) {
 			best, bestPlace = f, place
 		}
@@ -226,7 +268,7 @@ func find(m *ptx.Mnemonic) (candidates []*form, rest []string) {
 	if best == nil {
 		return nil, nil
 	}
-	rest = slices.Clone(m.Modifiers)
+	rest = slices.Clone(modifiers)
 	for _, w := range best.words {
 		i := slices.Index(rest, w)
 		rest = slices.Delete(rest, i, i+1)
@@ -255,7 +297,7 @@ func (f *form) takes(types []Type) bool {
 func (v *variant) wrongTypes(m *ptx.Mnemonic, s *section) {
 	switch {
 	case s.open:
-		v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op), Section: s.title}
+		v.refuse = &UnsupportedError{Reason: fmt.Sprintf("%s is not implemented for these types", m.Op), Section: s.title, Hint: hintForms}
 	case len(v.types) == 0:
 		v.invalid = fmt.Sprintf("%s lacks a type", m)
 	default:
@@ -272,7 +314,7 @@ func (f *form) misfit(words []string) (wrong *variant, taken int) {
 		case f.words == "*" || f.allows(word, seen):
 		case f.section.open && knownWord(word):
 			return &variant{refuse: &UnsupportedError{
-				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title,
+				Reason: fmt.Sprintf("the modifier .%s of %s is not implemented", word, f.name), Section: f.section.title, Hint: hintForms,
 			}}, i
 		default:
 			return &variant{invalid: fmt.Sprintf("%s does not take the modifier .%s", f.name, word)}, i

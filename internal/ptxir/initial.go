@@ -116,7 +116,7 @@ func (w *initWriter) address(x *ptx.Init, at uint64) {
 		panic(&UnsupportedError{
 			Module: w.l.module.Name, Line: w.v.Pos.Line,
 			Reason: w.v.Name + " holds the address of " + x.Symbol + ", which this module declares but does not define",
-			Hint:   "modules are not linked with each other: put its source into the same program",
+			Hint:   hintLink,
 		})
 	case s.fn != nil:
 		r.Func = s.fn.out

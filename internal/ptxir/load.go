@@ -99,8 +99,6 @@ type loader struct {
 	item   int
 	bodies []*symbol // functions with a body, in textual order
 	inits  []pendingInit
-	// registers are declared at module level; each function has its own.
-	registers []*ptx.Variable
 	// variants holds each mnemonic's meaning; the parser shares mnemonics.
 	variants map[*ptx.Mnemonic]*variant
 	scratch  []byte

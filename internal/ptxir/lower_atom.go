@@ -17,12 +17,30 @@ func atom(b *body) {
 	if b.v.atom == AtomCas {
 		n = 4
 	}
-	b.cachePolicy(n)
 	in := b.instr()
+	if !b.idleSource() {
+		b.cachePolicy(n)
+	}
 	b.memory(&in, &b.ins.Operands[1])
-	in.Dst = b.atomOperand(&b.ins.Operands[0], in.Type, b.destOrSink)
+	if d := &b.ins.Operands[0]; b.v.vector == 1 || d.Kind != ptx.OperandSink {
+		in.Dst = b.atomOperand(d, in.Type, b.destOrSink)
+	}
 	b.atomSources(&in, b.ins.Operands[2:n])
 	b.emitAtom(in)
+}
+
+// idleSource reports a fourth operand that ptxas takes, and leaves unused, where
+// the three of the operation would do: a register.
+func (b *body) idleSource() bool {
+	switch {
+	case len(b.ins.Operands) != 4 || b.v.has("L2::cache_hint"):
+		return false
+	case b.v.typ() == B128 && b.v.atom == AtomExch:
+	case b.v.typ() != B32 || !slices.Contains([]AtomOp{AtomAnd, AtomOr, AtomXor, AtomExch}, b.v.atom):
+		return false
+	}
+	_, t, ok := b.declared(&b.ins.Operands[3])
+	return ok && t.Size() == b.v.typ().Size()
 }
 
 // red is atom without a result.

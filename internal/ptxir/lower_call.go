@@ -176,12 +176,24 @@ func (b *body) passed(args []ptx.Operand, params []*ptx.Variable) []*Var {
 		if n := params[i].Vector; n > 1 {
 			values = b.elements(x, int(n), t, b.stored)
 		} else {
-			values[0] = b.stored(x, t)
+			values[0] = b.stored(lowHalf(x, t), t)
 		}
+		b.wholeWords(&in.Type, &values)
 		in.Src = append(in.Src[:1:1], values...)
 		b.emitPlain(in)
 	}
 	return vars
+}
+
+// lowHalf is the operand, or, as ptxas has it, the low half of a double that is
+// written as the argument for 32 bits.
+func lowHalf(x *ptx.Operand, t Type) *ptx.Operand {
+	if x.Kind != ptx.OperandImmediate || x.Value.Kind != ptx.LiteralF64 || t != B32 {
+		return x
+	}
+	low := *x
+	low.Value = ptx.Literal{Bits: x.Value.Bits & (1<<32 - 1)}
+	return &low
 }
 
 // places returns the variables that the results arrive in.
@@ -218,6 +230,7 @@ func (b *body) received(rets []ptx.Operand, vars []*Var) {
 		} else {
 			in.Dst = b.regs(b.loaded(&rets[i], t))
 		}
+		b.wholeWords(&in.Type, &in.Dst)
 		b.emitPlain(in)
 	}
 }

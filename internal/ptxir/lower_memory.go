@@ -65,8 +65,14 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		return b.constReg(U64, x.Value.Bits)
 	}
 	if n, index := b.find(x.Name); n != nil && n.typ != TypeNone {
+		if n.vector == 1 && n.typ.Class() == Class16 && !n.typ.Float() {
+			b.refuse(hintWide, "the address %s has %d bits", x.Name, 8*n.typ.Size())
+		}
 		if n.vector > 1 || n.typ.Float() || n.typ.Class() != Class32 && n.typ.Class() != Class64 || n.typ == B128 {
 			b.invalid("%s cannot be an address", x.Name)
+		}
+		if element {
+			b.invalid("%s is a register, not an array", x.Name)
 		}
 		in.Imm = int64(x.Value.Bits)
 		if in.Space == SpaceParam && !b.entry {
@@ -75,7 +81,7 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 		}
 		switch wide := n.typ.Class() == Class64; {
 		case !wide && in.Space == SpaceConst:
-			b.refuse("constant memory at 32-bit addresses is not simulated")
+			b.refuse(hintWide, "constant memory at 32-bit addresses is not simulated")
 		case !wide && (in.Space == SpaceGeneric || in.Space == SpaceGlobal):
 			b.invalid("%s: the address %s needs 64 bits", b.ins.Mnemonic, x.Name)
 		}

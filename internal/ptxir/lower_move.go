@@ -88,6 +88,7 @@ func (b *body) parts(x *ptx.Operand, t Type, source bool) []Reg {
 	if !ok {
 		b.invalid("a .%s cannot be split into %d parts", t, n)
 	}
+	b.sameElements(x)
 	list := b.room(n)
 	for i := range x.Elems {
 		if source {
@@ -129,6 +130,7 @@ func (b *body) elements(x *ptx.Operand, n int, t Type, get func(*ptx.Operand, Ty
 		if len(x.Elems) != n {
 			b.invalid("%s needs %d elements, got %d", b.ins.Mnemonic, n, len(x.Elems))
 		}
+		b.sameElements(x)
 		for i := range x.Elems {
 			list = append(list, get(&x.Elems[i], t))
 		}
@@ -151,6 +153,26 @@ func (b *body) elements(x *ptx.Operand, n int, t Type, get func(*ptx.Operand, Ty
 		list = append(list, get(&e, t))
 	}
 	return list
+}
+
+// sameElements requires registers of one width, and of types that agree: where
+// an instruction would take a wider register alone, all elements are wide.
+func (b *body) sameElements(x *ptx.Operand) {
+	first := TypeNone
+	for i := range x.Elems {
+		e := &x.Elems[i]
+		if e.Kind != ptx.OperandName {
+			continue
+		}
+		_, t, ok := b.declared(e)
+		switch {
+		case !ok:
+		case first == TypeNone:
+			first = t
+		case t.Size() != first.Size() || !agree(t, first):
+			b.invalid("the elements of a vector are of one type, not .%s and .%s", first, t)
+		}
+	}
 }
 
 // cvta converts an address between a space and the generic one.

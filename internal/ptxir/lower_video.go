@@ -144,7 +144,7 @@ func (b *body) videoResult(r Reg, t Type) {
 	case (merges || secondary != "") && len(ops) == 3:
 		b.invalid("%s needs a third source to merge or combine with", b.ins.Mnemonic)
 	case !merges && secondary == "" && len(ops) == 4:
-		b.refuse("a third source that is neither merged nor combined")
+		b.refuse("leave it out", "a third source that is neither merged nor combined")
 	}
 	narrow := b.newReg(U32)
 	b.emitPlain(Instr{Op: OpCvt, Type: U32, From: U64, Dst: b.regs(narrow), Src: b.regs(r)})

@@ -25,9 +25,25 @@ func bar(mode Mode) func(*body) {
 		for i := range b.ins.Operands {
 			in.Src = b.push(in.Src, b.source(&b.ins.Operands[i], U32))
 		}
+		b.checkBarrier(b.ins.Operands)
 		b.emit(in)
 	}
 }
+
+// checkBarrier refuses constants that are no barrier or no number of threads.
+func (b *body) checkBarrier(ops []ptx.Operand) {
+	if x := &ops[0]; x.Kind == ptx.OperandImmediate && x.Value.Bits > 15 {
+		b.invalid("%s: there are barriers 0 to 15, not %s", b.ins.Mnemonic, x.Value)
+	}
+	if len(ops) == 1 || ops[1].Kind != ptx.OperandImmediate {
+		return
+	}
+	if n := ops[1].Value; n.Bits%32 != 0 || n.Bits == 0 && b.v.form.arrives() {
+		b.invalid("%s: %s threads are no whole warps", b.ins.Mnemonic, n)
+	}
+}
+
+func (f *form) arrives() bool { return strings.HasSuffix(f.name, ".arrive") }
 
 // aligned is ModAligned for bar, which is short for barrier.aligned, and for that.
 func (b *body) aligned() Mod {
@@ -46,6 +62,7 @@ func barRed(b *body) {
 		b.invalid("%s: popc gives a .u32, and and or give a .pred", b.ins.Mnemonic)
 	}
 	ops := b.ins.Operands
+	b.checkBarrier(ops[1 : len(ops)-1])
 	threads := NoReg
 	if len(ops) == 4 {
 		threads = b.source(&ops[2], U32)

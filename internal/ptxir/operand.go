@@ -153,10 +153,13 @@ func (b *body) declared(x *ptx.Operand) (r Reg, t Type, ok bool) {
 	if n == nil || n.typ == TypeNone {
 		return NoReg, TypeNone, false
 	}
+	if x.Kind == ptx.OperandElement {
+		b.invalid("%s is a register, not an array", x.Name)
+	}
 	e := uint32(0)
 	if x.Component != "" {
 		var known bool
-		if e, known = components[x.Component]; !known || e >= n.vector {
+		if e, known = components[x.Component]; !known || e >= n.vector || n.vector == 1 {
 			b.invalid("%s has no component .%s", x.Name, x.Component)
 		}
 	} else if n.vector > 1 {
@@ -276,6 +279,7 @@ func (b *body) named(x *ptx.Operand, t Type) Reg {
 	switch op := b.v.form.op; op {
 	case OpMov, OpIsspacep, OpCvt:
 		if id, st := b.specialName(x); id != SpecialNone && (op != OpCvt || !b.v.types[0].Float()) {
+			b.checkWidth(x.Name, st, t)
 			return b.special(id, st, t)
 		}
 		if op != OpCvt {
@@ -379,24 +383,9 @@ func (b *body) variable(name string) (v *Var, ok bool) {
 	}
 	v = s.v
 	if v.Extern && v.Space != SpaceShared {
-		b.refuse("%s is declared .extern and not defined in this module; modules are not linked with each other", name)
-	}
-	if v.Space == SpaceLocal {
-		// Module-level .local: each function has its own.
-		v = b.localCopy(name, s.v)
+		b.refuse(hintLink, "%s is declared .extern and not defined in this module", name)
 	}
 	return v, true
-}
-
-func (b *body) localCopy(name string, v *Var) *Var {
-	for _, have := range b.f.Vars {
-		if have.Name == name && have.Space == SpaceLocal && have.Pos == v.Pos {
-			return have
-		}
-	}
-	own := *v
-	b.f.Vars = append(b.f.Vars, &own)
-	return &own
 }
 
 // symbolAddress returns a register with the address of a variable or function.
@@ -407,7 +396,7 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	class := t.Class()
 	if v, ok := b.variable(x.Name); ok {
 		if class == Class16 && v.Space == SpaceShared && !t.Float() {
-			b.refuse("the address of %s in 16 bits is not simulated", x.Name)
+			b.refuse(hintWide, "the address of %s in 16 bits is not simulated", x.Name)
 		}
 		if class != Class32 && class != Class64 || t.Float() {
 			b.invalid("the address of %s does not fit a .%s", x.Name, t)
@@ -421,14 +410,14 @@ func (b *body) symbolAddress(x *ptx.Operand, t Type) Reg {
 	if s := b.symbol(x.Name); s != nil && s.fn != nil {
 		switch {
 		case class == Class32:
-			b.refuse("the address of %s in 32 bits is not simulated", x.Name)
+			b.refuse(hintWide, "the address of %s in 32 bits is not simulated", x.Name)
 		case class != Class64:
 			b.invalid("the address of %s needs a 64-bit register", x.Name)
 		case x.Value.Bits != 0:
 			b.invalid("nothing can be added to the address of %s", x.Name)
 		}
 		if s.fn.tree.Body == nil {
-			b.refuse("the address of %s is taken, which is not defined in this module", x.Name)
+			b.refuse(hintLink, "the address of %s is taken, which is not defined in this module", x.Name)
 		}
 		return b.addressReg(addressKey{fn: s.fn.out, addend: x.Value.Bits, class: class})
 	}

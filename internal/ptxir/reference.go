@@ -3,7 +3,10 @@
 
 package ptxir
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ReferenceSection is a section of the PTX ISA document and what the tables say
 // of its instructions.
@@ -54,6 +57,7 @@ func (f *form) reference() []ReferenceRow {
 	if f.op == OpMma {
 		return row.matrix()
 	}
+	row.lead()
 	if f.types == "" {
 		row.Types = [][][]string{{}}
 	}
@@ -63,6 +67,23 @@ func (f *form) reference() []ReferenceRow {
 		}
 	}
 	return []ReferenceRow{row}
+}
+
+// lead puts modifiers that must stand behind the opcode in front of those of
+// the name: mad.cc and lo is mad.lo.cc.
+func (r *ReferenceRow) lead() {
+	op, rest, more := strings.Cut(r.Name, ".")
+	i := slices.IndexFunc(r.Modifiers, func(m ReferenceModifiers) bool { return slices.Contains(leading[op], m.Choice[0]) })
+	if !more || i < 0 || slices.Contains(leading[op], rest) {
+		return
+	}
+	group := r.Modifiers[i]
+	if len(group.Choice) == 1 {
+		r.Name, r.Modifiers = op+"."+group.Choice[0]+"."+rest, slices.Delete(slices.Clone(r.Modifiers), i, i+1)
+		return
+	}
+	named := ReferenceModifiers{Choice: []string{rest}, Required: true}
+	r.Name, r.Modifiers = op, append([]ReferenceModifiers{group, named}, slices.Delete(slices.Clone(r.Modifiers), i, i+1)...)
 }
 
 // choices reads "f16|f32.s32".

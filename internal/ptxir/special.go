@@ -49,9 +49,10 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 		return b.dimension(x, s.id), s.typ
 	case ok && x.Component == "":
 		return s.id, s.typ
-	case x.Name == "%cluster_nctaid":
-		return SpecialClusterOne, U32
-	case x.Name == "%cluster_ctaid":
+	case x.Name == "%cluster_nctaid" || x.Name == "%cluster_ctaid":
+		if b.dimension(x, SpecialTidX); x.Name == "%cluster_nctaid" {
+			return SpecialClusterOne, U32
+		}
 		return SpecialClusterZero, U32
 	case strings.HasPrefix(x.Name, "%envreg"):
 		n, err := strconv.Atoi(x.Name[len("%envreg"):])
@@ -65,9 +66,9 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 			return SpecialEnvreg, U32
 		}
 	case x.Name == "%current_graph_exec":
-		b.refuse("%s: kernels cannot launch graphs here", x.Name)
+		b.refuse("launch from the host", "%s: kernels cannot launch graphs here", x.Name)
 	case strings.HasPrefix(x.Name, "%pm"):
-		b.refuse("%s: performance counters are not simulated", x.Name)
+		b.refuse("read %clock64 instead", "%s: performance counters are not simulated", x.Name)
 	case strings.HasPrefix(x.Name, "%reserved_smem_offset"):
 		return SpecialReservedSmemOffset, U32
 	}
@@ -76,13 +77,13 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 
 func (b *body) dimension(x *ptx.Operand, first SpecialID) SpecialID {
 	switch x.Component {
-	case "x":
+	case "x", "r":
 		return first
-	case "y":
+	case "y", "g":
 		return first + 1
-	case "z":
+	case "z", "b":
 		return first + 2
-	case "w":
+	case "w", "a":
 		// The fourth element of the vector registers reads as zero.
 		return SpecialEnvreg
 	case "":
@@ -90,6 +91,21 @@ func (b *body) dimension(x *ptx.Operand, first SpecialID) SpecialID {
 	}
 	b.invalid("%s has no component .%s", x.Name, x.Component)
 	return SpecialNone
+}
+
+// onceNarrow are the special registers that old PTX declares narrower than they
+// are: mov takes them in 16 bits, and %gridid in 32 too.
+var onceNarrow = map[string]bool{"%tid": true, "%ntid": true, "%ctaid": true, "%nctaid": true, "%gridid": true}
+
+// checkWidth refuses a special register of type got where a value of type want
+// is moved or converted: only cvt cuts it.
+func (b *body) checkWidth(name string, got, want Type) {
+	if got == Pred || want == Pred || got.Size() == want.Size() {
+		return
+	}
+	if want.Size() > got.Size() || b.v.form.op != OpCvt && !onceNarrow[name] {
+		b.invalid("%s is declared .%s, which does not fit the .%s of %s", name, got, want, b.ins.Mnemonic)
+	}
 }
 
 // special returns a register with a special register's value as type want.
@@ -113,7 +129,6 @@ func (b *body) special(id SpecialID, typ, want Type) Reg {
 	if (typ == Pred) != (want == Pred) || want.Float() {
 		b.invalid("a special register of type .%s does not fit a .%s", typ, want)
 	}
-	// Old PTX declares %tid as 16 bits and %gridid as 32 bits wide.
 	resized := b.newReg(want)
 	b.emitPlain(Instr{Op: OpCvt, Type: unsigned(want), From: typ, Dst: b.regs(resized), Src: b.regs(r)})
 	return resized

@@ -91,10 +91,6 @@ func (l *loader) lookup(name string, item int) *symbol {
 }
 
 func (l *loader) declareVariable(x *ptx.Variable) {
-	if x.Space == ptx.SpaceReg {
-		l.registers = append(l.registers, x)
-		return
-	}
 	if old := l.symbols[x.Name]; old != nil {
 		// An extern declaration and its definition, in either order.
 		if old.v == nil || !old.v.Extern && x.Linkage != ptx.Extern && x.Linkage != ptx.Weak && x.Linkage != ptx.Common {
@@ -109,9 +105,7 @@ func (l *loader) declareVariable(x *ptx.Variable) {
 	}
 	v := l.variable(x)
 	l.enter(&symbol{name: x.Name, v: v})
-	if v.Space != SpaceLocal {
-		l.module.Vars = append(l.module.Vars, v)
-	}
+	l.module.Vars = append(l.module.Vars, v)
 }
 
 // variable makes a Var for a declaration of memory, at any level.
@@ -227,7 +221,7 @@ func sameParameters(a, b *ptx.Function) bool {
 
 func (l *loader) declareAlias(x *ptx.Alias) {
 	target := l.symbols[x.Target]
-	if target == nil || target.fn == nil {
+	if target == nil || target.fn == nil || target.kern != nil {
 		l.fail(x.Line, ".alias %s: %s is no function of this module", x.Name, x.Target)
 	}
 	switch old := l.symbols[x.Name]; {
@@ -235,6 +229,10 @@ func (l *loader) declareAlias(x *ptx.Alias) {
 		l.fail(x.Line, ".alias %s: the name is not declared", x.Name)
 	case old.fn == nil || old.fn.tree.Body != nil:
 		l.fail(x.Line, ".alias %s: the name is already defined", x.Name)
+	case target.fn.tree.Body == nil:
+		l.fail(x.Line, ".alias %s: %s is declared only", x.Name, x.Target)
+	case !sameParameters(old.fn.tree, target.fn.tree):
+		l.fail(x.Line, ".alias %s: %s has other parameters", x.Name, x.Target)
 	}
 	l.symbols[x.Name] = target
 }
@@ -276,7 +274,12 @@ func (l *loader) kernelHeader(k *Kernel, x *ptx.Function) {
 		})
 		k.ArgBytes = a.Offset + a.Size
 	}
+	seen := map[string]bool{}
 	for _, d := range x.Directives {
+		seen[d.Name] = true
+		if seen["maxntid"] && seen["reqntid"] || seen["maxclusterrank"] && seen["reqnctapercluster"] {
+			l.fail(d.Line, ".%s does not go with what stands in front of it", d.Name)
+		}
 		switch d.Name {
 		case "maxntid":
 			k.MaxThreads = extent(d.Args)

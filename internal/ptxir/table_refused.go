@@ -8,6 +8,9 @@ const (
 	hintOlder      = "compile for sm_75 or sm_80, where libraries take another path"
 	hintNoVideo    = "write it as ordinary integer instructions"
 	hintFixedStack = "use arrays of a fixed size"
+	hintForms      = "the reference page of PTX instructions lists the forms that run"
+	hintWide       = "take the address in a 64-bit register"
+	hintLink       = "modules are not linked with each other: put its source into the same program"
 
 	reasonTexture = "textures are not simulated"
 	reasonSurface = "surfaces are not simulated"

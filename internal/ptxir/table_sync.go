@@ -45,8 +45,8 @@ var syncForms = []form{
 	// All proxies see the same memory here.
 	{name: "fence.proxy.alias", types: "", op: OpFence, args: ""},
 	{name: "fence.proxy.async", types: "", words: "global|shared::cta|shared::cluster", op: OpFence, args: ""},
-	{name: "fence.proxy.async::generic", types: "", words: "acquire! sync_restrict::shared::cluster! cluster!", op: OpFence, args: ""},
-	{name: "fence.proxy.async::generic", types: "", words: "release! sync_restrict::shared::cta! cluster!", op: OpFence, args: ""},
+	{name: "fence.proxy.async::generic", types: "", words: "acquire! sync_restrict::shared::cluster! cluster! global|shared::cta|shared::cluster", op: OpFence, args: ""},
+	{name: "fence.proxy.async::generic", types: "", words: "release! sync_restrict::shared::cta! cluster! global|shared::cta|shared::cluster", op: OpFence, args: ""},
 	{name: "membar.proxy.alias", types: "", op: OpFence, args: ""},
 	{name: "membar.proxy.async", types: "", op: OpFence, args: ""},
 

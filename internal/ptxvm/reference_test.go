@@ -21,7 +21,7 @@ var operandsOf = map[string][]string{
 	"T, T, T": strings.Fields("add sub mul div rem min max and or xor copysign add.cc addc addc.cc sub.cc subc subc.cc " +
 		"mul24 bmsk szext"),
 	"T, U, T":    {"add", "sub"},
-	"T, T, T, T": strings.Fields("mad mad24 fma sad min max mad.sat mad.cc madc madc.cc prmt fns dp4a dp2a"),
+	"T, T, T, T": strings.Fields("mad mad24 fma sad min max mad.sat mad.hi.sat madc prmt fns dp4a dp2a"),
 	"T, U, U, T": {"fma"},
 	"W, T, T":    {"mul.wide"},
 	"W, T, T, W": {"mad.wide"},
@@ -183,9 +183,12 @@ func eachVariant(r *ptxir.ReferenceRow, use func(types, modifiers []string)) {
 		eachChoice(alternative, func(types []string) {
 			eachChoice(needed, func(modifiers []string) {
 				for _, o := range optional {
-					if o == "" {
+					switch o {
+					case "":
 						use(types, modifiers)
-					} else {
+					case "to", "parity": // stand behind the name
+						use(types, append([]string{o}, modifiers...))
+					default:
 						use(types, append(modifiers[:len(modifiers):len(modifiers)], o))
 					}
 				}

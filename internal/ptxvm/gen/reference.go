@@ -21,7 +21,8 @@ What the simulated driver does with each instruction, as its own tables have it.
 
 How to read it: modifiers in braces may be left out, those in parentheses may not, and of those with a bar between them one
 can be chosen. So the row ` + "``cvt(.rn|.rz){.relu}{.satfinite}``" + ` with the types ` + "``.tf32.f32``" + ` is, among others,
-` + "``cvt.rz.satfinite.tf32.f32``" + `. The order of the modifiers is free.
+` + "``cvt.rz.satfinite.tf32.f32``" + `. The order of the modifiers is free, but nothing stands in front of those that ptxas has
+in the name of an instruction, such as ` + "``.lo``" + ` of ` + "``mul``" + `.
 
 *Runs* means that it is executed, or has no effect here as on a GPU: hints to caches, for example. *Refused* means that a
 module may contain it, and that a kernel that reaches it cannot be launched: its :class:` + "`cudago.UnsupportedError`" + ` names
