@@ -23,6 +23,7 @@ type fixture struct {
 	kind, code, kernel string
 	args               []any // after a buffer
 	graph              GraphHandle
+	host               uint64 // address of 64 bytes that the driver does not know
 }
 
 // operations are what is tried with its 1st, 2nd, … driver call failing. What
@@ -60,6 +61,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"new pool":           func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
 		"allocate":           func() (io.Closer, error) { return mr.Allocate(16, s) },
 		"allocate pinned":    func() (io.Closer, error) { return pinned.Allocate(16, s) },
+		"register host":      func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
 		"synchronize":        done(s.Synchronize),
 		"synchronize device": done(c.dev.Synchronize),
 		"record":             done(func() error { return s.Record(e) }),
@@ -157,7 +159,7 @@ func TestFailedCallLeavesNothing(t *testing.T) {
 	stub, c := openStub(t)
 	faults := fault.New(stub)
 	c.drv.api = faults
-	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1}) {
+	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1, host: 0x70000}) {
 		t.Run(name, func(t *testing.T) {
 			alive, live := stub.living(), c.drv.Live()
 			failEach(t, faults, operation, func(t *testing.T, call string) {
@@ -184,7 +186,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 	g, err := c.GraphCreate()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
-	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g})
+	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g, host: hostMemory(t, 64)})
 	maps.Copy(all, graphOperations(c, g))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,7 @@ func newStub() *stub {
 			driver.CUdevice_attribute(MaxSharedMemoryPerBlock): 49152, driver.CUdevice_attribute(MaxSharedMemoryPerBlockOptin): 65536,
 			driver.CUdevice_attribute(ComputeCapabilityMajor): 7, driver.CUdevice_attribute(ComputeCapabilityMinor): 5,
 			driver.CUdevice_attribute(CooperativeLaunch): 1, driver.CUdevice_attribute(ManagedMemory): 1,
+			driver.CUdevice_attribute(HostRegisterSupported): 1, driver.CUdevice_attribute(ReadOnlyHostRegisterSupported): 1,
 		},
 		ready: true,
 	}
@@ -114,7 +115,7 @@ func (s *stub) needContext(name string) driver.CUresult {
 	if r := s.call(name); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if c, _ := s.currentContext(); c != stubContext {
+	if c, _ := s.currentContext(); c != stubContext && c != stubContext+1 { // of device 0 or 1
 		panic(name + " without the context")
 	}
 	return driver.CUDA_SUCCESS
@@ -251,6 +252,16 @@ func (s *stub) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureSta
 	return s.status[h], driver.CUDA_SUCCESS
 }
 
+func (s *stub) CuStreamBeginCapture(h driver.CUstream, _ driver.CUstreamCaptureMode) driver.CUresult {
+	r := s.call("cuStreamBeginCapture")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r == driver.CUDA_SUCCESS {
+		s.status[h] = driver.CU_STREAM_CAPTURE_STATUS_ACTIVE
+	}
+	return r
+}
+
 func (s *stub) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, driver.CUresult) {
 	r := s.call("cuStreamEndCapture")
 	s.mu.Lock()
@@ -322,6 +333,20 @@ func (s *stub) CuMemHostAlloc(uint64, uint32) (uintptr, driver.CUresult) {
 
 func (s *stub) CuMemFreeHost(p uintptr) driver.CUresult {
 	return s.destroy("cuMemFreeHost", "pinned", p)
+}
+
+func (s *stub) CuMemHostRegister(p uintptr, _ uint64, _ uint32) driver.CUresult {
+	r := s.needContext("cuMemHostRegister")
+	if r == driver.CUDA_SUCCESS {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.alive[p] = "registered"
+	}
+	return r
+}
+
+func (s *stub) CuMemHostUnregister(p uintptr) driver.CUresult {
+	return s.destroy("cuMemHostUnregister", "registered", p)
 }
 
 func (s *stub) CuMemAllocManaged(uint64, uint32) (driver.CUdeviceptr, driver.CUresult) {

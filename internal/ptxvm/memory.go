@@ -20,15 +20,16 @@ type HostKind = Kind
 
 // The kinds of ranges.
 const (
-	DeviceMemory  Kind = iota // Alloc
-	ModuleMemory              // a module's .global or .const variable
-	HostPinned                // AddHost: page-locked host memory
-	HostManaged               // AddHost: managed memory, one address for both sides
-	HostPageable              // AddHost: ordinary host memory lent to kernels
-	VirtualMemory             // Map
+	DeviceMemory   Kind = iota // Alloc
+	ModuleMemory               // a module's .global or .const variable
+	HostPinned                 // AddHost: page-locked host memory
+	HostRegistered             // AddHost: host memory of the caller's that is page-locked
+	HostManaged                // AddHost: managed memory, one address for both sides
+	HostPageable               // AddHost: ordinary host memory lent to kernels
+	VirtualMemory              // Map
 )
 
-var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "managed memory", "pageable host memory", "mapped memory"}
+var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "registered host memory", "managed memory", "pageable host memory", "mapped memory"}
 
 // String names the kind for messages.
 func (k Kind) String() string { return kindNames[k] }

@@ -44,6 +44,7 @@ from ._memory import (  # noqa: E402
     PoolOptions,
     PoolStatistics,
     VirtualMemoryResource,
+    pin,
 )
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._retained import Retained  # noqa: E402
@@ -116,6 +117,7 @@ __all__ = [
     "init",
     "launch",
     "live_objects",
+    "pin",
     "to_torch",
     "zeros",
 ]

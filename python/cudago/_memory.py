@@ -11,6 +11,7 @@ from . import _core
 
 if TYPE_CHECKING:
     from ._device import Device
+    from .typing import BufferLike
 
 __all__ = [
     "Buffer",
@@ -22,6 +23,7 @@ __all__ = [
     "PoolOptions",
     "PoolStatistics",
     "VirtualMemoryResource",
+    "pin",
 ]
 
 Pointer = _core.Pointer
@@ -336,6 +338,75 @@ class VirtualMemoryResource(MemoryResource):
             cls, _VIRTUAL, device, -1, -1 if reserve is None else reserve
         )
         return made
+
+
+def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
+    """Page-lock the memory of an object where it is, and make it a pinned buffer.
+
+    Nothing is copied: every device reads and writes the object's own bytes.
+
+    Parameters
+    ----------
+    obj : buffer-protocol object
+        A NumPy array, a bytearray, a memoryview, an mmap, ...: C-contiguous, and writable unless
+        `read_only` is true.
+    read_only : bool
+        Whether devices may only read the memory. The buffer is then refused as a destination; a
+        kernel that writes to it fails, or does what it should not.
+
+    Returns
+    -------
+    Buffer
+        Of kind "pinned", for every place where one goes: kernel arguments, graphs, copies, DLPack.
+
+    Raises
+    ------
+    TypeError
+        If `obj` has no buffer protocol.
+    BufferError
+        If it is not C-contiguous, or is read-only and `read_only` is false.
+    ValueError
+        If it has no bytes.
+    UnsupportedError
+        If the device cannot use such memory.
+    CUDAError
+        If a part of the memory is registered already, here or by another library
+        (``CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED``), if CUDA has allocated it, or if the system
+        does not lock as much.
+
+    See Also
+    --------
+    PinnedMemoryResource : Allocates memory that is page-locked.
+
+    Notes
+    -----
+    Not stream-ordered: blocks until the pages are locked, with the GIL released. Allowed while
+    streams are capturing, and not part of the capture.
+
+    The object is kept, and its buffer export, so that a bytearray cannot be resized, until the
+    memory is unlocked. That is once the last of the buffer, its views and the graphs that use it
+    has gone, and after all work of all devices that was queued by then, on a thread of its own; it
+    waits for the end of captures. While another library captures, keep the buffer open: unlocking
+    would spoil that capture. An object that refers to a buffer over itself lives until that buffer
+    is closed.
+
+    Locking takes longer than a copy of the same bytes: pin what is used many times.
+
+    References
+    ----------
+    ``cuMemHostRegister``, ``cuMemHostUnregister``
+
+    Examples
+    --------
+    >>> data = bytearray(4)
+    >>> with cudago.pin(data) as buffer:
+    ...     buffer.fill(7, stream=stream)
+    ...     stream.sync()
+    >>> list(data)
+    [7, 7, 7, 7]
+    """
+    made: Buffer = _core._pin(obj, read_only)
+    return made
 
 
 _core._set_class("Buffer", Buffer)

@@ -70,6 +70,10 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		const deviceUpdatable = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 		return launchWith(o, deviceUpdatable, 1)
 	},
+	"host registration of another device's memory": func(_ *testing.T, o *one) driver.CUresult {
+		const ioMemory = 4 // CU_MEMHOSTREGISTER_IOMEMORY
+		return o.CuMemHostRegister(4096, 4096, ioMemory)
+	},
 	"graphs that a kernel launches": func(t *testing.T, o *one) driver.CUresult {
 		g, r := o.CuGraphCreate(0)
 		ok(t, r)

@@ -61,8 +61,12 @@ func (d *simulator) release(a *allocation, call string) {
 		dev.memory.RemoveHost(uintptr(a.base), a.size)
 		dev.memory.Forget(a.base)
 	}
-	d.check.bury(a)
-	unmap(a.mapping)
+	if a.kind != memRegistered { // that is still the host's
+		d.check.bury(a)
+	}
+	if a.mapping != nil {
+		unmap(a.mapping)
+	}
 }
 
 func (d *simulator) CuMemGetInfo() (free, total uint64, r driver.CUresult) {
@@ -106,7 +110,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		return r
 	}
 	a := d.space.start(p)
-	if a == nil || a.kind == memPinned {
+	if a == nil || a.kind == memPinned || a.kind == memRegistered {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if a.kind == memGraph {
