@@ -41,6 +41,10 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	require.NoError(t, err)
 	pinned, err := NewPinnedMemoryResource(c.dev)
 	require.NoError(t, err)
+	unified, err := NewManagedMemoryResource(c.dev)
+	require.NoError(t, err)
+	managed, err := unified.Allocate(64, nil)
+	require.NoError(t, err)
 	buf, err := mr.Allocate(8, s)
 	require.NoError(t, err)
 	code, err := ObjectCodeFrom(f.kind, []byte(f.code))
@@ -48,7 +52,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	k, err := code.Kernel(c.dev, f.kernel)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		for _, x := range []io.Closer{buf, mr, e, timed, k, code, s} {
+		for _, x := range []io.Closer{buf, managed, mr, e, timed, k, code, s} {
 			require.NoError(t, x.Close())
 		}
 	})
@@ -62,6 +66,9 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"allocate":           func() (io.Closer, error) { return mr.Allocate(16, s) },
 		"allocate pinned":    func() (io.Closer, error) { return pinned.Allocate(16, s) },
 		"register host":      func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
+		"advise":             done(func() error { return managed.Advise(SetPreferredLocation, Location{c.dev}) }),
+		"prefetch":           done(func() error { return managed.Prefetch(Location{}, s) }),
+		"range attributes":   done(func() error { _, err := managed.RangeAttributes(); return err }),
 		"synchronize":        done(s.Synchronize),
 		"synchronize device": done(c.dev.Synchronize),
 		"record":             done(func() error { return s.Record(e) }),

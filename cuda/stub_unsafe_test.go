@@ -53,6 +53,7 @@ func newStub() *stub {
 			driver.CUdevice_attribute(ComputeCapabilityMajor): 7, driver.CUdevice_attribute(ComputeCapabilityMinor): 5,
 			driver.CUdevice_attribute(CooperativeLaunch): 1, driver.CUdevice_attribute(ManagedMemory): 1,
 			driver.CUdevice_attribute(HostRegisterSupported): 1, driver.CUdevice_attribute(ReadOnlyHostRegisterSupported): 1,
+			driver.CUdevice_attribute(ConcurrentManagedAccess): 1,
 		},
 		ready: true,
 	}
@@ -352,6 +353,21 @@ func (s *stub) CuMemHostUnregister(p uintptr) driver.CUresult {
 func (s *stub) CuMemAllocManaged(uint64, uint32) (driver.CUdeviceptr, driver.CUresult) {
 	h, r := s.make("cuMemAllocManaged", "managed")
 	return driver.CUdeviceptr(h), r
+}
+
+func (s *stub) CuMemAdvise(driver.CUdeviceptr, uint64, driver.CUmem_advise, driver.CUmemLocation) driver.CUresult {
+	return s.needContext("cuMemAdvise")
+}
+
+func (s *stub) CuMemPrefetchAsync(driver.CUdeviceptr, uint64, driver.CUmemLocation, uint32, driver.CUstream) driver.CUresult {
+	return s.needContext("cuMemPrefetchAsync")
+}
+
+func (s *stub) CuMemRangeGetAttribute(data []int32, _ driver.CUmem_range_attribute, _ driver.CUdeviceptr, _ uint64) driver.CUresult {
+	for i := range data {
+		data[i] = driver.CU_DEVICE_INVALID
+	}
+	return s.needContext("cuMemRangeGetAttribute")
 }
 
 func (s *stub) CuMemFree(p driver.CUdeviceptr) driver.CUresult {

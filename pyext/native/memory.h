@@ -49,6 +49,18 @@ static inline void cudago_cell_used(cudago_cell *cell, const cudago_stream *s) {
         ((cudago_pool_cell *)cell)->last_stream = s->id;
 }
 
+/* managed.c: METH_FASTCALL, and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
+ * numbers. */
+enum { LOCATION_HOST = -1, LOCATION_NONE = -2 };
+typedef struct {
+    int32_t read_mostly, preferred, prefetched;
+    int32_t accessed; /* how many of accessed_by */
+    int32_t accessed_by[CUDAGO_MAX_DEVICES + 1];
+} cudago_range;
+PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused);
+
 /* copy.c */
 int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, int pageable);
 int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s);

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from . import _core
 
 if TYPE_CHECKING:
     from ._device import Device
-    from .typing import BufferLike
+    from .typing import BufferLike, StreamLike
 
 __all__ = [
     "Buffer",
@@ -28,6 +29,30 @@ __all__ = [
 
 Pointer = _core.Pointer
 _POOL, _PINNED, _MANAGED, _VIRTUAL = range(4)  # RESOURCE_... in pyext/native/memory.h
+_HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/native/memory.h
+
+# CU_MEM_ADVISE_... to set; to undo, the next number. cuda.h, CUDA 12.4.
+_READ_MOSTLY, _PREFERRED_LOCATION, _ACCESSED_BY = 1, 3, 5
+
+
+def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
+    from ._device import Device
+
+    if isinstance(location, Device):
+        return location.ordinal
+    if location == "host":
+        return _HOST
+    kind = ValueError if isinstance(location, str) else TypeError
+    got = repr(location) if isinstance(location, str) else type(location).__name__
+    raise kind(f"{name} must be {kinds}, not {got}")
+
+
+def _location(number: int) -> Device | Literal["host"] | None:
+    from ._device import Device
+
+    if number == _NOWHERE:
+        return None
+    return "host" if number == _HOST else Device(number)
 
 
 class Buffer(_core.Buffer):
@@ -65,6 +90,127 @@ class Buffer(_core.Buffer):
         from ._device import Device
 
         return None if self._ordinal is None else Device(self._ordinal)
+
+    def _need_managed(self) -> None:
+        if (kind := self.kind) != "managed":
+            raise TypeError(
+                f"this buffer is {kind} memory: only managed memory, which a ManagedMemoryResource "
+                "allocates, has advice and is prefetched"
+            )
+
+    @property
+    def read_mostly(self) -> bool:
+        """Whether managed memory is read much more than written. Can be set.
+
+        If so, whoever reads it may get a copy of its own. It is for whole pages, and false if only
+        some of the buffer's are advised so. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return bool(self._range()[0])
+
+    @read_mostly.setter
+    def read_mostly(self, value: bool) -> None:
+        self._need_managed()
+        self._advise(_READ_MOSTLY + (not value), _HOST)
+
+    @property
+    def preferred_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory is kept as far as possible. Can be set.
+
+        A `Device`, "host", or None. It is for whole pages, and None if the buffer's differ. A
+        `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[1])
+
+    @preferred_location.setter
+    def preferred_location(self, value: Device | Literal["host"] | None) -> None:
+        self._need_managed()
+        if value is None:
+            self._advise(_PREFERRED_LOCATION + 1, _HOST)
+        else:
+            at = _location_number(value, "preferred_location", 'a Device, "host" or None')
+            self._advise(_PREFERRED_LOCATION, at)
+
+    @property
+    def accessed_by(self) -> frozenset[Device | Literal["host"]]:
+        """Who managed memory is kept mapped for, wherever it is. Can be set.
+
+        Each a `Device` or "host"; any iterable can be assigned, and what differs is changed.
+        It is for whole pages, and has who accesses all of the buffer's: who accesses only some is
+        neither seen nor taken away. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return frozenset(x for n in self._range()[2] if (x := _location(n)) is not None)
+
+    @accessed_by.setter
+    def accessed_by(self, value: Iterable[Device | Literal["host"]]) -> None:
+        self._need_managed()
+        if isinstance(value, str):
+            raise TypeError(f"accessed_by must be an iterable of locations, not {value!r} alone")
+        wanted = {_location_number(x, "a location in accessed_by") for x in value}
+        known = set(self._range()[2])
+        for at in sorted(known - wanted):
+            self._advise(_ACCESSED_BY + 1, at)
+        for at in sorted(wanted - known):
+            self._advise(_ACCESSED_BY, at)
+
+    @property
+    def last_prefetch_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory was last prefetched to: a `Device`, "host", or None.
+
+        It counts from the call of `prefetch` on. None if the buffer's pages differ, or some were
+        never prefetched. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[3])
+
+    def prefetch(self, location: Device | Literal["host"], *, stream: StreamLike) -> None:
+        """Move managed memory to where it is going to be used.
+
+        Parameters
+        ----------
+        location : Device or "host"
+            Where to.
+        stream : Stream
+            Stream that orders the move.
+
+        Raises
+        ------
+        TypeError
+            If the buffer is not managed memory, or `location` is no location.
+        ValueError
+            If `location` is another string than "host", or `stream` is capturing.
+        ClosedError
+            If the buffer or the stream is closed.
+        UnsupportedError
+            If a device cannot use managed memory while the host does.
+        CUDAError
+            If the driver refuses.
+
+        See Also
+        --------
+        preferred_location : Says where the memory shall stay.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Returns before completion, with the GIL released meanwhile. Not
+        allowed while `stream` is capturing, which goes on. Whole pages are moved. Nothing but the
+        time of later accesses depends on it; on the simulated driver not even that.
+
+        References
+        ----------
+        ``cuMemPrefetchAsync``
+
+        Examples
+        --------
+        >>> buffer = cudago.ManagedMemoryResource(device).allocate(1 << 16)
+        >>> buffer.prefetch(device, stream=stream)
+        >>> buffer.last_prefetch_location == device
+        True
+        """
+        self._need_managed()
+        self._prefetch(_location_number(location, "location"), stream)
 
     def __repr__(self) -> str:
         if self.is_closed:

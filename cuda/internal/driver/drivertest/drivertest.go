@@ -40,7 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, registrations, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
+	devices, contexts, memories, registrations, managed, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
 	graphs, nodes, execs, updates, captures, spoilings, faults,
 }
 

@@ -173,6 +173,9 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.Ho
 		base: uint64(addressOf(mapping)), size: size, kind: kind, id: bufferCount.Add(1), ctx: c, mapping: mapping,
 		site: d.check.site(allocators[kind]),
 	}
+	if kind == memManaged {
+		a.advised = newAdvised()
+	}
 	for _, dev := range d.devices {
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)
 	}

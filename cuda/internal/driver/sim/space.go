@@ -38,6 +38,7 @@ type allocation struct {
 	pool       *pool       // memPool
 	graph      *graphAlloc // memGraph
 	mapping    []byte      // memPinned, memManaged
+	advised    *advised    // memManaged
 
 	// freed says that the owner gave it back, though work that still uses it
 	// may be queued; gone says that there is no memory any more.
