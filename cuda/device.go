@@ -160,10 +160,3 @@ func (d *Device) Synchronize() error {
 	}
 	return c.Synchronize()
 }
-
-// CanAccessPeer reports whether kernels on d could access peer's memory. It
-// calls cuDeviceCanAccessPeer.
-func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
-	can, r := d.drv.api.CuDeviceCanAccessPeer(d.h, peer.h)
-	return can, check("cuDeviceCanAccessPeer", r)
-}

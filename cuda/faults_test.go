@@ -41,6 +41,10 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	require.NoError(t, err)
 	pinned, err := NewPinnedMemoryResource(c.dev)
 	require.NoError(t, err)
+	peer, err := c.drv.Device(1)
+	require.NoError(t, err)
+	_, err = peer.Context()
+	require.NoError(t, err)
 	unified, err := NewManagedMemoryResource(c.dev)
 	require.NoError(t, err)
 	managed, err := unified.Allocate(64, nil)
@@ -60,25 +64,29 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		return func() (io.Closer, error) { return nil, f() }
 	}
 	return map[string]func() (io.Closer, error){
-		"new stream":         func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
-		"new event":          func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
-		"new pool":           func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
-		"allocate":           func() (io.Closer, error) { return mr.Allocate(16, s) },
-		"allocate pinned":    func() (io.Closer, error) { return pinned.Allocate(16, s) },
-		"register host":      func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
-		"advise":             done(func() error { return managed.Advise(SetPreferredLocation, Location{c.dev}) }),
-		"prefetch":           done(func() error { return managed.Prefetch(Location{}, s) }),
-		"range attributes":   done(func() error { _, err := managed.RangeAttributes(); return err }),
-		"synchronize":        done(s.Synchronize),
-		"synchronize device": done(c.dev.Synchronize),
-		"record":             done(func() error { return s.Record(e) }),
-		"wait":               done(func() error { return s.Wait(e) }),
-		"query stream":       done(func() error { _, err := s.Done(); return err }),
-		"query event":        done(func() error { _, err := e.Query(); return err }),
-		"elapsed":            done(func() error { _, err := timed.ElapsedMS(timed); return err }),
-		"copy":               done(func() error { return buf.CopyFrom(buf, s) }),
-		"copy from host":     done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
-		"fill":               done(func() error { return buf.Fill(1, 4, s) }),
+		"new stream":          func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
+		"new event":           func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
+		"new pool":            func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		"allocate":            func() (io.Closer, error) { return mr.Allocate(16, s) },
+		"allocate pinned":     func() (io.Closer, error) { return pinned.Allocate(16, s) },
+		"register host":       func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
+		"advise":              done(func() error { return managed.Advise(SetPreferredLocation, Location{c.dev}) }),
+		"prefetch":            done(func() error { return managed.Prefetch(Location{}, s) }),
+		"range attributes":    done(func() error { _, err := managed.RangeAttributes(); return err }),
+		"enable peer access":  done(func() error { return c.dev.EnablePeerAccess(peer) }),
+		"disable peer access": done(func() error { return c.dev.DisablePeerAccess(peer) }),
+		"set peer access":     done(func() error { return mr.SetPeerAccess(peer, true) }),
+		"get peer access":     done(func() error { _, err := mr.PeerAccess(peer); return err }),
+		"synchronize":         done(s.Synchronize),
+		"synchronize device":  done(c.dev.Synchronize),
+		"record":              done(func() error { return s.Record(e) }),
+		"wait":                done(func() error { return s.Wait(e) }),
+		"query stream":        done(func() error { _, err := s.Done(); return err }),
+		"query event":         done(func() error { _, err := e.Query(); return err }),
+		"elapsed":             done(func() error { _, err := timed.ElapsedMS(timed); return err }),
+		"copy":                done(func() error { return buf.CopyFrom(buf, s) }),
+		"copy from host":      done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
+		"fill":                done(func() error { return buf.Fill(1, 4, s) }),
 		"load": func() (io.Closer, error) {
 			code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 			require.NoError(t, err)
@@ -188,7 +196,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 		faults = fault.New(api)
 		return faults
 	}
-	c := openSimulated(t, Options{CallHost: func(fn, userData uintptr) {}})
+	c := openSimulated(t, Options{Sim: "devices=2", CallHost: func(fn, userData uintptr) {}})
 	wrapForTest = wrap
 	g, err := c.GraphCreate()
 	require.NoError(t, err)

@@ -36,6 +36,7 @@ type stub struct {
 	report   string
 	priority int32           // of the latest stream
 	freedOn  driver.CUstream // of the latest free
+	noPeers  bool            // the devices cannot access each other's memory
 }
 
 const stubContext driver.CUcontext = 0xC0
@@ -368,6 +369,26 @@ func (s *stub) CuMemRangeGetAttribute(data []int32, _ driver.CUmem_range_attribu
 		data[i] = driver.CU_DEVICE_INVALID
 	}
 	return s.needContext("cuMemRangeGetAttribute")
+}
+
+func (s *stub) CuDeviceCanAccessPeer(driver.CUdevice, driver.CUdevice) (bool, driver.CUresult) {
+	return !s.noPeers, s.call("cuDeviceCanAccessPeer")
+}
+
+func (s *stub) CuCtxEnablePeerAccess(driver.CUcontext, uint32) driver.CUresult {
+	return s.needContext("cuCtxEnablePeerAccess")
+}
+
+func (s *stub) CuCtxDisablePeerAccess(driver.CUcontext) driver.CUresult {
+	return s.needContext("cuCtxDisablePeerAccess")
+}
+
+func (s *stub) CuMemPoolSetAccess(driver.CUmemoryPool, []driver.CUmemAccessDesc) driver.CUresult {
+	return s.call("cuMemPoolSetAccess")
+}
+
+func (s *stub) CuMemPoolGetAccess(driver.CUmemoryPool, driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
+	return 0, s.call("cuMemPoolGetAccess")
 }
 
 func (s *stub) CuMemFree(p driver.CUdeviceptr) driver.CUresult {

@@ -22,7 +22,7 @@ static int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
     o->address = b->ptr + offset;
     o->nbytes = b->size - offset;
     o->host = b->cell->kind == CUDAGO_CELL_PINNED;
-    o->device = b->device;
+    o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
     return 0;
 }
 
@@ -36,7 +36,7 @@ static int from_tensor(OperandObject *o, PyObject *t) {
     o->address = ptr;
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
-    o->device = o->host || cell->device_type == 13 ? -1 : cell->device_id;
+    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == 13 ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
 

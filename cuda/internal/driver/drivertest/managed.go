@@ -36,7 +36,7 @@ var (
 	onHost  = driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_HOST}
 	nowhere = driver.CUmemLocation{}
 	numa    = driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_HOST_NUMA}
-	missing = driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: 99}
+	missing = onDevice(99)
 )
 
 // managed makes managed memory that a device may use while the host does.
@@ -51,9 +51,7 @@ func (s *suite) managed() driver.CUdeviceptr {
 	return p
 }
 
-func (s *suite) here() driver.CUmemLocation {
-	return driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: int32(s.dev)}
-}
+func (s *suite) here() driver.CUmemLocation { return onDevice(s.dev) }
 
 // advise requires success.
 func (s *suite) advise(p driver.CUdeviceptr, size uint64, advice driver.CUmem_advise, at driver.CUmemLocation) {

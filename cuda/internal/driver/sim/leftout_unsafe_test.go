@@ -91,9 +91,6 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"virtual memory that is compressed, or for special uses": func(_ *testing.T, o *one) driver.CUresult {
 		return physical(o, func(p *driver.CUmemAllocationProp) { p.CompressionType = 1 })
 	},
-	"virtual memory that another device may use": func(t *testing.T, o *one) driver.CUresult {
-		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(0), Flags: 3})
-	},
 	"virtual memory that may only be read": func(t *testing.T, o *one) driver.CUresult {
 		return accessTo(t, o, driver.CUmemAccessDesc{Location: onDevice(1), Flags: 1})
 	},

@@ -57,6 +57,7 @@ func Open(o Options) (driver.API, error) {
 	for i := range c.devices {
 		d.devices = append(d.devices, newDevice(d, i))
 	}
+	d.connect()
 	return d, nil
 }
 
@@ -68,6 +69,7 @@ type simulator struct {
 	devices  []*device // immutable
 	space    space
 	virtual  virtualSpace
+	peerings peerings
 
 	check   checker
 	shuffle *shuffler // nil without a seed
