@@ -248,9 +248,9 @@ def test_object_lives_as_long_as_its_buffer(device):
 
 def test_memory_can_be_pinned_again(device, array):
     for _ in range(3):
-        with cu.pin(array):
-            pass
-        settle()
+        cu.pin(array).close()
+    with cu.pin(array), pytest.raises(cu.CUDAError):
+        cu.pin(array)
 
 
 def test_unpinning_waits_for_the_device(device, stream, kernels):

@@ -10,7 +10,11 @@ package native
 */
 import "C"
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+)
 
 // cudagoPin page-locks host memory. If it succeeds, the reference to the buffer
 // export is Go's.
@@ -22,10 +26,16 @@ func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st 
 		if err != nil {
 			return err
 		}
-		b, err := c.RegisterHost(cuda.HostRegistration{
+		o := cuda.HostRegistration{
 			Ptr: uint64(address), Size: uint64(size), ReadOnly: readOnly != 0,
 			Release: func() { drops.Put(uintptr(export)) },
-		})
+		}
+		b, err := c.RegisterHost(o)
+		if errors.Is(err, cuda.ErrorHostMemoryAlreadyRegistered) {
+			// By a buffer, perhaps, that was closed and is not let go of yet.
+			reaper.Flush(patience)
+			b, err = c.RegisterHost(o)
+		}
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func (s *suite) in(ctx driver.CUcontext, f func()) {
 func (s *suite) stepped(p driver.CUdeviceptr) {
 	s.Helper()
 	st := s.stream()
-	s.ok(s.CuMemsetD32Async(p, 1, 1, st))
+	s.ok(s.CuMemcpyAsync(p, s.word(1), 4, st))
 	s.ok(s.launch(st, s.kernel("step"), p, uint32(2), uint32(1)))
 	s.ok(s.CuStreamSynchronize(st))
 	s.same(3, p)
@@ -111,7 +111,11 @@ func peerPool(s *suite) {
 		p, r = s.CuMemAllocAsync(64, st)
 		s.ok(r)
 		s.ok(s.CuStreamSynchronize(st))
-		s.cleanup(func() { s.CuMemFree(p) })
+		s.cleanup(func() {
+			s.CuCtxPushCurrent(ctx)
+			s.CuMemFree(p)
+			s.CuCtxPopCurrent()
+		})
 	})
 	require.Zero(s.T, access())
 	s.ok(s.CuCtxEnablePeerAccess(ctx, 0))

@@ -111,7 +111,6 @@ func registerKnown(s *suite) {
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemHostUnregister(pinned))
 	s.ok(s.CuMemHostRegister(host, page, portable))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeHost(host))
-	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFree(driver.CUdeviceptr(host)))
 	s.ok(s.CuMemHostUnregister(host))
 	s.ok(s.CuMemFreeHost(pinned))
 	s.ok(s.CuMemFree(managed))
