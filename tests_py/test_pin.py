@@ -280,6 +280,7 @@ def test_unpinning_waits_for_the_device(device, stream, kernels):
 def test_unpinning_waits_for_captures(device, stream, kernels):
     obj = bytearray(256)
     x = device.allocate(256, stream=stream)
+    x.fill(0, stream=stream)
     with stream.capture() as graph:
         cu.launch(stream, ONE, kernels["add"], x, 1, 64)
         cu.pin(obj).close()
