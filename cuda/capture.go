@@ -55,9 +55,29 @@ type CaptureInfo struct {
 // Errors: [ErrorStreamCaptureImplicit] or [ErrorStreamCaptureUnsupported] for
 // the legacy default stream; [ErrorIllegalState] if s is capturing already.
 func (s *Stream) BeginCapture(mode CaptureMode) error {
-	return s.call("cuStreamBeginCapture", func(api driver.API) driver.CUresult {
-		return api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
-	})
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// Counted first: who sees no capture may do what would spoil one.
+	s.ctx.drv.captures.Add(1)
+	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
+	if r != driver.CUDA_SUCCESS || s.captured.Swap(true) {
+		s.ctx.drv.captures.Add(-1)
+	}
+	return s.ctx.check("cuStreamBeginCapture", r)
+}
+
+// Capturing reports whether a capture is open that [Stream.BeginCapture] began.
+// Captures that other libraries began are not known.
+func (d *Driver) Capturing() bool { return d.captures.Load() > 0 }
+
+// captureOver notes that the capture is over that was begun in s, if any was.
+func (s *Stream) captureOver() {
+	if s.captured.Swap(false) {
+		s.ctx.drv.captures.Add(-1)
+	}
 }
 
 // EndCapture ends the capture that was begun in s and returns its graph. It
@@ -84,6 +104,9 @@ func (s *Stream) endCapture() (GraphHandle, error) {
 	}
 	defer leave()
 	g, r := s.ctx.drv.api.CuStreamEndCapture(s.h)
+	if r != driver.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && r != driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD {
+		s.captureOver()
+	}
 	return GraphHandle(g), s.ctx.check("cuStreamEndCapture", r)
 }
 

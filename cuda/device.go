@@ -89,6 +89,15 @@ func (d *Device) Attribute(a Attribute) (int, error) {
 	return int(v), nil
 }
 
+// need fails with [ErrorNotSupported] for the call op if attribute a is 0.
+func (d *Device) need(a Attribute, op, lack string) error {
+	v, err := d.Attribute(a)
+	if err == nil && v == 0 {
+		err = &Error{Op: op, Result: ErrorNotSupported, Detail: d.String() + " " + lack}
+	}
+	return err
+}
+
 // ComputeCapability returns, for example, 8 and 6.
 func (d *Device) ComputeCapability() (major, minor int, err error) {
 	if major, err = d.Attribute(ComputeCapabilityMajor); err != nil {
@@ -150,11 +159,4 @@ func (d *Device) Synchronize() error {
 		return err
 	}
 	return c.Synchronize()
-}
-
-// CanAccessPeer reports whether kernels on d could access peer's memory. It
-// calls cuDeviceCanAccessPeer.
-func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
-	can, r := d.drv.api.CuDeviceCanAccessPeer(d.h, peer.h)
-	return can, check("cuDeviceCanAccessPeer", r)
 }

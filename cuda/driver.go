@@ -28,6 +28,7 @@ type Driver struct {
 
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
+	captures  atomic.Int64 // open, and begun by this package
 
 	closed atomic.Bool
 

@@ -23,6 +23,7 @@ type fixture struct {
 	kind, code, kernel string
 	args               []any // after a buffer
 	graph              GraphHandle
+	host               uint64 // address of 64 bytes that the driver does not know
 }
 
 // operations are what is tried with its 1st, 2nd, … driver call failing. What
@@ -40,6 +41,14 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	require.NoError(t, err)
 	pinned, err := NewPinnedMemoryResource(c.dev)
 	require.NoError(t, err)
+	peer, err := c.drv.Device(1)
+	require.NoError(t, err)
+	_, err = peer.Context()
+	require.NoError(t, err)
+	unified, err := NewManagedMemoryResource(c.dev)
+	require.NoError(t, err)
+	managed, err := unified.Allocate(64, nil)
+	require.NoError(t, err)
 	buf, err := mr.Allocate(8, s)
 	require.NoError(t, err)
 	code, err := ObjectCodeFrom(f.kind, []byte(f.code))
@@ -47,7 +56,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 	k, err := code.Kernel(c.dev, f.kernel)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		for _, x := range []io.Closer{buf, mr, e, timed, k, code, s} {
+		for _, x := range []io.Closer{buf, managed, mr, e, timed, k, code, s} {
 			require.NoError(t, x.Close())
 		}
 	})
@@ -55,21 +64,29 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		return func() (io.Closer, error) { return nil, f() }
 	}
 	return map[string]func() (io.Closer, error){
-		"new stream":         func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
-		"new event":          func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
-		"new pool":           func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
-		"allocate":           func() (io.Closer, error) { return mr.Allocate(16, s) },
-		"allocate pinned":    func() (io.Closer, error) { return pinned.Allocate(16, s) },
-		"synchronize":        done(s.Synchronize),
-		"synchronize device": done(c.dev.Synchronize),
-		"record":             done(func() error { return s.Record(e) }),
-		"wait":               done(func() error { return s.Wait(e) }),
-		"query stream":       done(func() error { _, err := s.Done(); return err }),
-		"query event":        done(func() error { _, err := e.Query(); return err }),
-		"elapsed":            done(func() error { _, err := timed.ElapsedMS(timed); return err }),
-		"copy":               done(func() error { return buf.CopyFrom(buf, s) }),
-		"copy from host":     done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
-		"fill":               done(func() error { return buf.Fill(1, 4, s) }),
+		"new stream":          func() (io.Closer, error) { return c.NewStream(StreamOptions{}) },
+		"new event":           func() (io.Closer, error) { return c.NewEvent(EventOptions{}) },
+		"new pool":            func() (io.Closer, error) { return NewDeviceMemoryResource(c.dev, PoolOptions{}) },
+		"allocate":            func() (io.Closer, error) { return mr.Allocate(16, s) },
+		"allocate pinned":     func() (io.Closer, error) { return pinned.Allocate(16, s) },
+		"register host":       func() (io.Closer, error) { return c.RegisterHost(HostRegistration{Ptr: f.host, Size: 64}) },
+		"advise":              done(func() error { return managed.Advise(SetPreferredLocation, Location{c.dev}) }),
+		"prefetch":            done(func() error { return managed.Prefetch(Location{}, s) }),
+		"range attributes":    done(func() error { _, err := managed.RangeAttributes(); return err }),
+		"enable peer access":  done(func() error { return c.dev.EnablePeerAccess(peer) }),
+		"disable peer access": done(func() error { return c.dev.DisablePeerAccess(peer) }),
+		"set peer access":     done(func() error { return mr.SetPeerAccess(peer, true) }),
+		"get peer access":     done(func() error { _, err := mr.PeerAccess(peer); return err }),
+		"synchronize":         done(s.Synchronize),
+		"synchronize device":  done(c.dev.Synchronize),
+		"record":              done(func() error { return s.Record(e) }),
+		"wait":                done(func() error { return s.Wait(e) }),
+		"query stream":        done(func() error { _, err := s.Done(); return err }),
+		"query event":         done(func() error { _, err := e.Query(); return err }),
+		"elapsed":             done(func() error { _, err := timed.ElapsedMS(timed); return err }),
+		"copy":                done(func() error { return buf.CopyFrom(buf, s) }),
+		"copy from host":      done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
+		"fill":                done(func() error { return buf.Fill(1, 4, s) }),
 		"load": func() (io.Closer, error) {
 			code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 			require.NoError(t, err)
@@ -157,7 +174,7 @@ func TestFailedCallLeavesNothing(t *testing.T) {
 	stub, c := openStub(t)
 	faults := fault.New(stub)
 	c.drv.api = faults
-	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1}) {
+	for name, operation := range operations(t, c, fixture{kind: Cubin, code: "code", kernel: "one", args: []any{make([]byte, 12)}, graph: 1, host: 0x70000}) {
 		t.Run(name, func(t *testing.T) {
 			alive, live := stub.living(), c.drv.Live()
 			failEach(t, faults, operation, func(t *testing.T, call string) {
@@ -179,12 +196,12 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 		faults = fault.New(api)
 		return faults
 	}
-	c := openSimulated(t, Options{CallHost: func(fn, userData uintptr) {}})
+	c := openSimulated(t, Options{Sim: "devices=2", CallHost: func(fn, userData uintptr) {}})
 	wrapForTest = wrap
 	g, err := c.GraphCreate()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
-	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g})
+	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g, host: hostMemory(t, 64)})
 	maps.Copy(all, graphOperations(c, g))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {

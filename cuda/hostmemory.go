@@ -40,12 +40,8 @@ type ManagedMemoryResource struct{ hostResource }
 //
 // Errors: [ErrorNotSupported] if d has no managed memory.
 func NewManagedMemoryResource(d *Device) (*ManagedMemoryResource, error) {
-	can, err := d.Attribute(ManagedMemory)
-	if err != nil {
+	if err := d.need(ManagedMemory, "cuMemAllocManaged", "has no managed memory"); err != nil {
 		return nil, err
-	}
-	if can == 0 {
-		return nil, &Error{Op: "cuMemAllocManaged", Result: ErrorNotSupported, Detail: d.String() + " has no managed memory"}
 	}
 	c, err := d.Context()
 	if err != nil {

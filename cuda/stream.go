@@ -5,6 +5,7 @@ package cuda
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
@@ -35,6 +36,8 @@ type Stream struct {
 	kind streamKind      // immutable
 	name string          // immutable
 	uses uses
+
+	captured atomic.Bool // a capture was begun in it, and counted
 }
 
 // streamKind says who owns a stream's handle.
@@ -351,5 +354,5 @@ func (s *Stream) destroy() {
 	}
 	s.ctx.dispose("cuStreamDestroy", s.String(), s, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
 		return api.CuStreamDestroy(s.h)
-	}, nil)
+	}, s.captureOver)
 }

@@ -36,6 +36,7 @@ type stub struct {
 	report   string
 	priority int32           // of the latest stream
 	freedOn  driver.CUstream // of the latest free
+	noPeers  bool            // the devices cannot access each other's memory
 }
 
 const stubContext driver.CUcontext = 0xC0
@@ -52,6 +53,8 @@ func newStub() *stub {
 			driver.CUdevice_attribute(MaxSharedMemoryPerBlock): 49152, driver.CUdevice_attribute(MaxSharedMemoryPerBlockOptin): 65536,
 			driver.CUdevice_attribute(ComputeCapabilityMajor): 7, driver.CUdevice_attribute(ComputeCapabilityMinor): 5,
 			driver.CUdevice_attribute(CooperativeLaunch): 1, driver.CUdevice_attribute(ManagedMemory): 1,
+			driver.CUdevice_attribute(HostRegisterSupported): 1, driver.CUdevice_attribute(ReadOnlyHostRegisterSupported): 1,
+			driver.CUdevice_attribute(ConcurrentManagedAccess): 1,
 		},
 		ready: true,
 	}
@@ -114,7 +117,7 @@ func (s *stub) needContext(name string) driver.CUresult {
 	if r := s.call(name); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if c, _ := s.currentContext(); c != stubContext {
+	if c, _ := s.currentContext(); c != stubContext && c != stubContext+1 { // of device 0 or 1
 		panic(name + " without the context")
 	}
 	return driver.CUDA_SUCCESS
@@ -251,6 +254,16 @@ func (s *stub) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureSta
 	return s.status[h], driver.CUDA_SUCCESS
 }
 
+func (s *stub) CuStreamBeginCapture(h driver.CUstream, _ driver.CUstreamCaptureMode) driver.CUresult {
+	r := s.call("cuStreamBeginCapture")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r == driver.CUDA_SUCCESS {
+		s.status[h] = driver.CU_STREAM_CAPTURE_STATUS_ACTIVE
+	}
+	return r
+}
+
 func (s *stub) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, driver.CUresult) {
 	r := s.call("cuStreamEndCapture")
 	s.mu.Lock()
@@ -324,9 +337,58 @@ func (s *stub) CuMemFreeHost(p uintptr) driver.CUresult {
 	return s.destroy("cuMemFreeHost", "pinned", p)
 }
 
+func (s *stub) CuMemHostRegister(p uintptr, _ uint64, _ uint32) driver.CUresult {
+	r := s.needContext("cuMemHostRegister")
+	if r == driver.CUDA_SUCCESS {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.alive[p] = "registered"
+	}
+	return r
+}
+
+func (s *stub) CuMemHostUnregister(p uintptr) driver.CUresult {
+	return s.destroy("cuMemHostUnregister", "registered", p)
+}
+
 func (s *stub) CuMemAllocManaged(uint64, uint32) (driver.CUdeviceptr, driver.CUresult) {
 	h, r := s.make("cuMemAllocManaged", "managed")
 	return driver.CUdeviceptr(h), r
+}
+
+func (s *stub) CuMemAdvise(driver.CUdeviceptr, uint64, driver.CUmem_advise, driver.CUmemLocation) driver.CUresult {
+	return s.needContext("cuMemAdvise")
+}
+
+func (s *stub) CuMemPrefetchAsync(driver.CUdeviceptr, uint64, driver.CUmemLocation, uint32, driver.CUstream) driver.CUresult {
+	return s.needContext("cuMemPrefetchAsync")
+}
+
+func (s *stub) CuMemRangeGetAttribute(data []int32, _ driver.CUmem_range_attribute, _ driver.CUdeviceptr, _ uint64) driver.CUresult {
+	for i := range data {
+		data[i] = driver.CU_DEVICE_INVALID
+	}
+	return s.needContext("cuMemRangeGetAttribute")
+}
+
+func (s *stub) CuDeviceCanAccessPeer(driver.CUdevice, driver.CUdevice) (bool, driver.CUresult) {
+	return !s.noPeers, s.call("cuDeviceCanAccessPeer")
+}
+
+func (s *stub) CuCtxEnablePeerAccess(driver.CUcontext, uint32) driver.CUresult {
+	return s.needContext("cuCtxEnablePeerAccess")
+}
+
+func (s *stub) CuCtxDisablePeerAccess(driver.CUcontext) driver.CUresult {
+	return s.needContext("cuCtxDisablePeerAccess")
+}
+
+func (s *stub) CuMemPoolSetAccess(driver.CUmemoryPool, []driver.CUmemAccessDesc) driver.CUresult {
+	return s.call("cuMemPoolSetAccess")
+}
+
+func (s *stub) CuMemPoolGetAccess(driver.CUmemoryPool, driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
+	return 0, s.call("cuMemPoolGetAccess")
 }
 
 func (s *stub) CuMemFree(p driver.CUdeviceptr) driver.CUresult {

@@ -18,6 +18,8 @@ type VirtualOptions struct {
 	// size: up to there it can grow for certain. It costs no memory. Zero means
 	// the device's memory, and at least four times the buffer's size.
 	Reserve uint64
+	// Peers are the other devices that may access the memory.
+	Peers []*Device
 }
 
 // A VirtualMemoryResource allocates device memory that can grow where it is: see
@@ -29,6 +31,7 @@ type VirtualOptions struct {
 type VirtualMemoryResource struct {
 	ctx         *Context
 	prop        driver.CUmemAllocationProp
+	access      []driver.CUmemAccessDesc // of the device, and of peers
 	granularity uint64
 	reserve     uint64 // asked for; zero: as much as total
 	total       uint64 // the device's memory
@@ -37,26 +40,32 @@ type VirtualMemoryResource struct {
 
 // NewVirtualMemoryResource returns a resource that allocates memory of d.
 //
-// Errors: [ErrorNotSupported] if d has no virtual memory management.
+// Errors: [ErrorNotSupported] if d has no virtual memory management; an
+// [*ArgumentError] if a peer is d; [ErrorPeerAccessUnsupported] if a peer cannot
+// access d's memory.
 func NewVirtualMemoryResource(d *Device, o VirtualOptions) (*VirtualMemoryResource, error) {
 	const op = "cuMemGetAllocationGranularity"
-	can, err := d.Attribute(VirtualAddressManagementSupported)
-	if err != nil {
+	if err := d.need(VirtualAddressManagementSupported, op, "has no virtual memory management"); err != nil {
 		return nil, err
-	}
-	if can == 0 {
-		return nil, &Error{Op: op, Result: ErrorNotSupported, Detail: d.String() + " has no virtual memory management"}
 	}
 	c, err := d.Context()
 	if err != nil {
 		return nil, err
 	}
 	mr := &VirtualMemoryResource{ctx: c, reserve: o.Reserve}
+	for _, peer := range append([]*Device{d}, o.Peers...) {
+		if len(mr.access) > 0 {
+			if err := peer.needPeer("cuMemSetAccess", d); err != nil {
+				return nil, err
+			}
+		}
+		mr.access = append(mr.access, driver.CUmemAccessDesc{Location: peer.location(), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE})
+	}
 	if mr.total, err = d.TotalMemory(); err != nil {
 		return nil, err
 	}
 	mr.prop.Type = driver.CU_MEM_ALLOCATION_TYPE_PINNED
-	mr.prop.Location = mr.location()
+	mr.prop.Location = d.location()
 	mr.granularity, err = call1(c, op, func(api driver.API) (uint64, driver.CUresult) {
 		return api.CuMemGetAllocationGranularity(&mr.prop, driver.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 	})
@@ -64,10 +73,6 @@ func NewVirtualMemoryResource(d *Device, o VirtualOptions) (*VirtualMemoryResour
 		return nil, err
 	}
 	return mr, nil
-}
-
-func (mr *VirtualMemoryResource) location() driver.CUmemLocation {
-	return driver.CUmemLocation{Type: driver.CU_MEM_LOCATION_TYPE_DEVICE, ID: int32(mr.ctx.dev.ordinal)}
 }
 
 // Kind returns [DeviceMemory].
@@ -361,8 +366,7 @@ func (v *virtualMemory) mapPiece(base driver.CUdeviceptr, size uint64) error {
 		return c.fail("cuMemMap", r, fmt.Sprintf("%d bytes at %#x", size, uint64(base)))
 	}
 	v.pieces[len(v.pieces)-1].mapped = true
-	access := []driver.CUmemAccessDesc{{Location: v.mr.location(), Flags: driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE}}
-	if r := c.drv.api.CuMemSetAccess(base, size, access); r != driver.CUDA_SUCCESS {
+	if r := c.drv.api.CuMemSetAccess(base, size, v.mr.access); r != driver.CUDA_SUCCESS {
 		return c.fail("cuMemSetAccess", r, fmt.Sprintf("%d bytes at %#x", size, uint64(base)))
 	}
 	return nil

@@ -13,7 +13,7 @@ import "unsafe"
 func (m *Memory) Bytes(addr, size uint64) (unsafe.Pointer, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if s, ok := m.resolve(addr, max(size, 1)); ok {
+	if s, ok := m.resolve(addr, max(size, 1), nil); ok {
 		return unsafe.Add(s.host, addr-s.base), nil
 	}
 	return nil, &AccessError{Address: addr, Size: size, Nearest: m.nearest(addr)}
@@ -54,17 +54,18 @@ type span struct {
 	host       unsafe.Pointer
 }
 
-// resolve finds the live range that contains [addr, addr+size).
+// resolve finds the live range that contains [addr, addr+size). Of mapped memory
+// it takes what kernels of who may touch; with nil, what any may.
 //
 // Preconditions: m.mu must be locked for reading.
-func (m *Memory) resolve(addr, size uint64) (span, bool) {
+func (m *Memory) resolve(addr, size uint64, who *Memory) (span, bool) {
 	if a := m.at(addr); a != nil {
 		if a.freed || size > a.size-(addr-a.base) {
 			return span{}, false
 		}
 		return span{a.base, a.size, a.block.host}, true
 	}
-	if s, ok := m.mapped.resolve(addr, size); ok {
+	if s, ok := m.mapped.resolve(addr, size, who); ok {
 		return s, true
 	}
 	if r, ok := m.hosts.find(addr, size); ok {

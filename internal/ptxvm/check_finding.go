@@ -193,10 +193,7 @@ func (v *blockWatch) uninitialized(t *touch, addr, n uint64, shared bool) {
 }
 
 func (v *Watch) nearest(addr uint64) Nearest {
-	m := v.memory
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.nearest(addr)
+	return v.memory.near(addr)
 }
 
 // race reports that an access races with one before it.

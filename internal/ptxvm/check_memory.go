@@ -45,25 +45,41 @@ func (m *Memory) Define(addr, size uint64) {
 	if !m.Undefined() {
 		return
 	}
-	base, whole, _, ok := m.Range(addr)
+	at := m.holder(addr)
+	base, whole, _, ok := at.Range(addr)
 	if !ok {
 		return
 	}
-	s := m.shadows.get(base, whole)
+	s := at.shadows.get(base, whole)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.define(addr-base, min(size, whole-(addr-base)))
 }
 
 // Undefined reports whether there is memory with undefined content that is
-// watched.
+// watched, of this device or of a peer.
 func (m *Memory) Undefined() bool {
-	return m.shadows.undefined.Load() > 0
+	if m.shadows.undefined.Load() > 0 {
+		return true
+	}
+	for _, p := range m.peers {
+		if p.shadows.undefined.Load() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// DefineAll says that somebody unknown may have written anywhere.
+// DefineAll says that somebody unknown may have written anywhere, in the memory
+// of peers too.
 func (m *Memory) DefineAll() {
-	t := &m.shadows
+	m.shadows.defineAll()
+	for _, p := range m.peers {
+		p.shadows.defineAll()
+	}
+}
+
+func (t *shadowTable) defineAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.m {
@@ -89,9 +105,10 @@ func (m *Memory) ForgetTraces() { m.shadows.forgetTraces() }
 // shadowAt returns the shadow of the range that contains addr. Memory that is
 // only lent has none: its owner writes it as he likes.
 func (m *Memory) shadowAt(addr uint64) *shadow {
-	base, size, kind, ok := m.Range(addr)
+	at := m.holder(addr)
+	base, size, kind, ok := at.Range(addr)
 	if !ok || kind == HostPageable {
 		return nil
 	}
-	return m.shadows.get(base, size)
+	return at.shadows.get(base, size)
 }

@@ -257,11 +257,9 @@ func (c *context) nearest(addr, limit uint64) (Nearest, string) {
 		}
 	}
 	m := c.kernel.module.device.memory
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	n := m.nearest(addr)
+	n := m.near(addr)
 	if !n.Found {
 		return n, n.String()
 	}
-	return n, ""
+	return n, m.denied(addr)
 }

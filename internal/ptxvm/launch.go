@@ -42,8 +42,8 @@ func (k *Kernel) launch(l *Launch) error {
 		return err
 	}
 	d := k.module.device
-	h := d.memory.hold()
-	defer d.memory.unhold(h)
+	own, others := d.memory.holdAll()
+	defer d.memory.unholdAll(own, others)
 	switch {
 	case l.Cooperative:
 		if err := r.runResident(d); err != nil {
@@ -198,7 +198,7 @@ func (r *execution) collect(c *context) {
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync
 // counts there (details/driver_abi.h, CUDA 13.2), and ends the kernel without them.
 func (r *execution) runResident(d *Device) error {
-	workspace, err := d.memory.alloc(8, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name)
+	workspace, err := d.memory.alloc(8, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name, nil)
 	if err != nil {
 		return err
 	}

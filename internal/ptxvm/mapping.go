@@ -103,13 +103,13 @@ func (m *Memory) drop(p *Physical) {
 	unmapMemory(p.host)
 }
 
-// mapping is physical memory at an address. Immutable but for the field named.
+// mapping is physical memory at an address. Immutable but for its access.
 type mapping struct {
 	base, size uint64
 	arena      *arena
 	physical   *Physical
 	site       any
-	accessible bool // guarded by Memory.mu
+	access     Permission // of all devices, the one that has the memory included
 }
 
 // mappings are those of one Memory. Guarded by its mu.
@@ -128,6 +128,7 @@ func (m *Memory) Map(r *Reservation, addr uint64, p *Physical, site any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := &mapping{base: addr, size: p.size, arena: r.arena, physical: p, site: site}
+	v.access.call = "cuMemSetAccess"
 	if err := r.arena.show(v); err != nil {
 		return fmt.Errorf("%w: %d bytes at %#x: %w", ErrOutOfMemory, p.size, addr, err)
 	}
@@ -157,17 +158,16 @@ func (m *Memory) Unmap(addr uint64, site any) {
 	m.drop(v.physical)
 }
 
-// SetAccess lets this device reach the mappings that start inside
-// [addr, addr+size), or not.
-func (m *Memory) SetAccess(addr, size uint64, accessible bool) {
+// SetAccess lets the device that has the memory who, which may be m, reach the
+// mappings that start inside [addr, addr+size), or not.
+func (m *Memory) SetAccess(addr, size uint64, who *Memory, accessible bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, v := range m.mapped.list {
 		if v.base-addr < size {
-			v.accessible = accessible
+			v.access.Allow(who, accessible)
 		}
 	}
-	m.epoch.Add(1)
 }
 
 // index is where the first mapping after addr starts.
@@ -175,22 +175,40 @@ func (v *mappings) index(addr uint64) int {
 	return sort.Search(len(v.list), func(i int) bool { return v.list[i].base > addr })
 }
 
-// run returns the longest range around addr that is mapped without a gap and
-// may be accessed.
-func (v *mappings) run(addr uint64) (base, size uint64, a *arena, ok bool) {
+// at returns the mapping that contains addr, or nil.
+func (v *mappings) at(addr uint64) *mapping {
 	i := v.index(addr) - 1
-	if i < 0 || addr-v.list[i].base >= v.list[i].size || !v.list[i].accessible {
+	if i < 0 || addr-v.list[i].base >= v.list[i].size {
+		return nil
+	}
+	return v.list[i]
+}
+
+// reachable reports whether who may access the mapping, or anybody if it is nil.
+func (v *mapping) reachable(who *Memory) bool {
+	if who == nil {
+		return v.access.some()
+	}
+	return v.access.Allows(who)
+}
+
+// run returns the longest range around addr that is mapped without a gap and
+// that who may access.
+func (v *mappings) run(addr uint64, who *Memory) (base, size uint64, a *arena, ok bool) {
+	m := v.at(addr)
+	if m == nil || !m.reachable(who) {
 		return 0, 0, nil, false
 	}
+	i := v.index(addr) - 1
 	first, last := i, i
-	for first > 0 && v.list[first-1].accessible && v.list[first-1].end() == v.list[first].base {
+	for first > 0 && v.list[first-1].reachable(who) && v.list[first-1].end() == v.list[first].base {
 		first--
 	}
-	for last+1 < len(v.list) && v.list[last+1].accessible && v.list[last].end() == v.list[last+1].base {
+	for last+1 < len(v.list) && v.list[last+1].reachable(who) && v.list[last].end() == v.list[last+1].base {
 		last++
 	}
 	base = v.list[first].base
-	return base, v.list[last].end() - base, v.list[i].arena, true
+	return base, v.list[last].end() - base, m.arena, true
 }
 
 // unmapped describes what was mapped at addr until lately.
@@ -210,7 +228,7 @@ func (v *mapping) end() uint64 { return v.base + v.size }
 func (v *mappings) each(yield func(Nearest)) {
 	for _, m := range v.list {
 		n := Nearest{Base: m.base, Size: m.size, Kind: VirtualMemory, Site: m.site}
-		if !m.accessible {
+		if !m.access.some() {
 			n.Name = "without access"
 		}
 		yield(n)

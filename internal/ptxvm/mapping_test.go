@@ -28,7 +28,7 @@ func mapAt(t *testing.T, m *Memory, r *Reservation, addr, n uint64) {
 	p, err := m.Create(n * granule)
 	require.NoError(t, err)
 	require.NoError(t, m.Map(r, addr, p, "a test"))
-	m.SetAccess(addr, n*granule, true)
+	m.SetAccess(addr, n*granule, m, true)
 	m.Release(p)
 }
 
@@ -56,7 +56,7 @@ func TestMappingsSideBySideAreOneRange(t *testing.T) {
 	require.Equal(t, []uint64{base, 4 * granule}, []uint64{start, size})
 	require.Equal(t, VirtualMemory, kind)
 
-	m.SetAccess(base+3*granule, granule, false)
+	m.SetAccess(base+3*granule, granule, m, false)
 	_, err = m.Bytes(base+3*granule, 4)
 	require.ErrorContains(t, err, "at offset 0 of mapped memory without access of 2097152 bytes")
 	for _, at := range []uint64{0, 1, 3} {
@@ -85,7 +85,7 @@ func TestOneMemoryAtTwoAddresses(t *testing.T) {
 	p.Bytes()[7] = 42
 	for _, at := range []uint64{r.Base(), r.Base() + 2*granule} {
 		require.NoError(t, m.Map(r, at, p, nil))
-		m.SetAccess(at, granule, true)
+		m.SetAccess(at, granule, m, true)
 	}
 	m.Release(p)
 	b := make([]byte, 1)
@@ -182,7 +182,7 @@ func TestMappingHammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				m.SetAccess(r.Base()+granule, granule, true)
+				m.SetAccess(r.Base()+granule, granule, m, true)
 				m.Release(p)
 				if err := k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(r.Base() + granule)}); err != nil {
 					t.Error(err)

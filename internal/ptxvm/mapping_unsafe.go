@@ -125,8 +125,8 @@ func mapShared(size uint64) ([]byte, error) {
 }
 
 // resolve is Memory.resolve for mapped memory.
-func (v *mappings) resolve(addr, size uint64) (span, bool) {
-	base, n, a, ok := v.run(addr)
+func (v *mappings) resolve(addr, size uint64, who *Memory) (span, bool) {
+	base, n, a, ok := v.run(addr, who)
 	if !ok || size > n-(addr-base) {
 		return span{}, false
 	}

@@ -20,15 +20,16 @@ type HostKind = Kind
 
 // The kinds of ranges.
 const (
-	DeviceMemory  Kind = iota // Alloc
-	ModuleMemory              // a module's .global or .const variable
-	HostPinned                // AddHost: page-locked host memory
-	HostManaged               // AddHost: managed memory, one address for both sides
-	HostPageable              // AddHost: ordinary host memory lent to kernels
-	VirtualMemory             // Map
+	DeviceMemory   Kind = iota // Alloc
+	ModuleMemory               // a module's .global or .const variable
+	HostPinned                 // AddHost: page-locked host memory
+	HostRegistered             // AddHost: host memory of the caller's that is page-locked
+	HostManaged                // AddHost: managed memory, one address for both sides
+	HostPageable               // AddHost: ordinary host memory lent to kernels
+	VirtualMemory              // Map
 )
 
-var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "managed memory", "pageable host memory", "mapped memory"}
+var kindNames = [...]string{"device memory", "module variable", "pinned host memory", "registered host memory", "managed memory", "pageable host memory", "mapped memory"}
 
 // String names the kind for messages.
 func (k Kind) String() string { return kindNames[k] }
@@ -84,8 +85,12 @@ func reserveAddress(size, align uint64) uint64 {
 // kernels may touch. Its methods are safe for concurrent use.
 type Memory struct {
 	capacity uint64
-	// epoch counts frees. Whoever caches a lookup compares it.
-	epoch atomic.Uint64
+	// epoch counts frees, and access taken away. Whoever caches a lookup compares
+	// it. Peers share it. Immutable, as the two below, once memories are connected.
+	epoch   *atomic.Uint64
+	ordinal int        // among its peers
+	peers   []*Memory  // memories of the other devices
+	open    Permission // of peers, to what has none of its own
 
 	mu       sync.RWMutex
 	used     uint64             // guarded by mu
@@ -108,8 +113,9 @@ type allocation struct {
 	kind       Kind
 	name       string // module variables
 	site       any
-	freed      bool // guarded by Memory.mu
-	freeSite   any  // guarded by Memory.mu
+	access     *Permission // of peers; nil: Memory.open
+	freed      bool        // guarded by Memory.mu
+	freeSite   any         // guarded by Memory.mu
 }
 
 // A hold keeps freed memory mapped that was live when the hold began.
@@ -121,16 +127,23 @@ type pendingFree struct {
 }
 
 func newMemory(capacity uint64) *Memory {
-	return &Memory{capacity: capacity, holds: map[*hold]struct{}{}}
+	m := &Memory{capacity: capacity, epoch: new(atomic.Uint64), holds: map[*hold]struct{}{}}
+	m.open.call = "cuCtxEnablePeerAccess"
+	return m
 }
 
 // Alloc returns the address of size fresh bytes, aligned to 256. Their content
 // is undefined. The site is kept and named by errors about the allocation.
 func (m *Memory) Alloc(size uint64, site any) (uint64, error) {
-	return m.alloc(size, DeviceMemory, "", site)
+	return m.alloc(size, DeviceMemory, "", site, nil)
 }
 
-func (m *Memory) alloc(size uint64, kind Kind, name string, site any) (uint64, error) {
+// AllocShared is Alloc of memory to which the access of other devices is its own.
+func (m *Memory) AllocShared(size uint64, site any, access *Permission) (uint64, error) {
+	return m.alloc(size, DeviceMemory, "", site, access)
+}
+
+func (m *Memory) alloc(size uint64, kind Kind, name string, site any, access *Permission) (uint64, error) {
 	if size == 0 {
 		return 0, fmt.Errorf("ptxvm: allocation of 0 bytes")
 	}
@@ -145,7 +158,7 @@ func (m *Memory) alloc(size uint64, kind Kind, name string, site any) (uint64, e
 	}
 	base := reserveAddress(size, allocAlign)
 	m.used += size
-	m.allocs = append(m.allocs, &allocation{base: base, size: size, block: block, kind: kind, name: name, site: site})
+	m.allocs = append(m.allocs, &allocation{base: base, size: size, block: block, kind: kind, name: name, site: site, access: access})
 	return base, nil
 }
 
@@ -260,7 +273,7 @@ func (m *Memory) Range(addr uint64) (base, size uint64, kind Kind, ok bool) {
 	if a := m.at(addr); a != nil && !a.freed {
 		return a.base, a.size, a.kind, true
 	}
-	if base, size, _, mapped := m.mapped.run(addr); mapped {
+	if base, size, _, mapped := m.mapped.run(addr, nil); mapped {
 		return base, size, VirtualMemory, true
 	}
 	if r, found := m.hosts.find(addr, 1); found {

@@ -80,10 +80,7 @@ func (w *warp) paramSite(base uint64) site {
 }
 
 func (w *warp) globalSite(addr, size uint64) (site, bool) {
-	m := w.cta.kernel.module.device.memory
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	r, ok := m.resolve(addr, size)
+	r, ok := w.cta.kernel.module.device.memory.reach(addr, size)
 	return site{base: r.base, span: r.size, host: r.host}, ok
 }
 

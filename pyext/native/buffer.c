@@ -174,13 +174,16 @@ static PyObject *copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, P
     cudago_stream *s = cudago_stream_arg(args[1], &keep);
     if (!s) return NULL;
     PyObject *other = args[0];
-    int r = -1;
-    if (Py_TYPE(other) == cudago_cls[CLS_BUFFER] && ((BufferObject *)other)->cell && !cudago_capturing(s)) {
+    int r = -1, readonly = from && cudago_writable(self->cell, "the buffer");
+    if (readonly) {
+        r = -1;
+    } else if (Py_TYPE(other) == cudago_cls[CLS_BUFFER] && ((BufferObject *)other)->cell && !cudago_capturing(s)) {
         BufferObject *o = (BufferObject *)other;
         cudago_cell_used(self->cell, s);
         cudago_cell_used(o->cell, s);
         if (o->size != self->size) cudago_raise_sizes(from, self->size, o->size);
-        else r = cudago_memcpy(from ? self->ptr : o->ptr, from ? o->ptr : self->ptr, self->size, s, 0);
+        else if (from || !cudago_writable(o->cell, "dst"))
+            r = cudago_memcpy(from ? self->ptr : o->ptr, from ? o->ptr : self->ptr, self->size, s, 0);
     } else {
         r = cudago_copy_operand((PyObject *)self, other, from, s);
     }
@@ -204,6 +207,7 @@ static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize
         PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
         return PyErr_SetString(PyExc_TypeError, "fill(value, *, stream) takes a value and stream="), NULL;
     uint32_t value, width;
+    if (cudago_writable(self->cell, "the buffer")) return NULL;
     if (cudago_fill_value(args[0], self->size, &value, &width)) return NULL;
     PyObject *keep = NULL;
     cudago_stream *s = cudago_stream_arg(args[1], &keep);
@@ -283,6 +287,9 @@ static PyMethodDef methods[] = {
     {"__dlpack__", METHOD(cudago_buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_DLPACK},
     {"__dlpack_device__", METHOD(cudago_buffer_dlpack_device), METH_NOARGS, DOC_BUFFER_DLPACK_DEVICE},
     {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
+    {"_advise", METHOD(cudago_buffer_advise), METH_FASTCALL, NULL},
+    {"_prefetch", METHOD(cudago_buffer_prefetch), METH_FASTCALL, NULL},
+    {"_range", METHOD(cudago_buffer_range), METH_NOARGS, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(buffer_exit), METH_FASTCALL, NULL},
     {0},

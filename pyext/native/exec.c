@@ -141,10 +141,7 @@ static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_
     for (int i = 0; i < 2 && ok; i++) {
         if (!given[i]) continue;
         ok = (o[i] = cudago_operand(args[1 + i], i ? 0 : OPERAND_WRITABLE, names[i])) != NULL;
-        if (ok && o[i]->device >= 0 && o[i]->device != self->device) {
-            PyErr_Format(PyExc_ValueError, "%s is on device %d, the graph on device %d", names[i], o[i]->device, self->device);
-            ok = 0;
-        }
+        ok = ok && !cudago_copies(self->device, o[i], names[i]);
     }
     cudago_status st = {0};
     if (ok) {

@@ -65,6 +65,17 @@ static int same_device(GraphObject *self, OperandObject *o, const char *what) {
     return -1;
 }
 
+/* A copy may be with another device's memory, if the graph's device has access to it. */
+int cudago_copies(int32_t device, OperandObject *o, const char *what) {
+    int can = cudago_reachable(o->cell, o->device, device);
+    if (can) return can < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s is on device %d, the graph on device %d, which has no access to that memory: see peer_accessible_by of "
+                 "DeviceMemoryResource",
+                 what, o->device, device);
+    return -1;
+}
+
 /* _add_memcpy(deps, dst, src, name) */
 static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
@@ -72,7 +83,8 @@ static PyObject *graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
     PyObject *r = NULL;
-    if (dst && (src = cudago_operand(args[2], 0, "src")) && !same_device(self, dst, "dst") && !same_device(self, src, "src")) {
+    if (dst && (src = cudago_operand(args[2], 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
+        !cudago_copies(self->device, src, "src")) {
         if (dst->nbytes != src->nbytes) {
             PyErr_Format(PyExc_ValueError, "dst has %llu bytes, src %llu: a copy needs the same size on both sides",
                          (unsigned long long)dst->nbytes, (unsigned long long)src->nbytes);

@@ -4,6 +4,8 @@
 #pragma once
 #include "native.h"
 
+int cudago_copies(int32_t device, OperandObject *o, const char *what); /* -1 with ValueError if a graph there may not */
+
 /* What a graph or an executable holds, as Python's collector sees it: one counted reference each. Guarded by the GIL;
  * kept in step with Go's bundles by held.go. */
 typedef struct {

@@ -78,7 +78,11 @@ func newResource(kind C.int, ordinal C.int32_t, threshold, maxSize int64) (resou
 		mr, err := cuda.NewManagedMemoryResource(dev)
 		return resource{MemoryResource: mr}, err
 	case C.RESOURCE_VIRTUAL:
-		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(max(maxSize, 0))})
+		peers, err := peersOf(threshold)
+		if err != nil {
+			return resource{}, err
+		}
+		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(max(maxSize, 0)), Peers: peers})
 		return resource{MemoryResource: mr}, err
 	}
 	return resource{}, fmt.Errorf("BUG: memory resource of kind %d", kind)
@@ -256,7 +260,8 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 		return C.int32_t(v - 1)
 	}
 	visible := C.int32_t(0)
-	err := contained(func() error {
+	// Relaxed: it may be asked first while somebody captures.
+	err := contained(relaxed(func() error {
 		c, err := contextOf(ordinal)
 		if err != nil {
 			return err
@@ -274,7 +279,7 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 		}
 		hostVisible.Store(int32(visible) + 1)
 		return b.Close()
-	})
+	}))
 	if err != nil {
 		reportAside(err)
 	}

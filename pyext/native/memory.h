@@ -20,6 +20,7 @@ typedef struct {
     cudago_cell cell;
     cudago_stream *stream; /* the stream it was allocated on, and will be freed on */
     uint64_t last_stream;  /* id of another stream that used it last, or 0 */
+    uint64_t resource;     /* Go's handle of the memory resource, which may have gone */
 } cudago_pool_cell;
 
 typedef struct {
@@ -55,6 +56,25 @@ static inline void cudago_cell_used(cudago_cell *cell, const cudago_stream *s) {
     if (cudago_cell_has_stream(cell) && ((cudago_pool_cell *)cell)->stream != s)
         ((cudago_pool_cell *)cell)->last_stream = s->id;
 }
+
+/* managed.c: METH_FASTCALL, and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
+ * numbers. */
+enum { LOCATION_HOST = -1, LOCATION_NONE = -2 };
+typedef struct {
+    int32_t read_mostly, preferred, prefetched;
+    int32_t accessed; /* how many of accessed_by */
+    int32_t accessed_by[CUDAGO_MAX_DEVICES + 1];
+} cudago_range;
+PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused);
+
+/* peer.c: may kernels on a device touch the cell's memory, which is on owner or, if that is -1, on no device? 1 if so, 0 if
+ * not, -1 with an exception. */
+int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
+PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
+PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* copy.c */
 int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, int pageable);

@@ -209,6 +209,8 @@ static PyMethodDef functions[] = {
     {"_stream_new", METHOD(cudago_stream_new), METH_FASTCALL, NULL},
     {"_stream_wrap", METHOD(cudago_stream_wrap), METH_FASTCALL, NULL},
     {"_event_new", METHOD(cudago_event_new), METH_FASTCALL, NULL},
+    {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
+    {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
     {"_resource_new", cudago_resource_new, METH_VARARGS, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},

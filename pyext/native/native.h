@@ -288,6 +288,9 @@ enum { OPERAND_WRITABLE = 1, OPERAND_KERNEL = 2 };
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 void cudago_call_free(void *call);
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
+/* A memoryview of ours that holds the object's buffer export, and what it is over; NULL with BufferError. */
+PyObject *cudago_export_of(PyObject *object, int flags, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly);
+int cudago_writable(const cudago_cell *cell, const char *what); /* -1 with BufferError if it is read-only */
 
 /* An executable. C memory owned by Go. */
 #define CUDAGO_EXEC_STREAMS 16
@@ -350,6 +353,7 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_new(PyObject *module, PyObject *args);
+PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_compile(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);

@@ -22,7 +22,7 @@ static int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
     o->address = b->ptr + offset;
     o->nbytes = b->size - offset;
     o->host = b->cell->kind == CUDAGO_CELL_PINNED;
-    o->device = b->device;
+    o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
     return 0;
 }
 
@@ -36,7 +36,7 @@ static int from_tensor(OperandObject *o, PyObject *t) {
     o->address = ptr;
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
-    o->device = o->host || cell->device_type == 13 ? -1 : cell->device_id;
+    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == 13 ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
 
@@ -54,22 +54,29 @@ static int unusable(const char *what, int flags) {
 /* The export is held through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
  * the user's while an export of it is open, and CPython crashes when that export is given back later. Nobody has an
  * export of ours. */
-static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
+PyObject *cudago_export_of(PyObject *object, int flags, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly) {
     Py_buffer view;
-    o->export = PyMemoryView_FromObject(object);
-    if (!o->export || PyObject_GetBuffer(o->export, &view, PyBUF_C_CONTIGUOUS | (flags & OPERAND_WRITABLE ? PyBUF_WRITABLE : 0)))
-        return unusable(what, flags);
-    o->address = (uint64_t)(uintptr_t)view.buf;
-    o->nbytes = (uint64_t)view.len;
-    o->readonly = view.readonly;
-    o->host = 1;
-    o->pageable = 1;
-    o->device = -1;
+    PyObject *export = PyMemoryView_FromObject(object);
+    if (!export || PyObject_GetBuffer(export, &view, PyBUF_C_CONTIGUOUS | (flags & OPERAND_WRITABLE ? PyBUF_WRITABLE : 0))) {
+        unusable(what, flags);
+        Py_XDECREF(export);
+        return NULL;
+    }
+    *address = (uint64_t)(uintptr_t)view.buf;
+    *nbytes = (uint64_t)view.len;
+    *readonly = view.readonly;
     PyBuffer_Release(&view);
-    return 0;
+    return export;
 }
 
-static int from_dlpack(OperandObject *o, PyObject *object, int flags, const char *what) {
+static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
+    o->export = cudago_export_of(object, flags, what, &o->address, &o->nbytes, &o->readonly);
+    o->host = 1;
+    o->pageable = 1;
+    return o->export ? 0 : -1;
+}
+
+static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     DLTensor t;
     if (cudago_foreign_argument(object, &t, &o->cell)) return -1;
     if (cudago_dltensor_contiguous(&t, &o->nbytes)) {
@@ -79,9 +86,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, int flags, const char
     o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
     o->host = t.device.device_type == 1 || t.device.device_type == 3;
     o->pageable = t.device.device_type == 1;
-    o->readonly = (o->cell->flags & CUDAGO_CELL_READONLY) != 0;
     o->device = t.device.device_type == 2 ? t.device.device_id : -1;
-    if (o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;
     return 0;
 }
 
@@ -107,7 +112,7 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     }
     if (cudago_is_tensor(object)) return from_tensor(o, object);
     if (PyObject_CheckBuffer(object)) return from_export(o, object, flags, what);
-    if (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__")) return from_dlpack(o, object, flags, what);
+    if (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__")) return from_dlpack(o, object, what);
     PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
     if (cai) {
         int r = from_cai(o, cai, what);
@@ -122,12 +127,18 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     return -1;
 }
 
+int cudago_writable(const cudago_cell *cell, const char *what) {
+    if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
+    PyErr_Format(PyExc_BufferError, "%s is read-only", what);
+    return -1;
+}
+
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
     o->object = NEW_REF(object);
     o->device = -1;
-    if (resolve(o, object, flags, what)) {
+    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->cell, what))) {
         Py_DECREF(o);
         return NULL;
     }

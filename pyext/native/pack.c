@@ -114,15 +114,21 @@ static int keep_object(packing *pk, PyObject *arg) {
     return r;
 }
 
-static int wrong_device(packing *pk, int32_t device) {
-    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is on device %d, the kernel on device %d", pk->index,
-                 pk->kernel->name, device, pk->k->device);
+/* Memory of another device is fine where the kernel's has access to it. */
+static int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
+    if (device < 0 || device == pk->k->device) return 0;
+    int can = cudago_reachable(cell, device, pk->k->device);
+    if (can) return can < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "parameter %d of kernel %U is on device %d, the kernel on device %d, which has no access to that memory: see "
+                 "peer_accessible_by of DeviceMemoryResource",
+                 pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
 }
 
 static int pack_buffer(packing *pk, BufferObject *b, uint64_t offset, PyObject *arg, uint8_t *to) {
     if (!b->cell) return cudago_raise_closed("buffer");
-    if (b->device >= 0 && b->device != pk->k->device) return wrong_device(pk, b->device);
+    if (check_device(pk, b->cell, b->device)) return -1;
     uint64_t address = b->ptr + offset;
     memcpy(to, &address, 8);
     if (pk->stream) cudago_cell_used(b->cell, pk->stream);
@@ -133,8 +139,7 @@ static int pack_buffer(packing *pk, BufferObject *b, uint64_t offset, PyObject *
 static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (!o) return -1;
-    int r = 0;
-    if (o->device >= 0 && o->device != pk->k->device) r = wrong_device(pk, o->device);
+    int r = check_device(pk, o->cell, o->device);
     if (!r && o->pageable && !pk->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
                      "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "
@@ -207,7 +212,7 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         if (cudago_tensor_argument(arg, &address, &cell)) return -1;
         if (cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL)
             return pack_memory(pk, arg, to);
-        if (cell->device_type == 2 && cell->device_id != pk->k->device) return wrong_device(pk, cell->device_id);
+        if (check_device(pk, cell, ((TensorObject *)arg)->device)) return -1;
         memcpy(to, &address, 8);
         if (pk->stream) cudago_cell_used(cell, pk->stream);
         /* Another library frees in the order of its own streams: its memory is kept until the launch has ended. */

@@ -74,6 +74,7 @@ static cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint6
     c->cell.ptr = ptr;
     c->cell.size = size;
     c->stream = s;
+    c->resource = self->id;
     cudago_stream_retain(s);
     if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
         c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
@@ -213,7 +214,8 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
-/* _resource_new(cls, kind, device or None, threshold, max_size); max_size is what a virtual one reserves, or -1 */
+/* _resource_new(cls, kind, device or None, threshold, max_size); max_size is what a virtual one reserves, or -1, and
+ * threshold a bit for each of its peers */
 PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -307,6 +309,8 @@ static PyMethodDef methods[] = {
     {"close", METHOD(resource_close), METH_NOARGS, DOC_MEMORYRESOURCE_CLOSE},
     {"_stat", METHOD(resource_stat), METH_O, NULL},
     {"_trim", METHOD(resource_trim), METH_O, NULL},
+    {"_peers", cudago_resource_peers, METH_NOARGS, NULL},
+    {"_set_peer", METHOD(cudago_resource_set_peer), METH_FASTCALL, NULL},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(resource_exit), METH_FASTCALL, NULL},
     {0},

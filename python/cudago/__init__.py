@@ -35,19 +35,18 @@ from ._finalize import Finalizer, finalize  # noqa: E402
 from ._graph import Graph  # noqa: E402
 from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
-from ._memory import (  # noqa: E402
-    Buffer,
+from ._memory import Buffer, Pointer, pin  # noqa: E402
+from ._node import Node  # noqa: E402
+from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
+from ._resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,
     MemoryResource,
     PinnedMemoryResource,
-    Pointer,
     PoolOptions,
     PoolStatistics,
     VirtualMemoryResource,
 )
-from ._node import Node  # noqa: E402
-from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
@@ -119,6 +118,7 @@ __all__ = [
     "init",
     "launch",
     "live_objects",
+    "pin",
     "to_torch",
     "zeros",
 ]

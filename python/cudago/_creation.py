@@ -12,7 +12,7 @@ from . import _core
 from ._tensor import Tensor, _extended_dtype
 
 if TYPE_CHECKING:
-    from ._memory import MemoryResource
+    from ._resource import MemoryResource
     from ._stream import Stream
     from .typing import Dims
 

@@ -9,7 +9,7 @@ from typing import Any
 from . import _core
 from ._event import Event
 from ._gopy import api
-from ._memory import DeviceMemoryResource, MemoryResource
+from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream
 from .errors import CUDAError, UnsupportedError, _decode
 
@@ -293,6 +293,117 @@ class Device(_core.Device):
         """
         event: Event = _core._event_new(self, timing_enabled, blocking_sync)
         return event
+
+    def can_access_peer(self, peer: Device) -> bool:
+        """Report whether kernels on this device could touch memory of another one.
+
+        Parameters
+        ----------
+        peer : Device
+            The other device.
+
+        Returns
+        -------
+        bool
+            False for the device itself.
+
+        Raises
+        ------
+        TypeError
+            If `peer` is no device.
+
+        Notes
+        -----
+        Not stream-ordered. Returns at once, with the GIL released meanwhile. Captures are not
+        affected.
+
+        References
+        ----------
+        ``cuDeviceCanAccessPeer``
+
+        Examples
+        --------
+        >>> device.can_access_peer(device)
+        False
+        """
+        return _core._peer_access(self, peer, 0)
+
+    def enable_peer_access(self, peer: Device) -> None:
+        """Let kernels on this device touch memory that other libraries have on another one.
+
+        It is for what ``cuMemAlloc`` and ``cudaMalloc`` gave, and for variables of code. Memory of
+        cudago comes from pools, each with an access of its own:
+        `DeviceMemoryResource.peer_accessible_by`.
+
+        Parameters
+        ----------
+        peer : Device
+            The device that has the memory. The other way is a call of its own.
+
+        Raises
+        ------
+        TypeError
+            If `peer` is no device.
+        ValueError
+            If `peer` is this device.
+        CUDAError
+            If the device cannot access memory of `peer` (``CUDA_ERROR_PEER_ACCESS_UNSUPPORTED``).
+
+        See Also
+        --------
+        can_access_peer : Asks whether it can be.
+
+        Notes
+        -----
+        Not stream-ordered. Blocks until it is done, with the GIL released. Allowed while streams
+        are capturing. It is for the whole process; that somebody has done it before is fine. Copies
+        between devices need no access.
+
+        References
+        ----------
+        ``cuCtxEnablePeerAccess``
+
+        Examples
+        --------
+        >>> for peer in cudago.Device.all():
+        ...     if device.can_access_peer(peer):
+        ...         device.enable_peer_access(peer)
+        """
+        _core._peer_access(self, peer, 1)
+
+    def disable_peer_access(self, peer: Device) -> None:
+        """Undo `enable_peer_access`, for the whole process.
+
+        Parameters
+        ----------
+        peer : Device
+            The device that has the memory.
+
+        Raises
+        ------
+        TypeError
+            If `peer` is no device.
+        ValueError
+            If `peer` is this device.
+        CUDAError
+            If the device cannot access memory of `peer`.
+
+        Notes
+        -----
+        Not stream-ordered: no work that uses the access may be under way. Blocks until it is done,
+        with the GIL released. That the access is not enabled is fine.
+
+        References
+        ----------
+        ``cuCtxDisablePeerAccess``
+
+        Examples
+        --------
+        >>> for peer in cudago.Device.all():
+        ...     if device.can_access_peer(peer):
+        ...         device.disable_peer_access(peer)
+        """
+        _core._peer_access(self, peer, 2)
 
     def _make_resource(self) -> MemoryResource:
         return DeviceMemoryResource(self)

@@ -1,31 +1,45 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers, pointers and where memory comes from."""
+"""Buffers, pointers, and memory that is pinned where it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
 
 from . import _core
 
 if TYPE_CHECKING:
     from ._device import Device
+    from .typing import BufferLike, StreamLike
 
-__all__ = [
-    "Buffer",
-    "DeviceMemoryResource",
-    "ManagedMemoryResource",
-    "MemoryResource",
-    "PinnedMemoryResource",
-    "Pointer",
-    "PoolOptions",
-    "PoolStatistics",
-    "VirtualMemoryResource",
-]
+__all__ = ["Buffer", "Pointer", "pin"]
 
 Pointer = _core.Pointer
-_POOL, _PINNED, _MANAGED, _VIRTUAL = range(4)  # RESOURCE_... in pyext/native/memory.h
+_HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/native/memory.h
+
+# CU_MEM_ADVISE_... to set; to undo, the next number. cuda.h, CUDA 12.4.
+_READ_MOSTLY, _PREFERRED_LOCATION, _ACCESSED_BY = 1, 3, 5
+
+
+def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
+    from ._device import Device
+
+    if isinstance(location, Device):
+        return location.ordinal
+    if location == "host":
+        return _HOST
+    kind = ValueError if isinstance(location, str) else TypeError
+    got = repr(location) if isinstance(location, str) else type(location).__name__
+    raise kind(f"{name} must be {kinds}, not {got}")
+
+
+def _location(number: int) -> Device | Literal["host"] | None:
+    from ._device import Device
+
+    if number == _NOWHERE:
+        return None
+    return "host" if number == _HOST else Device(number)
 
 
 class Buffer(_core.Buffer):
@@ -64,279 +78,200 @@ class Buffer(_core.Buffer):
 
         return None if self._ordinal is None else Device(self._ordinal)
 
+    def _need_managed(self) -> None:
+        if (kind := self.kind) != "managed":
+            raise TypeError(
+                f"this buffer is {kind} memory: only managed memory, which a ManagedMemoryResource "
+                "allocates, has advice and is prefetched"
+            )
+
+    @property
+    def read_mostly(self) -> bool:
+        """Whether managed memory is read much more than written. Can be set.
+
+        If so, whoever reads it may get a copy of its own. It is for whole pages, and false if only
+        some of the buffer's are advised so. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return bool(self._range()[0])
+
+    @read_mostly.setter
+    def read_mostly(self, value: bool) -> None:
+        self._need_managed()
+        self._advise(_READ_MOSTLY + (not value), _HOST)
+
+    @property
+    def preferred_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory is kept as far as possible. Can be set.
+
+        A `Device`, "host", or None. It is for whole pages, and None if the buffer's differ. A
+        `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[1])
+
+    @preferred_location.setter
+    def preferred_location(self, value: Device | Literal["host"] | None) -> None:
+        self._need_managed()
+        if value is None:
+            self._advise(_PREFERRED_LOCATION + 1, _HOST)
+        else:
+            at = _location_number(value, "preferred_location", 'a Device, "host" or None')
+            self._advise(_PREFERRED_LOCATION, at)
+
+    @property
+    def accessed_by(self) -> frozenset[Device | Literal["host"]]:
+        """Who managed memory is kept mapped for, wherever it is. Can be set.
+
+        Each a `Device` or "host"; any iterable can be assigned, and what differs is changed.
+        It is for whole pages, and has who accesses all of the buffer's: who accesses only some is
+        neither seen nor taken away. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return frozenset(x for n in self._range()[2] if (x := _location(n)) is not None)
+
+    @accessed_by.setter
+    def accessed_by(self, value: Iterable[Device | Literal["host"]]) -> None:
+        self._need_managed()
+        if isinstance(value, str):
+            raise TypeError(f"accessed_by must be an iterable of locations, not {value!r} alone")
+        wanted = {_location_number(x, "a location in accessed_by") for x in value}
+        known = set(self._range()[2])
+        for at in sorted(known - wanted):
+            self._advise(_ACCESSED_BY + 1, at)
+        for at in sorted(wanted - known):
+            self._advise(_ACCESSED_BY, at)
+
+    @property
+    def last_prefetch_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory was last prefetched to: a `Device`, "host", or None.
+
+        It counts from the call of `prefetch` on. None if the buffer's pages differ, or some were
+        never prefetched. A `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[3])
+
+    def prefetch(self, location: Device | Literal["host"], *, stream: StreamLike) -> None:
+        """Move managed memory to where it is going to be used.
+
+        Parameters
+        ----------
+        location : Device or "host"
+            Where to.
+        stream : Stream
+            Stream that orders the move.
+
+        Raises
+        ------
+        TypeError
+            If the buffer is not managed memory, or `location` is no location.
+        ValueError
+            If `location` is another string than "host", or `stream` is capturing.
+        ClosedError
+            If the buffer or the stream is closed.
+        UnsupportedError
+            If a device cannot use managed memory while the host does.
+        CUDAError
+            If the driver refuses.
+
+        See Also
+        --------
+        preferred_location : Says where the memory shall stay.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Returns before completion, with the GIL released meanwhile. Not
+        allowed while `stream` is capturing, which goes on. Whole pages are moved. Nothing but the
+        time of later accesses depends on it; on the simulated driver not even that.
+
+        References
+        ----------
+        ``cuMemPrefetchAsync``
+
+        Examples
+        --------
+        >>> buffer = cudago.ManagedMemoryResource(device).allocate(1 << 16)
+        >>> buffer.prefetch(device, stream=stream)
+        >>> buffer.last_prefetch_location == device
+        True
+        """
+        self._need_managed()
+        self._prefetch(_location_number(location, "location"), stream)
+
     def __repr__(self) -> str:
         if self.is_closed:
             return f"<cudago.Buffer of {self.size} bytes: closed>"
         return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}>"
 
 
-class MemoryResource(_core.MemoryResource):
-    """Something that allocates memory: see its subclasses.
+def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
+    """Page-lock the memory of an object where it is, and make it a pinned buffer.
 
-    A context manager: leaving the ``with`` block closes the resource. Its buffers stay valid.
-    """
-
-    __slots__ = ()
-
-    @property
-    def device(self) -> Device | None:
-        """The device that memory is allocated on; None for host memory."""
-        from ._device import Device
-
-        return None if self._ordinal is None else Device(self._ordinal)
-
-    def __repr__(self) -> str:
-        return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolOptions:
-    """How a `DeviceMemoryResource` keeps its pool.
+    Nothing is copied: every device reads and writes the object's own bytes.
 
     Parameters
     ----------
-    release_threshold : int, optional
-        Bytes that the pool keeps when a stream, event or the context is synchronised; by default
-        all.
-    max_size : int, optional
-        Bytes that the pool may take; by default no limit.
-    """
+    obj : buffer-protocol object
+        A NumPy array, a bytearray, a memoryview, an mmap, ...: C-contiguous, and writable unless
+        `read_only` is true.
+    read_only : bool
+        Whether devices may only read the memory. The buffer is then refused as a destination; a
+        kernel that writes to it fails, or does what it should not.
 
-    release_threshold: int | None = None
-    max_size: int | None = None
-
-
-@dataclass(frozen=True)
-class PoolStatistics:
-    """What a pool holds, in bytes.
-
-    Parameters
-    ----------
-    used, used_high : int
-        Allocated from the pool now, and at most so far.
-    reserved, reserved_high : int
-        What the pool holds of the device's memory now, and at most so far.
-    """
-
-    used: int
-    used_high: int
-    reserved: int
-    reserved_high: int
-
-
-class DeviceMemoryResource(MemoryResource):
-    """Device memory from a pool, allocated and freed in the order of a stream.
-
-    Parameters
-    ----------
-    device : Device
-        The device.
-    pool : PoolOptions, optional
-        Makes a pool of its own; by default the device's default pool, which others may use too.
+    Returns
+    -------
+    Buffer
+        Of kind "pinned", for every place where one goes: kernel arguments, graphs, copies, DLPack.
 
     Raises
     ------
+    TypeError
+        If `obj` has no buffer protocol.
+    BufferError
+        If it is not C-contiguous, or is read-only and `read_only` is false.
     ValueError
-        If an option is negative.
+        If it has no bytes.
+    UnsupportedError
+        If the device cannot use such memory.
     CUDAError
-        If the driver refuses.
+        If a part of the memory is registered already, here or by another library
+        (``CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED``), if CUDA has allocated it, or if the system
+        does not lock as much.
+
+    See Also
+    --------
+    PinnedMemoryResource : Allocates memory that is page-locked.
 
     Notes
     -----
-    Making one is not stream-ordered, and releases the GIL. What it allocates is: see `allocate`.
+    Not stream-ordered: blocks until the pages are locked, with the GIL released. Allowed while
+    streams are capturing, and not part of the capture.
+
+    The object is kept, and its buffer export, so that a bytearray cannot be resized, until the
+    memory is unlocked. That is once the last of the buffer, its views and the graphs that use it
+    has gone, and after all work of all devices that was queued by then, on a thread of its own; it
+    waits for the end of captures. While another library captures, keep the buffer open: unlocking
+    would spoil that capture. An object that refers to a buffer over itself lives until that buffer
+    is closed.
+
+    Locking takes longer than a copy of the same bytes: pin what is used many times.
 
     References
     ----------
-    ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+    ``cuMemHostRegister``, ``cuMemHostUnregister``
 
     Examples
     --------
-    >>> options = cudago.PoolOptions(release_threshold=1 << 20)
-    >>> pool = cudago.DeviceMemoryResource(device, pool=options)
-    >>> pool.allocate(1024, stream=stream).size
-    1024
+    >>> data = bytearray(4)
+    >>> with cudago.pin(data) as buffer:
+    ...     buffer.fill(7, stream=stream)
+    ...     stream.sync()
+    >>> list(data)
+    [7, 7, 7, 7]
     """
-
-    __slots__ = ()
-
-    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
-        """Make the resource, or a second object over the device's default pool."""
-        threshold = size = -1
-        if pool is not None:
-            for name in ("release_threshold", "max_size"):
-                value = getattr(pool, name)
-                if value is not None and not 0 <= value < 1 << 63:
-                    raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
-            threshold = (1 << 63) - 1 if pool.release_threshold is None else pool.release_threshold
-            size = pool.max_size or 0
-        made: DeviceMemoryResource = _core._resource_new(cls, _POOL, device, threshold, size)
-        return made
-
-    @property
-    def statistics(self) -> PoolStatistics:
-        """What the pool holds. It may be shared with others."""
-        return PoolStatistics(*(self._stat(i) for i in range(4)))
-
-    def trim(self, keep: int = 0) -> None:
-        """Give memory that nobody uses back to the device.
-
-        Parameters
-        ----------
-        keep : int
-            Bytes that the pool may keep.
-
-        Raises
-        ------
-        ClosedError
-            If the resource is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: what the device may still use is not given back. Returns when done, with
-        the GIL released meanwhile.
-
-        References
-        ----------
-        ``cuMemPoolTrimTo``
-
-        Examples
-        --------
-        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
-        >>> pool.allocate(1024, stream=stream).close()
-        >>> stream.sync()
-        >>> pool.trim()
-        >>> pool.statistics.reserved
-        0
-        """
-        self._trim(keep)
-
-
-class PinnedMemoryResource(MemoryResource):
-    """Page-locked host memory, which devices read and write directly.
-
-    Its buffers are Python buffers too: ``numpy.frombuffer(buf, dtype)`` copies nothing.
-
-    Notes
-    -----
-    Not stream-ordered: the host does not wait for device work that still uses the memory, so
-    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
-    own.
-
-    References
-    ----------
-    ``cuMemHostAlloc``
-
-    Examples
-    --------
-    >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
-    4
-    """
-
-    __slots__ = ()
-
-    def __new__(cls) -> PinnedMemoryResource:
-        """Make the resource."""
-        made: PinnedMemoryResource = _core._resource_new(cls, _PINNED, None, -1, -1)
-        return made
-
-
-class ManagedMemoryResource(MemoryResource):
-    """Memory that the host and the device use at one address, moved by the driver.
-
-    Parameters
-    ----------
-    device : Device
-        The device whose context the memory is allocated in.
-
-    Raises
-    ------
-    UnsupportedError
-        If the device has no managed memory.
-
-    Notes
-    -----
-    Not stream-ordered: the host does not wait for device work that still uses the memory, so
-    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
-    own.
-
-    References
-    ----------
-    ``cuMemAllocManaged``
-
-    Examples
-    --------
-    >>> buffer = cudago.ManagedMemoryResource(device).allocate(4)
-    >>> buffer.fill(7, stream=stream)
-    >>> stream.sync()
-    >>> memoryview(buffer)[0]
-    7
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, device: Device) -> ManagedMemoryResource:
-        """Make the resource."""
-        made: ManagedMemoryResource = _core._resource_new(cls, _MANAGED, device, -1, -1)
-        return made
-
-
-class VirtualMemoryResource(MemoryResource):
-    """Device memory that can grow where it is: see `Buffer.grow`.
-
-    Each buffer has addresses reserved, and memory mapped at the first of them. Growing maps more
-    behind, so the address stays.
-
-    Parameters
-    ----------
-    device : Device
-        The device.
-    reserve : int, optional
-        Bytes of addresses for each buffer: up to there it can grow for certain. They cost no
-        memory. By default as many as the device has memory, and at least four times the buffer's
-        size.
-
-    Raises
-    ------
-    UnsupportedError
-        If the device has no virtual memory management.
-    ValueError
-        If `reserve` is negative.
-
-    Notes
-    -----
-    Not stream-ordered: allocating blocks until the memory is there, with the GIL released, and it
-    can be used on every stream at once. The stream that `allocate` needs, and the one that used the
-    memory last, are waited for before it is unmapped, on a thread of its own. Memory comes in units
-    of 2 MiB on most devices, so small buffers waste much of it.
-
-    References
-    ----------
-    ``cuMemAddressReserve``, ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemUnmap``
-
-    Examples
-    --------
-    >>> resource = cudago.VirtualMemoryResource(device, reserve=1 << 24)
-    >>> big = resource.allocate(1 << 21, stream=stream)
-    >>> view = big[:16]
-    >>> big.grow(1 << 23)
-    >>> big.fill(1, stream=stream)
-    >>> view.view("u1").numpy(stream=stream).sum()
-    np.uint64(16)
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, device: Device, *, reserve: int | None = None) -> VirtualMemoryResource:
-        """Make the resource."""
-        if reserve is not None and not 0 <= reserve < 1 << 63:
-            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
-        made: VirtualMemoryResource = _core._resource_new(
-            cls, _VIRTUAL, device, -1, -1 if reserve is None else reserve
-        )
-        return made
+    made: Buffer = _core._pin(obj, read_only)
+    return made
 
 
 _core._set_class("Buffer", Buffer)
-_core._set_class("MemoryResource", MemoryResource)

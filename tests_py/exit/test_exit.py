@@ -53,6 +53,17 @@ SCRIPTS = {
         step.launch(s)
         loop.launch(s)
         """,
+    "registered memory": """
+        locked = cu.pin(host)
+        array = np.frombuffer(cu.pin(bytearray(4096)), "i4")
+        kernel = cu.Program(source).compile()["add"]
+        for _ in range(100):
+            cu.launch(s, config, kernel, locked, 1)
+        with cu.Graph() as graph:
+            graph.memset(cu.pin(bytearray(64)), 1)
+            step = graph.instantiate()
+        step.launch(s)
+        """,
     "kernels in flight": """
         kernel = cu.Program(source).compile()["add"]
         for _ in range(500):

@@ -40,8 +40,8 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
-	graphs, nodes, graphMemories, conditionals, execs, updates, captures, spoilings, faults,
+	devices, contexts, memories, registrations, managed, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
+	peers, graphs, nodes, graphMemories, conditionals, execs, updates, captures, spoilings, faults,
 }
 
 // suite is what a behaviour works with: a driver, and the primary context of

@@ -118,7 +118,7 @@ func (x *graphExec) freedOperand(o *operand) string {
 
 var vmKinds = [...]ptxvm.Kind{
 	memDevice: ptxvm.DeviceMemory, memPool: ptxvm.DeviceMemory, memGraph: ptxvm.DeviceMemory,
-	memPinned: ptxvm.HostPinned, memManaged: ptxvm.HostManaged,
+	memPinned: ptxvm.HostPinned, memManaged: ptxvm.HostManaged, memRegistered: ptxvm.HostRegistered,
 }
 
 // nearest describes an address in the allocation as the VM would.

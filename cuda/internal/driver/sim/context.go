@@ -83,6 +83,7 @@ func (c *context) destroy() {
 	c.synchronize()
 	d := c.sim
 	d.contexts.remove(c.handle)
+	d.peerings.forget(c)
 	c.code.Store(int32(driver.CUDA_ERROR_CONTEXT_IS_DESTROYED))
 	d.abandonCaptures(c)
 	d.streams.removeIf(func(s *stream) bool { return s.ctx == c })

@@ -140,12 +140,11 @@ func (d *simulator) CuDeviceGetPCIBusId(dev driver.CUdevice) (string, driver.CUr
 	return fmt.Sprintf("0000:00:%02X.0", int(dev)), driver.CUDA_SUCCESS
 }
 
-// CuDeviceCanAccessPeer says no: each device has a memory of its own. Copies
-// between devices work all the same.
+// CuDeviceCanAccessPeer says that any two devices can.
 func (d *simulator) CuDeviceCanAccessPeer(dev, peer driver.CUdevice) (bool, driver.CUresult) {
 	if _, r := d.device(dev); r != driver.CUDA_SUCCESS {
 		return false, r
 	}
 	_, r := d.device(peer)
-	return false, r
+	return dev != peer && r == driver.CUDA_SUCCESS, r
 }

@@ -47,7 +47,7 @@
 // # Locks
 //
 // In this order, and no other: graphMu, graphExec.mu, stream.mu, context.mu,
-// space.mu, virtualSpace.mu, pool.mu, event.mu, shuffler.mu, order.mu,
+// space.mu, virtualSpace.mu, advised.mu, peerings.mu, pool.mu, event.mu, shuffler.mu, order.mu,
 // timeline.mu, checker.mu. None is held while device work or a host function
 // runs, nor while waiting for one.
 package sim

@@ -13,7 +13,7 @@ import (
 // allocate makes device memory of some kind and enters it into the space.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
 	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
-	base, err := c.dev.memory.Alloc(size, a)
+	base, err := a.from(c.dev.memory, size)
 	if errors.Is(err, ptxvm.ErrOutOfMemory) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
@@ -29,6 +29,18 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 		c.dev.memory.Undefine(base)
 	}
 	return driver.CUDA_SUCCESS
+}
+
+// from takes the memory from a device. Peers have access to it as to its pool, to
+// all that cuMemAlloc gave, or, if it is a graph's, not at all.
+func (a *allocation) from(m *ptxvm.Memory, size uint64) (uint64, error) {
+	switch a.kind {
+	case memPool:
+		return m.AllocShared(size, a, a.pool.access)
+	case memGraph:
+		return m.AllocShared(size, a, ptxvm.NewPermission("an access descriptor of its node"))
+	}
+	return m.Alloc(size, a)
 }
 
 // poisonByte fills fresh memory under check=full: as a float it is a huge
@@ -61,8 +73,12 @@ func (d *simulator) release(a *allocation, call string) {
 		dev.memory.RemoveHost(uintptr(a.base), a.size)
 		dev.memory.Forget(a.base)
 	}
-	d.check.bury(a)
-	unmap(a.mapping)
+	if a.kind != memRegistered { // that is still the host's
+		d.check.bury(a)
+	}
+	if a.mapping != nil {
+		unmap(a.mapping)
+	}
 }
 
 func (d *simulator) CuMemGetInfo() (free, total uint64, r driver.CUresult) {
@@ -106,7 +122,7 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 		return r
 	}
 	a := d.space.start(p)
-	if a == nil || a.kind == memPinned {
+	if a == nil || a.kind == memPinned || a.kind == memRegistered {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if a.kind == memGraph {
@@ -168,6 +184,9 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.Ho
 	a := &allocation{
 		base: uint64(addressOf(mapping)), size: size, kind: kind, id: bufferCount.Add(1), ctx: c, mapping: mapping,
 		site: d.check.site(allocators[kind]),
+	}
+	if kind == memManaged {
+		a.advised = newAdvised()
 	}
 	for _, dev := range d.devices {
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)

@@ -24,7 +24,7 @@ func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p dri
 	case driver.CU_POINTER_ATTRIBUTE_CONTEXT:
 		return uint64(a.ctx.handle), driver.CUDA_SUCCESS
 	case driver.CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		if a.kind == memPinned {
+		if a.kind == memPinned || a.kind == memRegistered {
 			return uint64(driver.CU_MEMORYTYPE_HOST), driver.CUDA_SUCCESS
 		}
 		return uint64(driver.CU_MEMORYTYPE_DEVICE), driver.CUDA_SUCCESS

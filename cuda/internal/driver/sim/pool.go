@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm"
 )
 
 // poolGranule is the unit in which a pool reserves memory.
@@ -19,6 +20,7 @@ type pool struct {
 	dev    *device
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
+	access *ptxvm.Permission
 
 	mu           sync.Mutex
 	destroyed    bool                                  // guarded by mu; keeps nothing in reserve any more
@@ -32,7 +34,7 @@ type pool struct {
 }
 
 func newPool(dev *device, limit uint64) *pool {
-	return &pool{dev: dev, limit: limit, reuse: map[driver.CUmemPool_attribute]uint64{
+	return &pool{dev: dev, limit: limit, access: ptxvm.NewPermission("cuMemPoolSetAccess"), reuse: map[driver.CUmemPool_attribute]uint64{
 		driver.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:   1,
 		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:         1,
 		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: 1,

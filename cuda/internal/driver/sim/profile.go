@@ -111,6 +111,8 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_NUMA_ID:                               -1,
 		driver.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:                          -1,
 		driver.CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:                 1,
+		driver.CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:               1,
+		driver.CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:     1,
 
 		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: 1,
 	}

@@ -58,6 +58,7 @@ func Open(o Options) (driver.API, error) {
 	for i := range c.devices {
 		d.devices = append(d.devices, newDevice(d, i))
 	}
+	d.connect()
 	return d, nil
 }
 
@@ -69,6 +70,7 @@ type simulator struct {
 	devices  []*device // immutable
 	space    space
 	virtual  virtualSpace
+	peerings peerings
 
 	check   checker
 	shuffle *shuffler // nil without a seed

@@ -29,7 +29,7 @@ func open(t testing.TB, config string) driver.API {
 }
 
 func TestConformance(t *testing.T) {
-	for _, config := range []string{"", "cc=9.0,check=full,seed=7,pageable=0"} {
+	for _, config := range []string{"", "devices=2,cc=9.0,check=full,seed=7,pageable=0"} {
 		t.Run(config, func(t *testing.T) {
 			drivertest.Run(t, func(t *testing.T) driver.API { return open(t, config) },
 				drivertest.Options{HostFn: countUp, Faults: true})

@@ -18,11 +18,12 @@ import (
 type memoryKind uint8
 
 const (
-	memDevice  memoryKind = iota // cuMemAlloc
-	memPool                      // cuMemAllocAsync
-	memGraph                     // an allocation node
-	memPinned                    // cuMemHostAlloc
-	memManaged                   // cuMemAllocManaged
+	memDevice     memoryKind = iota // cuMemAlloc
+	memPool                         // cuMemAllocAsync
+	memGraph                        // an allocation node
+	memPinned                       // cuMemHostAlloc
+	memManaged                      // cuMemAllocManaged
+	memRegistered                   // cuMemHostRegister: the caller's own memory
 )
 
 var bufferCount atomic.Uint64
@@ -37,6 +38,7 @@ type allocation struct {
 	pool       *pool       // memPool
 	graph      *graphAlloc // memGraph
 	mapping    []byte      // memPinned, memManaged
+	advised    *advised    // memManaged
 
 	// freed says that the owner gave it back, though work that still uses it
 	// may be queued; gone says that there is no memory any more.
@@ -47,7 +49,7 @@ type allocation struct {
 }
 
 // allocators are the calls that make each kind, for messages.
-var allocators = [...]string{"cuMemAlloc", "cuMemAllocAsync", "an allocation node", "cuMemHostAlloc", "cuMemAllocManaged"}
+var allocators = [...]string{"cuMemAlloc", "cuMemAllocAsync", "an allocation node", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostRegister"}
 
 // String names the allocation in messages of the VM, as the place where it
 // comes from.
@@ -79,6 +81,22 @@ func (s *space) add(a *allocation) {
 	defer s.mu.Unlock()
 	i := s.index(a.base)
 	s.list = slices.Insert(s.list, i, a)
+}
+
+// addFree adds an allocation unless one that is there already overlaps it,
+// which it returns then.
+func (s *space) addFree(a *allocation) (inTheWay *allocation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.index(a.base)
+	if i > 0 && a.base-s.list[i-1].base < s.list[i-1].size {
+		return s.list[i-1]
+	}
+	if i < len(s.list) && s.list[i].base-a.base < a.size {
+		return s.list[i]
+	}
+	s.list = slices.Insert(s.list, i, a)
+	return nil
 }
 
 // index is where the first allocation after base starts.

@@ -252,8 +252,8 @@ func (d *simulator) CuMemUnmap(p driver.CUdeviceptr, size uint64) driver.CUresul
 	return driver.CUDA_SUCCESS
 }
 
-// CuMemSetAccess gives a device access to its own memory. That of another one
-// it cannot reach: see CuDeviceCanAccessPeer.
+// CuMemSetAccess gives devices access to mappings of their own memory and of
+// that of others.
 func (d *simulator) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver.CUmemAccessDesc) driver.CUresult {
 	if r := d.virtualCall(); r != driver.CUDA_SUCCESS {
 		return r
@@ -266,39 +266,32 @@ func (d *simulator) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []dri
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	for i := range desc {
-		if r := d.accessible(&desc[i], whole); r != driver.CUDA_SUCCESS {
+		if r := d.accessible(&desc[i]); r != driver.CUDA_SUCCESS {
 			return r
 		}
 	}
 	for i := range desc {
-		dev := d.devices[desc[i].Location.ID]
-		dev.memory.SetAccess(uint64(p), size, desc[i].Flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		who := d.devices[desc[i].Location.ID].memory
+		for _, m := range whole {
+			m.dev.memory.SetAccess(m.base, m.size, who, desc[i].Flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		}
 	}
 	return driver.CUDA_SUCCESS
 }
 
-// accessible checks one access to mappings.
-func (d *simulator) accessible(desc *driver.CUmemAccessDesc, mappings []*virtualMapping) driver.CUresult {
+// accessible checks one access.
+func (d *simulator) accessible(desc *driver.CUmemAccessDesc) driver.CUresult {
 	if desc.Location.Type != driver.CU_MEM_LOCATION_TYPE_DEVICE {
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}
-	dev, r := d.device(driver.CUdevice(desc.Location.ID))
-	if r != driver.CUDA_SUCCESS {
+	if _, r := d.device(driver.CUdevice(desc.Location.ID)); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	switch desc.Flags {
-	case driver.CU_MEM_ACCESS_FLAGS_PROT_NONE:
+	case driver.CU_MEM_ACCESS_FLAGS_PROT_NONE, driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
 		return driver.CUDA_SUCCESS
-	case driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
 	case driver.CU_MEM_ACCESS_FLAGS_PROT_READ:
 		return driver.CUDA_ERROR_NOT_SUPPORTED
-	default:
-		return driver.CUDA_ERROR_INVALID_VALUE
 	}
-	for _, m := range mappings {
-		if m.dev != dev {
-			return driver.CUDA_ERROR_NOT_SUPPORTED
-		}
-	}
-	return driver.CUDA_SUCCESS
+	return driver.CUDA_ERROR_INVALID_VALUE
 }

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// CanAccessPeer reports whether kernels on d could access peer's memory. It
+// calls cuDeviceCanAccessPeer.
+func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
+	can, r := d.drv.api.CuDeviceCanAccessPeer(d.h, peer.h)
+	return can, check("cuDeviceCanAccessPeer", r)
+}
+
+// needPeer fails unless peer is another device whose memory d can access.
+func (d *Device) needPeer(op string, peer *Device) error {
+	if peer == d {
+		return badValue("peer", "must be another device than %v", d)
+	}
+	can, err := d.CanAccessPeer(peer)
+	if err == nil && !can {
+		err = &Error{Op: op, Result: ErrorPeerAccessUnsupported, Detail: d.String() + " cannot access memory of " + peer.String()}
+	}
+	return err
+}
+
+// EnablePeerAccess lets kernels on d touch what cuMemAlloc gave on peer, and its
+// modules' variables; not what came from a pool, for which see
+// [DeviceMemoryResource.SetPeerAccess]. It goes one way. That it was enabled
+// before, perhaps by another library, is fine. It calls cuCtxEnablePeerAccess.
+//
+// Not stream-ordered. Allowed while streams are capturing, and not captured.
+//
+// Errors: an [*ArgumentError] if peer is d; [ErrorPeerAccessUnsupported] if d
+// cannot access peer's memory.
+func (d *Device) EnablePeerAccess(peer *Device) error {
+	return d.peerAccess("cuCtxEnablePeerAccess", peer, driver.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+		func(api driver.API, c *Context) driver.CUresult { return api.CuCtxEnablePeerAccess(c.h, 0) })
+}
+
+// DisablePeerAccess undoes [Device.EnablePeerAccess], for the whole process. No
+// work that uses the access may be under way. That it is not enabled is fine. It
+// calls cuCtxDisablePeerAccess.
+//
+// Errors: as for EnablePeerAccess.
+func (d *Device) DisablePeerAccess(peer *Device) error {
+	return d.peerAccess("cuCtxDisablePeerAccess", peer, driver.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+		func(api driver.API, c *Context) driver.CUresult { return api.CuCtxDisablePeerAccess(c.h) })
+}
+
+// peerAccess makes a call about a peer. One code says that nothing had to be
+// done.
+func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call func(driver.API, *Context) driver.CUresult) error {
+	if err := d.needPeer(op, peer); err != nil {
+		return err
+	}
+	c, err := d.Context()
+	if err != nil {
+		return err
+	}
+	other, err := peer.Context()
+	if err != nil {
+		return err
+	}
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	restore := d.drv.relax()
+	defer restore()
+	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != isSo {
+		return c.fail(op, r, d.String()+", peer "+peer.String())
+	}
+	return nil
+}
+
+func (d *Device) location() driver.CUmemLocation { return Location{d}.raw() }
+
+// SetPeerAccess lets kernels on peer touch what mr has allocated and will, or
+// not any more: then no work that uses the access may be under way. It calls
+// cuMemPoolSetAccess.
+//
+// Not stream-ordered.
+//
+// Errors: [ErrClosed]; an [*ArgumentError] if peer is mr's own device;
+// [ErrorPeerAccessUnsupported] if peer cannot access the memory.
+func (mr *DeviceMemoryResource) SetPeerAccess(peer *Device, allowed bool) error {
+	const op = "cuMemPoolSetAccess"
+	if err := peer.needPeer(op, mr.ctx.dev); err != nil {
+		return err
+	}
+	if err := mr.begin(); err != nil {
+		return err
+	}
+	defer mr.end()
+	desc := []driver.CUmemAccessDesc{{Location: peer.location()}}
+	if allowed {
+		desc[0].Flags = driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+	}
+	return call0(mr.ctx, op, func(api driver.API) driver.CUresult { return api.CuMemPoolSetAccess(mr.pool, desc) })
+}
+
+// PeerAccess reports whether kernels on peer may touch what mr allocates. Those
+// on mr's own device always may. It calls cuMemPoolGetAccess.
+//
+// Errors: [ErrClosed].
+func (mr *DeviceMemoryResource) PeerAccess(peer *Device) (bool, error) {
+	if err := mr.begin(); err != nil {
+		return false, err
+	}
+	defer mr.end()
+	flags, err := call1(mr.ctx, "cuMemPoolGetAccess", func(api driver.API) (driver.CUmemAccess_flags, driver.CUresult) {
+		return api.CuMemPoolGetAccess(mr.pool, peer.location())
+	})
+	return flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, err
+}
+
+// PeerAccess reports whether kernels on peer may touch what mr allocates.
+func (mr *VirtualMemoryResource) PeerAccess(peer *Device) bool {
+	return slices.ContainsFunc(mr.access, func(a driver.CUmemAccessDesc) bool { return a.Location.ID == int32(peer.ordinal) })
+}

@@ -1,0 +1,70 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+
+int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
+    if (owner < 0 || owner == device) return 1;
+    if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
+    cudago_status st = {0};
+    uint64_t resource = cell && cudago_cell_has_stream(cell) ? ((const cudago_pool_cell *)cell)->resource : 0;
+    int can = cudagoReachable(owner, device, resource, &st);
+    return st.kind ? cudago_raise(&st) : can;
+}
+
+/* _peer_access(device, peer, what): what is 0 to ask whether it can be, 1 to enable it, 2 to disable it. */
+PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 3) return PyErr_SetString(PyExc_TypeError, "_peer_access(device, peer, what)"), NULL;
+    if (cudago_expect(args[0], CLS_DEVICE, "device") || cudago_expect(args[1], CLS_DEVICE, "peer")) return NULL;
+    long what = PyLong_AsLong(args[2]);
+    if (what == -1 && PyErr_Occurred()) return NULL;
+    cudago_status st = {0};
+    int32_t device = ((DeviceObject *)args[0])->ordinal, peer = ((DeviceObject *)args[1])->ordinal, can;
+    Py_BEGIN_ALLOW_THREADS
+    can = cudagoPeerAccess(device, peer, (int)what, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyBool_FromLong(can);
+}
+
+/* _peers() -> the ordinals of the other devices that may touch what the pool gives out */
+PyObject *cudago_resource_peers(PyObject *resource, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    ResourceObject *self = (ResourceObject *)resource;
+    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
+    cudago_status st = {0};
+    uint32_t mask = cudagoResourcePeers(self->id, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    PyObject *list = PyList_New(0);
+    for (long i = 0; list && i < CUDAGO_MAX_DEVICES; i++) {
+        if (!(mask & 1u << i)) continue;
+        PyObject *number = PyLong_FromLong(i);
+        if (!number || PyList_Append(list, number)) Py_CLEAR(list);
+        Py_XDECREF(number);
+    }
+    return list;
+}
+
+/* _set_peer(device, allowed) */
+PyObject *cudago_resource_set_peer(PyObject *resource, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    ResourceObject *self = (ResourceObject *)resource;
+    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
+    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "peer")) return NULL;
+    int allowed = PyObject_IsTrue(args[1]);
+    if (allowed < 0) return NULL;
+    cudago_status st = {0};
+    uint64_t id = self->id;
+    int32_t peer = ((DeviceObject *)args[0])->ordinal;
+    Py_BEGIN_ALLOW_THREADS
+    cudagoResourceSetPeer(id, peer, allowed, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
