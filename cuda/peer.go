@@ -85,7 +85,7 @@ func (d *Device) location() driver.CUmemLocation { return Location{d}.raw() }
 // not any more: then no work that uses the access may be under way. It calls
 // cuMemPoolSetAccess.
 //
-// Not stream-ordered.
+// Not stream-ordered. Allowed while streams are capturing, and not captured.
 //
 // Errors: [ErrClosed]; an [*ArgumentError] if peer is mr's own device;
 // [ErrorPeerAccessUnsupported] if peer cannot access the memory.
@@ -102,7 +102,10 @@ func (mr *DeviceMemoryResource) SetPeerAccess(peer *Device, allowed bool) error 
 	if allowed {
 		desc[0].Flags = driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 	}
-	return call0(mr.ctx, op, func(api driver.API) driver.CUresult { return api.CuMemPoolSetAccess(mr.pool, desc) })
+	return call0(mr.ctx, op, func(api driver.API) driver.CUresult {
+		defer mr.ctx.drv.relax()()
+		return api.CuMemPoolSetAccess(mr.pool, desc)
+	})
 }
 
 // PeerAccess reports whether kernels on peer may touch what mr allocates. Those
@@ -115,6 +118,7 @@ func (mr *DeviceMemoryResource) PeerAccess(peer *Device) (bool, error) {
 	}
 	defer mr.end()
 	flags, err := call1(mr.ctx, "cuMemPoolGetAccess", func(api driver.API) (driver.CUmemAccess_flags, driver.CUresult) {
+		defer mr.ctx.drv.relax()() // even this call spoils captures
 		return api.CuMemPoolGetAccess(mr.pool, peer.location())
 	})
 	return flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, err

@@ -9,7 +9,7 @@ import gc
 import pytest
 
 import cudago as cu
-from cudago.testing import hold, settle
+from cudago.testing import hold
 
 np = pytest.importorskip("numpy")
 

@@ -77,10 +77,19 @@ func spoilLegacy(s *suite) {
 // unsafeCalls are calls that a capture in global mode refuses.
 func (s *suite) unsafeCalls() map[string]func() driver.CUresult {
 	e, other := s.event(driver.CU_EVENT_DISABLE_TIMING), s.stream()
+	pool, r := s.CuDeviceGetDefaultMemPool(s.dev)
+	s.ok(r)
 	return map[string]func() driver.CUresult{
 		"event query":       func() driver.CUresult { return s.CuEventQuery(e) },
 		"event synchronize": func() driver.CUresult { return s.CuEventSynchronize(e) },
 		"stream query":      func() driver.CUresult { return s.CuStreamQuery(other) },
+		"pool access": func() driver.CUresult {
+			_, r := s.CuMemPoolGetAccess(pool, onDevice(s.dev))
+			return r
+		},
+		"pool access set": func() driver.CUresult {
+			return s.CuMemPoolSetAccess(pool, []driver.CUmemAccessDesc{{Location: onDevice(s.dev), Flags: readWrite}})
+		},
 		"allocation": func() driver.CUresult {
 			p, r := s.CuMemAlloc(16)
 			if r == driver.CUDA_SUCCESS {

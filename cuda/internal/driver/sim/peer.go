@@ -105,6 +105,9 @@ func (d *simulator) CuCtxDisablePeerAccess(h driver.CUcontext) driver.CUresult {
 // CuMemPoolSetAccess changes all or nothing. A device keeps the access to its
 // own pool, and none can read only.
 func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUmemAccessDesc) driver.CUresult {
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	p := d.pools.get(h)
 	if p == nil || len(desc) == 0 {
 		return driver.CUDA_ERROR_INVALID_VALUE
@@ -124,6 +127,9 @@ func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUme
 }
 
 func (d *simulator) CuMemPoolGetAccess(h driver.CUmemoryPool, location driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
+	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	p := d.pools.get(h)
 	if p == nil || location.Type != driver.CU_MEM_LOCATION_TYPE_DEVICE {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
