@@ -184,6 +184,15 @@ func (o *order) add(t *task) uint32 {
 	return o.last
 }
 
+// forget drops tasks: what comes later is not in a race with them any more.
+func (o *order) forget(tasks []uint32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range tasks {
+		delete(o.tasks, t)
+	}
+}
+
 // mostVisits is how many accesses of the host are remembered. Only work that
 // was queued before one and has not run yet can still race with it.
 const mostVisits = 64

@@ -48,3 +48,17 @@ func TestOrderIsPruned(t *testing.T) {
 	require.Empty(t, o.host)
 	require.Empty(t, o.tasks)
 }
+
+// In one launch nobody waits, so a long loop has to forget by itself.
+func TestLoopsForget(t *testing.T) {
+	var o order
+	g := &graphRun{}
+	most := 0
+	for range 10 * mostTurned {
+		g.turned(&o, o.add(&task{run: g}))
+		most = max(most, len(o.tasks))
+	}
+	require.Equal(t, 2*mostTurned-1, most)
+	require.Contains(t, o.tasks, o.last)
+	require.NotContains(t, o.tasks, o.last-2*mostTurned)
+}

@@ -128,6 +128,9 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 		x.ctx.found(text, m.checks)
 	}
 	w.Task = x.sim.check.order.add(t)
+	if len(x.turns) > 0 {
+		x.graph.turned(&x.sim.check.order, w.Task)
+	}
 	return w
 }
 

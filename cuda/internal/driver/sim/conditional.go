@@ -314,6 +314,20 @@ func (x *execution) loopCanceled(label string, turns uint64) *failure {
 	return nil
 }
 
+// mostTurned is how many pieces of work in loops one graph launch remembers for
+// the race check: nobody waits in between, so the rest would stay for its length.
+const mostTurned = 4096
+
+// turned notes a piece of work in a loop, and forgets those of long ago.
+func (g *graphRun) turned(o *order, task uint32) {
+	g.looped = append(g.looped, task)
+	if len(g.looped) < 2*mostTurned {
+		return
+	}
+	o.forget(g.looped[:mostTurned])
+	g.looped = append(g.looped[:0], g.looped[mostTurned:]...)
+}
+
 // turnOf says how often the loop of a conditional node had turned.
 type turnOf struct {
 	node int32

@@ -18,6 +18,7 @@ type graphRun struct {
 	allocs  []*graphAlloc
 
 	conditions []*condition
+	looped     []uint32 // tasks of the race check in loops, the latest last
 }
 
 func (g *graphRun) recordOf(at int32) *record {
