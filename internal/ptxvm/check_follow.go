@@ -14,7 +14,7 @@ import (
 // before they know whether the value is wanted, and return structures half
 // filled. So the registers into which such a value can get are followed, and it
 // is reported where something depends on it: a branch, an address, a store to
-// memory that others see. The decoder finds out which registers that are, and
+// global memory. The decoder finds out which registers that are, and
 // puts runFollowed around the instructions that read or write one.
 
 // none is the number of a register that is not followed.

@@ -144,7 +144,16 @@ var localReads = []struct {
 	ld.global.u32 %v, [%z];`, `; 128 times$`},
 	{"shared memory", `
 	ld.local.u32 %v, [%l];
-	st.shared.u32 [s], %v;`, `; 128 times$`},
+	st.shared.u32 [s], %v;
+	mov.u32 %w, s;
+	cvt.u64.u32 %y, %w;
+	cvta.shared.u64 %y, %y;
+	st.u32 [%y], %v;`, ``},
+	{"shared memory counted up", `
+	st.shared.u32 [s], 0;
+	bar.sync 0;
+	ld.local.u32 %v, [%l];
+	red.shared.add.u32 [s], %v;`, `; 128 times$`},
 	{"atomic", `
 	ld.local.u32 %v, [%l];
 	red.global.add.u32 [%a], %v;`, `; 128 times$`},

@@ -140,7 +140,7 @@ func (f *followedFrame) chosen(w *warp, x *follow, some, m uint32) uint32 {
 		if x.ir.Bool == ptxir.BoolOr {
 			q = ^q
 		}
-		return (a|b)&(c|q) | c
+		return (a | b) & (c | q)
 	}
 	if x.rule == unsetOr {
 		return a&b | a&^b&f.zeros(w, x, 1, m) | b&^a&f.zeros(w, x, 0, m)
@@ -197,8 +197,10 @@ func (v *blockWatch) followLoad(w *warp, f *followedFrame, x *follow, m uint32) 
 	}
 }
 
-// followStore carries what is unset into local memory. What others can see must
-// be set, at least in part.
+// followStore carries what is unset into local memory. What is stored to global
+// memory must be set, at least in part. Shared memory takes anything: the threads
+// of a block whose last tile is not full exchange what they have, and drop what
+// they need not.
 func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32) {
 	if n := x.src[0]; n >= 0 {
 		v.depends(w, f, n, m)
@@ -210,7 +212,9 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 	each := registerBytes(x.ir.Type)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		off, ok := v.localOffset(&x.a, x.a.address(w, l))
+		addr := x.a.address(w, l)
+		_, shared := x.a.sharedOffset(addr)
+		off, ok := v.localOffset(&x.a, addr)
 		if ok {
 			v.local.written.define(v.localBit(w, l, off), x.a.size)
 		}
@@ -220,7 +224,7 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 			}
 			o := f.origins[s][l]
 			switch {
-			case x.ir.Op == ptxir.OpAtom, !ok && all>>l&1 != 0 && !(x.piece && v.isPadding(w, l, o)):
+			case x.ir.Op == ptxir.OpAtom, !ok && !shared && all>>l&1 != 0 && !(x.piece && v.isPadding(w, l, o)):
 				v.uninitializedLocal(w, l, o)
 			case ok && !o.masked:
 				at := v.localBit(w, l, off+uint64(i)*each)

@@ -89,6 +89,15 @@ __global__ void through_shared(int* out, const int* in, int k) {
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x & 3].n;
 }
+__global__ void exchanged(int* out, const int* in, int k) {  // a tile of 100 for 128
+    __shared__ int s[128];
+    int a[4], i = 4 * threadIdx.x;
+    for (int j = 0; j < 4; j++) if (i + j < 100) a[j] = in[(i + j + k) & 63];
+    for (int j = 0; j < 4; j++) s[i + j] = a[j];
+    __syncthreads();
+    for (int j = 0; j < 4; j++) a[j] = s[threadIdx.x + 32 * j];
+    for (int j = 0; j < 4; j++) if (threadIdx.x + 32 * j < 100) out[threadIdx.x + 32 * j] = a[j];
+}
 __global__ void half_returned(int* out, const int* in, int k) {
     Found q = find(in[threadIdx.x] + k);
     out[threadIdx.x] = q.ok ? q.value[in[1] & 1] : -1;
