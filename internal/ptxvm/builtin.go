@@ -94,6 +94,9 @@ func (w *warp) format(out *strings.Builder, format string, buf uint64, l int) in
 	next := func(size uint64) uint64 {
 		buf = (buf + size - 1) &^ (size - 1)
 		raw := w.generic(buf, size, l)
+		if w.cta.run.watch != nil {
+			w.cta.watch.printed(w, l, buf, size)
+		}
 		buf += size
 		args++
 		if size == 4 {

@@ -60,15 +60,19 @@ func (v *blockWatch) complete(id int) {
 func (v *blockWatch) parted(w *warp, c *comings) {
 	key := findingKey{kind: FindingBarrier, place: c.at}
 	v.add(key, 0, func() *Finding {
-		thread := uint32(w.index*lanes + bits.TrailingZeros32(c.mask))
-		here := Access{
-			Kernel: v.kernel.ir.Name, Name: v.Name, PTXLine: c.at.pos.Line, SourceLine: c.at.pos.SourceLine, Instruction: c.at.text,
-			Block: unravel(uint32(v.cta.linear), v.grid), Thread: unravel(thread, v.Watch.block),
-		}
-		if files := v.kernel.module.ir.Files; c.at.pos.File > 0 && c.at.pos.File < len(files) {
-			here.SourceFile = files[c.at.pos.File]
-		}
 		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", laneRanges(c.mask), w.index, laneRanges(c.due&^c.mask))
-		return &Finding{Kind: FindingBarrier, Here: here, Why: why}
+		return &Finding{Kind: FindingBarrier, Here: v.at(w, bits.TrailingZeros32(c.mask), c.at), Why: why}
 	})
+}
+
+// at is the end of a code block as a place that a lane has come to.
+func (v *blockWatch) at(w *warp, l int, b *block) Access {
+	here := Access{
+		Kernel: v.kernel.ir.Name, Name: v.Name, PTXLine: b.pos.Line, SourceLine: b.pos.SourceLine, Instruction: b.text,
+		Block: unravel(uint32(v.cta.linear), v.grid), Thread: unravel(uint32(w.index*lanes+l), v.Watch.block),
+	}
+	if files := v.kernel.module.ir.Files; b.pos.File > 0 && b.pos.File < len(files) {
+		here.SourceFile = files[b.pos.File]
+	}
+	return here
 }

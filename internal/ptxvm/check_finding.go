@@ -29,11 +29,11 @@ type Finding struct {
 	// Why says what is missing.
 	Why string
 	// Address and Size are of the bytes in question. In shared memory Address is
-	// an offset.
+	// an offset, as in a thread's local memory.
 	Address, Size uint64
-	Shared        bool
+	Shared, Local bool
 	Nearest       Nearest // global memory
-	Within        string  // shared memory that nobody wrote: the variable
+	Within        string  // shared or local memory that nobody wrote: the variable
 	Count         int     // how often
 
 	telling int
@@ -98,6 +98,8 @@ func (f *Finding) Error() string {
 		fmt.Fprintf(&b, "barrier without all of a warp in %s", here.name())
 	case f.Kind == FindingUninitialized && f.Shared:
 		fmt.Fprintf(&b, "uninitialized read in shared memory of %s", here.name())
+	case f.Kind == FindingUninitialized && f.Local:
+		fmt.Fprintf(&b, "uninitialized read in local memory of %s", here.name())
 	case f.Kind == FindingUninitialized:
 		fmt.Fprintf(&b, "uninitialized read in %s", here.name())
 	case f.Shared:
@@ -109,7 +111,7 @@ func (f *Finding) Error() string {
 		fmt.Fprintf(&b, ", %s", here.who(nil))
 	}
 	place := fmt.Sprintf("at %#x", f.Address)
-	if f.Shared {
+	if f.Shared || f.Local {
 		place = fmt.Sprintf("at offset %d", f.Address)
 	}
 	if f.Kind == FindingBarrier {
@@ -118,6 +120,9 @@ func (f *Finding) Error() string {
 		fmt.Fprintf(&b, "%s: %d bytes %s were never written", here.at(), f.Size, place)
 		if f.Shared {
 			b.WriteString(" by this block")
+		}
+		if f.Local {
+			b.WriteString(" by this thread")
 		}
 	} else {
 		fmt.Fprintf(&b, "%s: it %s %d bytes %s, and ", here.at(), here.Verb, f.Size, place)

@@ -21,6 +21,7 @@ type blockWatch struct {
 	cells   []cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
 	written byteSet
+	local   *localWatch // nil: local memory is not looked at
 	// shadows holds what each access hit last.
 	shadows []*shadow
 	memory  uint64  // Memory.epoch of shadows
@@ -46,6 +47,7 @@ func (c *context) bindWatch(v *Watch) {
 	if v.Checks&CheckUninitialized != 0 {
 		w.written = newByteSet(c.sharedBytes)
 	}
+	w.bindLocal()
 }
 
 // startBlock forgets what belongs to the block before.
@@ -54,6 +56,7 @@ func (v *blockWatch) startBlock() {
 	v.epoch = v.clock.Add(1)
 	clear(v.written)
 	clear(v.comings)
+	v.local.startBlock()
 	if v.memory != v.cta.epoch {
 		v.memory = v.cta.epoch
 		clear(v.shadows)

@@ -93,8 +93,30 @@ func (v *blockWatch) writtenRange(a *access, start, end uint64) bool {
 	return true
 }
 
-// sharedVar is a shared variable's place, for reports.
-type sharedVar struct {
+// remove takes the bytes [off, off+size) out of the set.
+func (s byteSet) remove(off, size uint64) {
+	for end := off + size; off < end; {
+		n := min(end-off, 64-off%64)
+		s[off/64] &^= bitRange(off%64, n)
+		off += n
+	}
+}
+
+// copy makes [to, to+size) what [from, from+size) is; the two do not overlap.
+func (s byteSet) copy(to, from, size uint64) {
+	s.define(to, size)
+	if n, _ := s.missing(from, size); n == 0 {
+		return
+	}
+	for i := range size {
+		if s[(from+i)/64]>>((from+i)%64)&1 == 0 {
+			s.remove(to+i, 1)
+		}
+	}
+}
+
+// placedVar is a variable's place in shared memory or in a frame, for reports.
+type placedVar struct {
 	name      string
 	off, size uint64
 }
@@ -104,7 +126,7 @@ type sharedVar struct {
 func (d *decoder) namePlaces() {
 	for v, off := range d.shared {
 		if v.Size > 0 {
-			d.kernel.sharedVars = append(d.kernel.sharedVars, sharedVar{localName(v), uint64(off), v.Size})
+			d.kernel.sharedVars = append(d.kernel.sharedVars, placedVar{localName(v), uint64(off), v.Size})
 		}
 	}
 }

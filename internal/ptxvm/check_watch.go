@@ -19,7 +19,8 @@ const (
 	// which writes.
 	CheckRaces Checks = 1 << iota
 	// CheckUninitialized finds reads of bytes that nobody wrote: of global memory
-	// (see Undefine), and of shared memory since the block began.
+	// (see Undefine), of shared memory since the block began, and of local memory
+	// since its function did, where something depends on what was read.
 	CheckUninitialized
 )
 

@@ -67,6 +67,7 @@ type function struct {
 	loads      []paramLoad // registers that hold a parameter for the whole launch
 	params     []uint32    // offsets of parameters among the function's local variables
 	rets       []uint32
+	followed   int32 // registers whose lanes a check follows; see follow
 }
 
 // constant is a register filled on entry.
@@ -100,6 +101,10 @@ type decoder struct {
 
 	watched     bool   // put checks around memory accesses
 	accessCount uint32 // of a watched kernel
+	// numbers are those of the followed registers of the function being decoded;
+	// nil if there are none.
+	numbers []int32
+	pieces  map[*ptxir.Instr]bool // of that function's; see findPieces
 }
 
 // decodeKernel decodes a kernel for m's device, with checks or without.
@@ -122,6 +127,9 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	for _, f := range reach {
 		if err := d.declare(f); err != nil {
 			return nil, fmt.Errorf("ptxvm: kernel %s: %w", ir.Name, err)
+		}
+		if watched {
+			d.nameLocals(f)
 		}
 	}
 	for _, f := range reach {
@@ -206,6 +214,7 @@ func (d *decoder) decodeFunc(f *ptxir.Func) error {
 	}
 	fn.blocks = make([]block, len(f.Blocks))
 	d.writes = countWrites(f)
+	d.numberFollowed(f)
 	for i := range f.Blocks {
 		if err := d.decodeBlock(f, &f.Blocks[i], &fn.blocks[i]); err != nil {
 			return err
@@ -292,6 +301,7 @@ func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error 
 			return fmt.Errorf("BUG: function %s: branch to block %d of %d", f.Name, target, len(f.Blocks))
 		}
 	}
+	d.followEnd(t, out)
 	return d.decodeTerm(t, out)
 }
 
@@ -394,6 +404,9 @@ func (d *decoder) decodeInstr(ir *ptxir.Instr) (inst, error) {
 		if ir.GuardNot {
 			in.invert = full
 		}
+	}
+	if d.watched {
+		d.follow(&in)
 	}
 	return in, nil
 }

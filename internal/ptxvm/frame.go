@@ -35,6 +35,9 @@ func (w *warp) doCall(g *group, b *block) bool {
 	switch {
 	case c.builtin != nil:
 		c.builtin(w, b, g.mask)
+		if w.cta.run.watch != nil {
+			w.cta.watch.returned(w, c, g.mask)
+		}
 		if c.noReturn {
 			w.exit(g)
 			return false
@@ -90,6 +93,9 @@ func (w *warp) enter(g *group, b *block, fn *function) {
 	}
 	w.frames[i].refs++
 	f := &w.frames[i]
+	if w.cta.run.watch != nil {
+		w.cta.watch.entered(w, i, g.mask)
+	}
 	w.copyArgs(b.call.args, fn.params, w.frames[caller].local, f.local, g.mask, true)
 	g.frame = i
 	w.moveTo(g, 0)
@@ -187,6 +193,9 @@ func (w *warp) copyArgs(args []argument, places []uint32, caller, callee uint32,
 				copy(inner, outer)
 			} else {
 				copy(outer, inner)
+			}
+			if w.cta.run.watch != nil {
+				w.cta.watch.passed(t+uint64(caller+a.caller), t+uint64(callee+places[i]), uint64(a.size), in)
 			}
 		}
 	}

@@ -23,7 +23,9 @@ type Kernel struct {
 	// Of the watched form only.
 	accesses   []access
 	watches    []watched
-	sharedVars []sharedVar
+	follows    []follow
+	sharedVars []placedVar
+	localVars  map[*function][]placedVar
 }
 
 // KernelAttributes are what cuFuncGetAttribute reports.

@@ -57,6 +57,17 @@ __global__ void count_dynamic(int* out, const int* in) {
     __syncthreads();
     if (threadIdx.x == 0) *out = bins[3];
 }
+__global__ void largest(int* out, const int* in, int n) {
+    int a[8];
+    for (int i = 0; i < n; i++) a[i] = in[i] + threadIdx.x;
+    int most = 0;
+#ifdef FORGET
+    for (int i = 0; i <= n; i++) if (a[i] > most) most = a[i];
+#else
+    for (int i = 0; i < n; i++) if (a[i] > most) most = a[i];
+#endif
+    out[threadIdx.x] = most;
+}
 __global__ void shift(int* p) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     p[i] = p[i + 1] + 1;

@@ -63,6 +63,25 @@ def test_uninitialized_dynamic_shared_memory(stream, planted, correct, ints):
         stream.sync()
 
 
+def test_uninitialized_local_memory(stream, planted, correct, ints):
+    args = (cu.LaunchConfig(1, 32), ints, ints[512:], 5)
+    with pytest.raises(cu.CheckError) as e, cu.sim.check("uninitialized"):
+        cu.launch(stream, args[0], planted["largest"], *args[1:])
+        stream.sync()
+    report = one_report(e)
+    assert re.fullmatch(
+        r"uninitialized read in local memory of kernel largest, block \(0,0,0\), "
+        rf"thread \(0,0,0\) \(/planted\.cu:{line_of('i <= n')}, "
+        r"PTX line \d+: ld\.local\.\w32 .*\): "
+        r"4 bytes at offset 20 were never written by this thread; "
+        r"at offset 20 of local variable __local_depot\d+ of 32 bytes; 32 times",
+        report,
+    ), report
+    with cu.sim.check("uninitialized"):
+        cu.launch(stream, args[0], correct["largest"], *args[1:])
+        stream.sync()
+
+
 def test_uninitialized_copy_to_the_host(device, stream):
     with (
         cu.sim.check("uninitialized", raises=False) as found,

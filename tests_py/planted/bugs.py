@@ -46,6 +46,12 @@ __global__ void count(int* out, int fixed) {
     if (threadIdx.x < 4) out[threadIdx.x] = bins[threadIdx.x];
 }
 __global__ void sum(int* out, const int* in) { out[threadIdx.x] = in[threadIdx.x] + 1; }
+__global__ void histogram(int* out, const int* in, int fixed) {
+    int bins[4];
+    if (fixed) for (int i = 0; i < 4; i++) bins[i] = 0;
+    for (int i = 0; i < 8; i++) bins[in[i] & 3]++;
+    out[threadIdx.x] = bins[threadIdx.x & 3];
+}
 __global__ void some_wait(int* out, int threads) {
     if (threadIdx.x < threads) __syncthreads();
     out[threadIdx.x] = 1;
@@ -183,6 +189,12 @@ BUGS = {
         "uninitialized read in kernel sum",
         "initcheck",
         "Uninitialized __global__ memory read",
+    ),
+    "uninitialized array of a thread": Bug(
+        lambda s, fixed: s.launch("histogram", 64, s.ints, s.allocate(), int(fixed)),
+        "uninitialized read in local memory of kernel histogram",
+        "initcheck",
+        "",  # initcheck does not look at local memory
     ),
     "barrier without all": Bug(
         lambda s, fixed: s.launch("some_wait", 64, s.ints, 64 if fixed else 48),

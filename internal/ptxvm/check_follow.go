@@ -1,0 +1,277 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// What a thread reads from local memory that it has not written is no defect
+// yet: compilers copy structures with what lies between their members, load
+// before they know whether the value is wanted, and return structures half
+// filled. So the registers into which such a value can get are followed, and it
+// is reported where something depends on it: a branch, an address, a store to
+// global memory. The decoder finds out which registers that are, and
+// puts runFollowed around the instructions that read or write one.
+
+// none is the number of a register that is not followed.
+const none = -1
+
+// follow is what stands around an instruction that works on followed registers,
+// or on local memory.
+type follow struct {
+	ir       *ptxir.Instr // nil: the end of a block, which depends on src
+	rule     followRule
+	dst, src []int32  // numbers of the registers
+	from     []uint32 // the sources' places in the frame
+	guard    int32
+	a        access // of loads and stores
+	piece    bool   // a store that, with others, copies a structure
+}
+
+// followRule makes of masks of lanes, in which sources are unset, that of the
+// destination.
+type followRule uint8
+
+const (
+	unsetIfAny followRule = iota
+	unsetIfAll
+	unsetEach     // moves of 128 bits
+	unsetAsChosen // selp
+	unsetAnd
+	unsetOr
+	unsetInserted // bfi
+	unsetCompared // setp
+	setAlways
+	followLoad
+	followStore
+)
+
+var followRules = map[ptxir.Op]followRule{
+	ptxir.OpPack: unsetIfAll, ptxir.OpPrmt: unsetIfAll, ptxir.OpLop3: unsetIfAll, ptxir.OpShf: unsetIfAll, ptxir.OpCvtPack: unsetIfAll,
+	ptxir.OpSelp: unsetAsChosen, ptxir.OpAnd: unsetAnd, ptxir.OpOr: unsetOr, ptxir.OpBfi: unsetInserted, ptxir.OpSetp: unsetCompared,
+	ptxir.OpLd: followLoad, ptxir.OpLdu: followLoad, ptxir.OpSt: followStore, ptxir.OpAtom: followStore,
+	ptxir.OpCpAsync: setAlways, ptxir.OpMbarInit: setAlways, ptxir.OpMbarInval: setAlways, ptxir.OpMbarArrive: setAlways,
+	ptxir.OpMbarTest: setAlways, ptxir.OpMbarExpectTx: setAlways, ptxir.OpMbarPending: setAlways, ptxir.OpCpAsyncMbarrier: setAlways,
+}
+
+// ruleOf is the rule of an instruction.
+func ruleOf(ir *ptxir.Instr) followRule {
+	switch {
+	case ir.Op == ptxir.OpCvt && len(ir.Src) > 1:
+		return unsetIfAll
+	case ir.Type == ptxir.B128 && (ir.Op == ptxir.OpMov || ir.Op == ptxir.OpPack || ir.Op == ptxir.OpUnpack):
+		return unsetEach
+	}
+	return followRules[ir.Op]
+}
+
+// inLocal reports whether an access may be one of local memory.
+func inLocal(ir *ptxir.Instr) bool {
+	switch ir.Op {
+	case ptxir.OpLd, ptxir.OpLdu, ptxir.OpSt, ptxir.OpAtom:
+		return ir.Space == ptxir.SpaceLocal || ir.Space == ptxir.SpaceGeneric
+	}
+	return false
+}
+
+// numberFollowed finds the registers of a function that may hold something
+// unset. Those that a convergent operation writes are left out.
+func (d *decoder) numberFollowed(f *ptxir.Func) {
+	d.numbers = nil
+	if !d.watched || len(d.local) == 0 {
+		return
+	}
+	numbers := make([]int32, len(f.Regs))
+	for r := range numbers {
+		numbers[r] = none
+	}
+	const never = none - 1
+	for i := range f.Blocks {
+		if in := f.Blocks[i].Term.Instr; in != nil {
+			for _, r := range destinations(in) {
+				if r != ptxir.NoReg {
+					numbers[r] = never
+				}
+			}
+		}
+	}
+	d.pieces = map[*ptxir.Instr]bool{}
+	for i := range f.Blocks {
+		d.findPieces(f.Blocks[i].Instrs, slices.Contains(f.Blocks[i].Term.Targets, i))
+	}
+	for before := int32(-1); before != d.fn.followed; {
+		before = d.fn.followed
+		for i := range f.Blocks {
+			for j := range f.Blocks[i].Instrs {
+				d.spread(&f.Blocks[i].Instrs[j], numbers)
+			}
+		}
+	}
+	for r := range numbers {
+		numbers[r] = max(numbers[r], none)
+	}
+	d.numbers = numbers
+}
+
+// findPieces finds the stores of a block that copy a structure: two or more to
+// places around one address, of what was loaded around another at the same
+// distances; or the one of a loop that copies byte by byte.
+func (d *decoder) findPieces(code []ptxir.Instr, loop bool) {
+	type place struct {
+		base ptxir.Reg
+		off  int64
+	}
+	type copied struct {
+		from, to ptxir.Reg
+		distance int64
+	}
+	places := map[ptxir.Reg]place{}
+	at := func(r ptxir.Reg, off int64) place {
+		if p, ok := places[r]; ok {
+			return place{p.base, p.off + off}
+		}
+		return place{r, off}
+	}
+	loads := map[ptxir.Reg]place{}
+	first := map[copied]*ptxir.Instr{}
+	for i := range code {
+		in := &code[i]
+		switch rule := ruleOf(in); {
+		case in.Op == ptxir.OpAdd && in.Type.Size() == 8:
+			if c := d.known[in.Src[1]]; c != nil && c.Var == nil && c.Func == nil {
+				places[in.Dst[0]] = at(in.Src[0], int64(c.Bits))
+			}
+		case rule == followLoad && in.Dst[0] != ptxir.NoReg:
+			loads[in.Dst[0]] = at(in.Src[0], in.Imm)
+		case in.Op == ptxir.OpSt:
+			from, ok := loads[in.Src[1]]
+			if !ok {
+				continue
+			}
+			to := at(in.Src[0], in.Imm)
+			key := copied{from.base, to.base, to.off - from.off}
+			if other := first[key]; other != nil {
+				d.pieces[other], d.pieces[in] = true, true
+			}
+			first[key] = in
+			if loop && in.Type.Size() == 1 {
+				d.pieces[in] = true
+			}
+		}
+	}
+}
+
+// spread numbers the destinations of an instruction that may make one unset.
+func (d *decoder) spread(ir *ptxir.Instr, numbers []int32) {
+	switch ruleOf(ir) {
+	case followLoad:
+		if !inLocal(ir) {
+			return
+		}
+	case followStore, setAlways:
+		return
+	default:
+		if !anyFollowed(sources(ir), numbers) {
+			return
+		}
+	}
+	for _, r := range destinations(ir) {
+		if r != ptxir.NoReg && numbers[r] == none {
+			numbers[r] = d.fn.followed
+			d.fn.followed++
+		}
+	}
+}
+
+func anyFollowed(regs []ptxir.Reg, numbers []int32) bool {
+	for _, r := range regs {
+		if r != ptxir.NoReg && numbers[r] >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// halves is a list of registers with both halves of one of 128 bits. Elements of
+// a vector that are left out stay.
+func halves(ir *ptxir.Instr, list []ptxir.Reg) []ptxir.Reg {
+	if ir.Type == ptxir.B128 && len(list) == 1 && list[0] != ptxir.NoReg {
+		return []ptxir.Reg{list[0], list[0] + 1}
+	}
+	return list
+}
+
+func destinations(ir *ptxir.Instr) []ptxir.Reg { return halves(ir, ir.Dst) }
+
+func sources(ir *ptxir.Instr) []ptxir.Reg {
+	if ruleOf(ir) == followLoad { // an address
+		return ir.Src
+	}
+	return halves(ir, ir.Src)
+}
+
+// follow wraps an instruction that works on followed registers or local memory.
+func (d *decoder) follow(in *inst) {
+	ir := in.ir
+	if d.numbers == nil || ir.Op.Convergent() {
+		return
+	}
+	guarded := ir.Guard != ptxir.NoReg && d.numbers[ir.Guard] >= 0
+	if !guarded && !inLocal(ir) && !anyFollowed(sources(ir), d.numbers) && !anyFollowed(destinations(ir), d.numbers) {
+		return
+	}
+	x := follow{ir: ir, rule: ruleOf(ir), guard: none}
+	if guarded {
+		x.guard = d.numbers[ir.Guard]
+	}
+	x.dst, _ = d.numbersOf(destinations(ir))
+	x.src, x.from = d.numbersOf(sources(ir))
+	if x.rule == followLoad || x.rule == followStore {
+		x.a = d.plainAccess(ir)
+		x.a.site, x.a.ir, x.piece = d.accessCount, ir, d.pieces[ir]
+		d.accessCount++
+		d.kernel.accesses = append(d.kernel.accesses, x.a)
+	}
+	inner := *in
+	in.parts = []inst{inner}
+	in.site = uint32(len(d.kernel.follows))
+	in.fn = runFollowed
+	d.kernel.follows = append(d.kernel.follows, x)
+}
+
+func (d *decoder) numbersOf(list []ptxir.Reg) (numbers []int32, places []uint32) {
+	for _, r := range list {
+		n, place := int32(none), noOperand
+		if r != ptxir.NoReg {
+			n, place = d.numbers[r], d.fn.offsets[r]
+		}
+		numbers, places = append(numbers, n), append(places, place)
+	}
+	return numbers, places
+}
+
+// followEnd puts a check before the end of a block that depends on a followed
+// register.
+func (d *decoder) followEnd(t *ptxir.Term, out *block) {
+	if d.numbers == nil {
+		return
+	}
+	r := ptxir.NoReg
+	switch {
+	case t.Kind == ptxir.TermBranch:
+		r = t.Pred
+	case t.Kind == ptxir.TermSwitch:
+		r = t.Index
+	case t.Kind == ptxir.TermCall:
+		r = t.Call.Target
+	}
+	if r == ptxir.NoReg || int(r) >= len(d.numbers) || d.numbers[r] < 0 {
+		return
+	}
+	out.code = append(out.code, inst{fn: runFollowedEnd, site: uint32(len(d.kernel.follows))})
+	d.kernel.follows = append(d.kernel.follows, follow{src: []int32{d.numbers[r]}, guard: none})
+}

@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+)
+
+// localWatch is what the checks know of a block's local memory, and of the
+// registers into which it was loaded.
+type localWatch struct {
+	// written are the bytes that their threads have written, as they lie in
+	// context.local: one thread's after the other's.
+	written byteSet
+	// frames are the followed registers, by warp and frame.
+	frames [][]followedFrame
+	// carried says where that was loaded which was then stored as undefined as
+	// it was, by the place of its first byte in written.
+	carried map[uint64]origin
+	// told are the origins that were reported.
+	told map[toldKey]bool
+}
+
+type toldKey struct {
+	at uint64 // in written
+	fn *function
+}
+
+// followedFrame is one activation's followed registers.
+type followedFrame struct {
+	fn    *function
+	unset []uint32 // by number: the lanes that hold what nobody wrote
+	// origins says where that was loaded; nil for registers never unset.
+	origins []*[lanes]origin
+}
+
+// origin is the load of something that nobody wrote.
+type origin struct {
+	site uint32
+	off  uint32 // in the thread's local memory
+	size uint32
+	fn   *function // to whose variables it belongs
+	base uint32    // where they begin
+	// masked says that the value has since been cut down to some of its bits.
+	masked bool
+}
+
+// bindLocal readies the check of local memory for a launch.
+func (v *blockWatch) bindLocal() {
+	v.local = nil
+	k := v.cta.kernel
+	if v.Checks&CheckUninitialized == 0 || len(k.follows) == 0 {
+		return
+	}
+	v.local = &localWatch{
+		written: newByteSet(v.cta.localStride * uint64(len(v.cta.warps)*lanes)), frames: make([][]followedFrame, len(v.cta.warps)),
+		carried: map[uint64]origin{}, told: map[toldKey]bool{},
+	}
+	for i := range v.local.frames {
+		v.local.frames[i] = []followedFrame{newFollowedFrame(k.entry)}
+	}
+}
+
+func newFollowedFrame(fn *function) followedFrame {
+	return followedFrame{fn: fn, unset: make([]uint32, fn.followed), origins: make([]*[lanes]origin, fn.followed)}
+}
+
+// startBlock forgets what the block before wrote.
+func (v *localWatch) startBlock() {
+	if v == nil {
+		return
+	}
+	clear(v.written)
+	clear(v.carried)
+	clear(v.told)
+	for _, frames := range v.frames {
+		clear(frames[0].unset)
+	}
+}
+
+// entered says that lanes have entered the function of a frame, whose variables
+// are undefined: another function may have had their place before.
+func (v *blockWatch) entered(w *warp, i int32, mask uint32) {
+	if v.local == nil {
+		return
+	}
+	f := &w.frames[i]
+	all := &v.local.frames[w.index]
+	for int(i) >= len(*all) {
+		*all = append(*all, followedFrame{})
+	}
+	values := &(*all)[i]
+	if values.fn != f.fn {
+		*values = newFollowedFrame(f.fn)
+	}
+	for n := range values.unset {
+		values.unset[n] &^= mask
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		at, size := v.localBit(w, bits.TrailingZeros32(m), uint64(f.local)), uint64(f.fn.localBytes)
+		v.local.written.remove(at, size)
+		for i := uint64(0); i < size && len(v.local.carried) > 0; i++ {
+			delete(v.local.carried, at+i)
+		}
+	}
+}
+
+// passed says that size bytes of a thread's local memory were copied between a
+// call's two sides: what was undefined stays so.
+func (v *blockWatch) passed(outer, inner, size uint64, in bool) {
+	if v.local == nil {
+		return
+	}
+	if !in {
+		outer, inner = inner, outer
+	}
+	v.local.written.copy(inner, outer, size)
+	if n, _ := v.local.written.missing(outer, size); n == 0 {
+		return
+	}
+	for i := range size {
+		if o, ok := v.local.carried[outer+i]; ok {
+			v.local.carried[inner+i] = o
+		} else {
+			delete(v.local.carried, inner+i)
+		}
+	}
+}
+
+// returned says that a built-in function has written its results.
+func (v *blockWatch) returned(w *warp, c *callSite, mask uint32) {
+	if v.local == nil {
+		return
+	}
+	for _, a := range c.rets {
+		for m := mask; m != 0; m &= m - 1 {
+			off := uint64(w.frames[w.running.frame].local + a.caller)
+			v.local.written.define(v.localBit(w, bits.TrailingZeros32(m), off), uint64(a.size))
+		}
+	}
+}
+
+// localBit is the place of a byte of a lane's local memory in written.
+func (v *blockWatch) localBit(w *warp, l int, off uint64) uint64 {
+	return uint64(w.index*lanes+l)*v.cta.localStride + off
+}
+
+// localOffset returns where in local memory an access is. What lies outside is
+// none: the access itself will fault.
+func (v *blockWatch) localOffset(a *access, addr uint64) (off uint64, ok bool) {
+	switch {
+	case a.space == ptxir.SpaceLocal:
+		off = addr
+	case addr>>windowShift == localWindow:
+		off = addr - localBase
+	default:
+		return 0, false
+	}
+	return off, off < v.cta.localStride && a.size <= v.cta.localStride-off
+}
+
+// origin is what a lane's load of size undefined bytes says of them.
+func (v *blockWatch) origin(w *warp, l int, site, off, size uint32) origin {
+	if o, ok := v.local.carried[v.localBit(w, l, uint64(off))]; ok && o.size == size {
+		return o
+	}
+	o := origin{site: site, off: off, size: size}
+	for i := w.running.frame; i >= 0; i = w.frames[i].parent {
+		if f := &w.frames[i]; off-f.local < f.fn.localBytes {
+			o.fn, o.base = f.fn, f.local
+		}
+	}
+	return o
+}
+
+// uninitializedLocal reports that a lane depends on something that nobody wrote.
+func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
+	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn}
+	if v.local.told[key] {
+		return
+	}
+	v.local.told[key] = true
+	v.add(findingKey{kind: FindingUninitialized, site: o.site}, 0, func() *Finding {
+		here := v.access(&trace{block: uint32(w.cta.linear), site: o.site, thread: uint16(w.index*lanes + l)})
+		return &Finding{
+			Kind: FindingUninitialized, Here: here, Address: uint64(o.off), Size: uint64(o.size), Local: true,
+			Within: v.cta.kernel.localPlace(&o),
+		}
+	})
+}
+
+// printed looks at an argument of printf, which lies in local memory. A compiler
+// that knows that nobody wrote it leaves out the store.
+func (v *blockWatch) printed(w *warp, l int, addr, size uint64) {
+	if v.local == nil || addr>>windowShift != localWindow {
+		return
+	}
+	off := addr - localBase
+	at := v.localBit(w, l, off)
+	if n, _ := v.local.written.missing(at, size); n < size {
+		return
+	}
+	if o, ok := v.local.carried[at]; ok {
+		v.uninitializedLocal(w, l, o)
+		return
+	}
+	v.add(findingKey{kind: FindingUninitialized, place: w.at}, 0, func() *Finding {
+		o := v.origin(w, l, 0, uint32(off), uint32(size))
+		return &Finding{
+			Kind: FindingUninitialized, Here: v.at(w, l, w.at), Address: off, Size: size, Local: true,
+			Within: v.cta.kernel.localPlace(&o),
+		}
+	})
+}
+
+// localPlace says in which variable of a function an origin lies.
+func (k *Kernel) localPlace(o *origin) string {
+	for _, x := range k.localVars[o.fn] {
+		if at := uint64(o.off-o.base) - x.off; at < x.size {
+			return fmt.Sprintf("at offset %d of local variable %s of %d bytes", at, x.name, x.size)
+		}
+	}
+	return ""
+}
+
+// nameLocals notes the places of a function's local variables.
+func (d *decoder) nameLocals(f *ptxir.Func) {
+	if d.kernel.localVars == nil {
+		d.kernel.localVars = map[*function][]placedVar{}
+	}
+	fn := d.funcs[f]
+	for _, list := range [][]*ptxir.Var{f.Params, f.Rets, f.Vars} {
+		for _, v := range list {
+			if off, ok := d.local[v]; ok {
+				d.kernel.localVars[fn] = append(d.kernel.localVars[fn], placedVar{localName(v), uint64(off), v.Size})
+			}
+		}
+	}
+}
