@@ -46,6 +46,12 @@ func (s *selection) store() error {
 
 // access chooses the transfer of each element.
 func (s *selection) access(elements []ptxir.Reg, isLoad bool) error {
+	if s.isWhole(elements, isLoad) {
+		if isLoad {
+			return s.whole(elements, loadWhole)
+		}
+		return s.whole(elements, storeWhole)
+	}
 	size := s.ir.Type.Size()
 	var parts []inst
 	last := -1 // the element whose register is the address goes last
