@@ -336,6 +336,12 @@ func orderedAccess(w *warp, in *inst, m uint32) {
 	fence(w, in, m)
 }
 
+// nanosleep takes no time, but who sleeps has nothing to do: it gives way soon.
+func (s *selection) nanosleep() error {
+	s.in.fn = func(w *warp, _ *inst, _ uint32) { w.fuel -= spinCost }
+	return nil
+}
+
 func (s *selection) nothing() error {
 	s.in.fn = nothing
 	return nil

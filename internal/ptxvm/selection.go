@@ -99,7 +99,7 @@ func init() { // a literal would be an initialisation cycle through decodeInstr
 		ptxir.OpMbarPending: (*selection).mbarrierPending,
 		ptxir.OpLdmatrix:    (*selection).matrixMove, ptxir.OpStmatrix: (*selection).matrixMove,
 		ptxir.OpMovmatrix: (*selection).movmatrix, ptxir.OpMma: (*selection).mma, ptxir.OpCvtPack: (*selection).cvtPack,
-		ptxir.OpTrap: (*selection).trap, ptxir.OpBrkpt: (*selection).trap, ptxir.OpNanosleep: (*selection).nothing,
+		ptxir.OpTrap: (*selection).trap, ptxir.OpBrkpt: (*selection).trap, ptxir.OpNanosleep: (*selection).nanosleep,
 		ptxir.OpPmevent: (*selection).nothing, ptxir.OpGridDepControl: (*selection).nothing,
 	}
 }

@@ -4,6 +4,7 @@
 package ptxvm
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -18,6 +19,9 @@ import (
 const (
 	quantum  = 1 << 16
 	spinCost = 1 << 10
+	// quantumAgain is for a group that has given way before, while others wait: it
+	// may be a loop that waits for them and does not look like one.
+	quantumAgain = 1 << 10
 )
 
 // A warp is 32 lanes of a block.
@@ -43,7 +47,7 @@ type warp struct {
 
 // A group is lanes that run together.
 type group struct {
-	key   int64 // order: deeper calls first, then lower blocks; see frame.key
+	key   int64 // order: deeper calls first, then lower blocks; or deferred
 	frame int32
 	block int32
 	mask  uint32
@@ -78,6 +82,12 @@ func (w *warp) run() (yielded bool) {
 		last := len(w.ready) - 1
 		g := w.ready[last]
 		w.ready = w.ready[:last]
+		if g.key == deferred {
+			w.moveTo(&g, g.block)
+			if last > 0 {
+				w.fuel = min(w.fuel, quantumAgain)
+			}
+		}
 		w.runGroup(&g)
 		if w.fuel <= 0 {
 			w.cta.breathe(w)
@@ -180,16 +190,23 @@ func (w *warp) push(g group) {
 	w.ready = slices.Insert(w.ready, i, g)
 }
 
+// deferred is the key of groups that have given way: they have to wait until
+// each other group has ended, waits, or has given way too.
+const deferred = math.MaxInt64
+
 // defer_ makes a group ready behind all others, whatever its place, so that
-// lanes it may be waiting for get on.
+// lanes it may be waiting for get on. With its own key, the first block that
+// these run would bring it back: a loop that waits in a deeper call would then
+// leave them one block for all that it has to spend.
 func (w *warp) defer_(g group) {
 	for i := range w.ready {
-		if o := &w.ready[i]; o.key == g.key && o.frame == g.frame {
+		if o := &w.ready[i]; o.block == g.block && o.frame == g.frame {
 			o.mask |= g.mask
 			w.frames[g.frame].refs--
 			return
 		}
 	}
+	g.key = deferred
 	w.ready = slices.Insert(w.ready, 0, g)
 }
 
