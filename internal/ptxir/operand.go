@@ -361,8 +361,7 @@ func (b *body) address(v *Var, addend uint64) Reg {
 func (b *body) addressReg(key addressKey) Reg {
 	r, ok := b.addresses[key]
 	if !ok {
-		r = Reg(len(b.f.Regs))
-		b.f.Regs = append(b.f.Regs, key.class)
+		r = b.addReg(key.class)
 		b.addresses[key] = r
 		b.f.Consts = append(b.f.Consts, Const{Reg: r, Bits: key.addend, Var: key.v, Func: key.fn, Generic: key.generic})
 	}

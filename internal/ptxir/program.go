@@ -53,6 +53,7 @@ type Func struct {
 	Rets     []*Var    // .func: return parameters, Space Local
 	Vars     []*Var    // function-scope .local and .shared, and call-scope .param (as Local)
 	Regs     []Class   // class of each register; a Reg is an index into it
+	Names    []string  // what the PTX calls each register; "" for those that lowering made
 	Consts   []Const   // registers that hold a constant for the whole call
 	Specials []Special // registers that hold a special register for the whole block
 	Blocks   []Block

@@ -12,9 +12,11 @@ import (
 // local is a name of a function: a register or range of registers, a variable,
 // a label, or a list of targets.
 type local struct {
+	name   string // of a register, or what those of a range begin with
 	typ    Type
 	vector uint32 // elements of each register; 1 for scalars
 	count  uint32 // registers of a range; 1 without one
+	ranged bool
 	// regs are assigned at first use, one more than the Reg, so that 0 is none:
 	// texts declare many more registers than they use.
 	regs    []Reg
@@ -93,7 +95,7 @@ func (b *body) declareRegister(x *ptx.Variable) {
 	if x.Init != nil {
 		b.l.fail(x.Line, "%s: registers have no initial value", x.Name)
 	}
-	r := &local{typ: elementType(x), vector: uint32(max(x.Vector, 1)), count: max(x.Range, 1)}
+	r := &local{name: x.Name, typ: elementType(x), vector: uint32(max(x.Vector, 1)), count: max(x.Range, 1), ranged: x.Range > 0}
 	if x.Range == 0 {
 		b.name(x.Name, x.Line, r)
 		return
@@ -146,16 +148,35 @@ func (b *body) register(x *local, index, e uint32) Reg {
 	slot := &x.regs[index*x.vector+e]
 	if *slot == 0 {
 		*slot = b.newReg(x.typ) + 1
+		for r := *slot - 1; int(r) < len(b.f.Names); r++ { // the two of a b128
+			b.f.Names[r] = x.registerName(index, e)
+		}
 	}
 	return *slot - 1
 }
 
+// registerName is what the PTX calls element e of the register at index of x.
+func (x *local) registerName(index, e uint32) string {
+	name := x.name
+	if x.ranged {
+		name += strconv.FormatUint(uint64(index), 10)
+	}
+	if x.vector > 1 {
+		name += "." + string("xyzw"[e])
+	}
+	return name
+}
+
 // newReg adds a register for a value of type t. A b128 takes two.
 func (b *body) newReg(t Type) Reg {
-	r := Reg(len(b.f.Regs))
-	b.f.Regs = append(b.f.Regs, t.Class())
+	r := b.addReg(t.Class())
 	if t == B128 {
-		b.f.Regs = append(b.f.Regs, Class64)
+		b.addReg(Class64)
 	}
 	return r
+}
+
+func (b *body) addReg(c Class) Reg {
+	b.f.Regs, b.f.Names = append(b.f.Regs, c), append(b.f.Names, "")
+	return Reg(len(b.f.Regs) - 1)
 }

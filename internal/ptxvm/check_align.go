@@ -61,18 +61,18 @@ func (v *blockWatch) parted(w *warp, c *comings) {
 	key := findingKey{kind: FindingBarrier, place: c.at}
 	v.add(key, 0, func() *Finding {
 		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", laneRanges(c.mask), w.index, laneRanges(c.due&^c.mask))
-		return &Finding{Kind: FindingBarrier, Here: v.at(w, bits.TrailingZeros32(c.mask), c.at), Why: why}
+		return &Finding{Kind: FindingBarrier, Here: v.at(w, bits.TrailingZeros32(c.mask), c.at.pos, c.at.text), Why: why}
 	})
 }
 
-// at is the end of a code block as a place that a lane has come to.
-func (v *blockWatch) at(w *warp, l int, b *block) Access {
+// at is a place in the code that a lane has come to.
+func (v *blockWatch) at(w *warp, l int, pos ptxir.Pos, text string) Access {
 	here := Access{
-		Kernel: v.kernel.ir.Name, Name: v.Name, PTXLine: b.pos.Line, SourceLine: b.pos.SourceLine, Instruction: b.text,
+		Kernel: v.kernel.ir.Name, Name: v.Name, PTXLine: pos.Line, SourceLine: pos.SourceLine, Instruction: text,
 		Block: unravel(uint32(v.cta.linear), v.grid), Thread: unravel(uint32(w.index*lanes+l), v.Watch.block),
 	}
-	if files := v.kernel.module.ir.Files; b.pos.File > 0 && b.pos.File < len(files) {
-		here.SourceFile = files[b.pos.File]
+	if files := v.kernel.module.ir.Files; pos.File > 0 && pos.File < len(files) {
+		here.SourceFile = files[pos.File]
 	}
 	return here
 }

@@ -34,6 +34,7 @@ type Finding struct {
 	Shared, Local bool
 	Nearest       Nearest // global memory
 	Within        string  // shared or local memory that nobody wrote: the variable
+	Register      string  // that nobody wrote; there is no address then
 	Count         int     // how often
 
 	telling int
@@ -96,6 +97,8 @@ func (f *Finding) Error() string {
 	switch {
 	case f.Kind == FindingBarrier:
 		fmt.Fprintf(&b, "barrier without all of a warp in %s", here.name())
+	case f.Register != "":
+		fmt.Fprintf(&b, "uninitialized register in %s", here.name())
 	case f.Kind == FindingUninitialized && f.Shared:
 		fmt.Fprintf(&b, "uninitialized read in shared memory of %s", here.name())
 	case f.Kind == FindingUninitialized && f.Local:
@@ -116,6 +119,8 @@ func (f *Finding) Error() string {
 	}
 	if f.Kind == FindingBarrier {
 		fmt.Fprintf(&b, "%s: %s", here.at(), f.Why)
+	} else if f.Register != "" {
+		fmt.Fprintf(&b, "%s: %s was never written by this thread", here.at(), f.Register)
 	} else if f.Kind == FindingUninitialized {
 		fmt.Fprintf(&b, "%s: %d bytes %s were never written", here.at(), f.Size, place)
 		if f.Shared {

@@ -12,10 +12,11 @@ import (
 // What a thread reads from local memory that it has not written is no defect
 // yet: compilers copy structures with what lies between their members, load
 // before they know whether the value is wanted, and return structures half
-// filled. So the registers into which such a value can get are followed, and it
-// is reported where something depends on it: a branch, an address, a store to
-// global memory. The decoder finds out which registers that are, and
-// puts runFollowed around the instructions that read or write one.
+// filled. The same holds for registers that it has not written. So the registers
+// into which such a value can get are followed, and it is reported where
+// something depends on it: a branch, an address, a store to global memory. The
+// decoder finds out which registers that are, and puts runFollowed around the
+// instructions that read or write one.
 
 // none is the number of a register that is not followed.
 const none = -1
@@ -30,6 +31,8 @@ type follow struct {
 	guard    int32
 	a        access // of loads and stores
 	piece    bool   // a store that, with others, copies a structure
+	pos      ptxir.Pos
+	text     string
 }
 
 // followRule makes of masks of lanes, in which sources are unset, that of the
@@ -45,7 +48,8 @@ const (
 	unsetOr
 	unsetInserted // bfi
 	unsetCompared // setp
-	setAlways
+	setAlways     // and depends on its sources
+	setAnyway     // of one register twice: the result is 0
 	followLoad
 	followStore
 )
@@ -63,6 +67,8 @@ func ruleOf(ir *ptxir.Instr) followRule {
 	switch {
 	case ir.Op == ptxir.OpCvt && len(ir.Src) > 1:
 		return unsetIfAll
+	case (ir.Op == ptxir.OpXor || ir.Op == ptxir.OpSub) && !ir.Type.Float() && ir.Src[0] == ir.Src[1]:
+		return setAnyway
 	case ir.Type == ptxir.B128 && (ir.Op == ptxir.OpMov || ir.Op == ptxir.OpPack || ir.Op == ptxir.OpUnpack):
 		return unsetEach
 	}
@@ -82,7 +88,11 @@ func inLocal(ir *ptxir.Instr) bool {
 // unset. Those that a convergent operation writes are left out.
 func (d *decoder) numberFollowed(f *ptxir.Func) {
 	d.numbers = nil
-	if !d.watched || len(d.local) == 0 {
+	if !d.watched {
+		return
+	}
+	unwritten := unwrittenRegisters(f)
+	if len(d.local)+len(unwritten) == 0 {
 		return
 	}
 	numbers := make([]int32, len(f.Regs))
@@ -102,6 +112,13 @@ func (d *decoder) numberFollowed(f *ptxir.Func) {
 	d.pieces = map[*ptxir.Instr]bool{}
 	for i := range f.Blocks {
 		d.findPieces(f.Blocks[i].Instrs, slices.Contains(f.Blocks[i].Term.Targets, i))
+	}
+	for _, r := range unwritten {
+		if numbers[r] == none {
+			d.fn.unwritten = append(d.fn.unwritten, unwrittenRegister{r, d.fn.followed})
+			numbers[r] = d.fn.followed
+			d.fn.followed++
+		}
 	}
 	for before := int32(-1); before != d.fn.followed; {
 		before = d.fn.followed
@@ -172,7 +189,7 @@ func (d *decoder) spread(ir *ptxir.Instr, numbers []int32) {
 		if !inLocal(ir) {
 			return
 		}
-	case followStore, setAlways:
+	case followStore, setAlways, setAnyway:
 		return
 	default:
 		if !anyFollowed(sources(ir), numbers) {
@@ -224,7 +241,7 @@ func (d *decoder) follow(in *inst) {
 	if !guarded && !inLocal(ir) && !anyFollowed(sources(ir), d.numbers) && !anyFollowed(destinations(ir), d.numbers) {
 		return
 	}
-	x := follow{ir: ir, rule: ruleOf(ir), guard: none}
+	x := follow{ir: ir, rule: ruleOf(ir), guard: none, pos: ir.Pos, text: instrText(ir)}
 	if guarded {
 		x.guard = d.numbers[ir.Guard]
 	}
@@ -273,5 +290,5 @@ func (d *decoder) followEnd(t *ptxir.Term, out *block) {
 		return
 	}
 	out.code = append(out.code, inst{fn: runFollowedEnd, site: uint32(len(d.kernel.follows))})
-	d.kernel.follows = append(d.kernel.follows, follow{src: []int32{d.numbers[r]}, guard: none})
+	d.kernel.follows = append(d.kernel.follows, follow{src: []int32{d.numbers[r]}, guard: none, pos: t.Pos, text: t.Text})
 }

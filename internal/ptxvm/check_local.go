@@ -26,8 +26,9 @@ type localWatch struct {
 }
 
 type toldKey struct {
-	at uint64 // in written
-	fn *function
+	at       uint64 // in written; of a register, the thread
+	fn       *function
+	register *unwrittenRegister
 }
 
 // followedFrame is one activation's followed registers.
@@ -38,13 +39,16 @@ type followedFrame struct {
 	origins []*[lanes]origin
 }
 
-// origin is the load of something that nobody wrote.
+// origin is the load of something that nobody wrote, or the first read of a
+// register that nobody wrote.
 type origin struct {
-	site uint32
-	off  uint32 // in the thread's local memory
-	size uint32
-	fn   *function // to whose variables it belongs
-	base uint32    // where they begin
+	register *unwrittenRegister // nil: local memory
+	read     *follow            // of the register
+	site     uint32
+	off      uint32 // in the thread's local memory
+	size     uint32
+	fn       *function // to whose variables it belongs
+	base     uint32    // where they begin
 	// masked says that the value has since been cut down to some of its bits.
 	masked bool
 }
@@ -79,6 +83,7 @@ func (v *localWatch) startBlock() {
 	clear(v.told)
 	for _, frames := range v.frames {
 		clear(frames[0].unset)
+		frames[0].enter(full)
 	}
 }
 
@@ -100,6 +105,7 @@ func (v *blockWatch) entered(w *warp, i int32, mask uint32) {
 	for n := range values.unset {
 		values.unset[n] &^= mask
 	}
+	values.enter(mask)
 	for m := mask; m != 0; m &= m - 1 {
 		at, size := v.localBit(w, bits.TrailingZeros32(m), uint64(f.local)), uint64(f.fn.localBytes)
 		v.local.written.remove(at, size)
@@ -179,11 +185,18 @@ func (v *blockWatch) origin(w *warp, l int, site, off, size uint32) origin {
 
 // uninitializedLocal reports that a lane depends on something that nobody wrote.
 func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
-	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn}
+	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn, o.register}
+	if o.register != nil {
+		key.at = uint64(w.index*lanes + l)
+	}
 	if v.local.told[key] {
 		return
 	}
 	v.local.told[key] = true
+	if o.register != nil {
+		v.unwritten(w, l, o)
+		return
+	}
 	v.add(findingKey{kind: FindingUninitialized, site: o.site}, 0, func() *Finding {
 		here := v.access(&trace{block: uint32(w.cta.linear), site: o.site, thread: uint16(w.index*lanes + l)})
 		return &Finding{
@@ -211,7 +224,7 @@ func (v *blockWatch) printed(w *warp, l int, addr, size uint64) {
 	v.add(findingKey{kind: FindingUninitialized, place: w.at}, 0, func() *Finding {
 		o := v.origin(w, l, 0, uint32(off), uint32(size))
 		return &Finding{
-			Kind: FindingUninitialized, Here: v.at(w, l, w.at), Address: off, Size: size, Local: true,
+			Kind: FindingUninitialized, Here: v.at(w, l, w.at.pos, w.at.text), Address: off, Size: size, Local: true,
 			Within: v.cta.kernel.localPlace(&o),
 		}
 	})

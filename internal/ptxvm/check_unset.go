@@ -16,7 +16,7 @@ func runFollowed(w *warp, in *inst, m uint32) {
 		x := &w.cta.kernel.follows[in.site]
 		f := &v.local.frames[w.index][w.running.frame]
 		if x.guard >= 0 {
-			v.depends(w, f, x.guard, m)
+			v.depends(w, f, x, x.guard, m)
 		}
 		now := m
 		if inner.guarded != nil {
@@ -32,16 +32,17 @@ func runFollowed(w *warp, in *inst, m uint32) {
 // runFollowedEnd looks at what the end of a block depends on.
 func runFollowedEnd(w *warp, in *inst, m uint32) {
 	if v := w.cta.watch; v.local != nil {
-		v.depends(w, &v.local.frames[w.index][w.running.frame], w.cta.kernel.follows[in.site].src[0], m)
+		x := &w.cta.kernel.follows[in.site]
+		v.depends(w, &v.local.frames[w.index][w.running.frame], x, x.src[0], m)
 	}
 }
 
 // depends reports the lanes of m in which a register is unset. Then it is as if
 // it was set.
-func (v *blockWatch) depends(w *warp, f *followedFrame, number int32, m uint32) {
+func (v *blockWatch) depends(w *warp, f *followedFrame, x *follow, number int32, m uint32) {
 	for n := m & f.unset[number]; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		v.uninitializedLocal(w, l, f.origins[number][l])
+		v.uninitializedLocal(w, l, f.originOf(x, number, l))
 	}
 	f.unset[number] &^= m
 }
@@ -81,10 +82,12 @@ func (v *blockWatch) follow(w *warp, f *followedFrame, x *follow, m uint32) {
 			}
 		}
 		return
+	case x.rule == setAnyway:
+		some = 0
 	case x.rule == setAlways:
 		for _, n := range x.src {
 			if n >= 0 {
-				v.depends(w, f, n, m)
+				v.depends(w, f, x, n, m)
 			}
 		}
 		some = 0
@@ -105,7 +108,7 @@ func (f *followedFrame) set(x *follow, from []int32, number int32, m, some uint3
 		l := bits.TrailingZeros32(n) & 31
 		for _, s := range from {
 			if s >= 0 && f.unset[s]>>l&1 != 0 {
-				o := f.origins[s][l]
+				o := f.originOf(x, s, l)
 				o.masked = o.masked || x.rule == unsetAnd
 				f.origin(number)[l] = o
 				break
@@ -113,6 +116,15 @@ func (f *followedFrame) set(x *follow, from []int32, number int32, m, some uint3
 		}
 	}
 	f.unset[number] = f.unset[number]&^m | some
+}
+
+// originOf is where an unset register's value comes from. One that nobody has
+// written comes from where it is read first, which is x.
+func (f *followedFrame) originOf(x *follow, number int32, l int) origin {
+	if list := f.origins[number]; list != nil && list[l] != (origin{}) {
+		return list[l]
+	}
+	return origin{fn: f.fn, register: f.fn.unwrittenBy(number), read: x}
 }
 
 func (f *followedFrame) origin(number int32) *[lanes]origin {
@@ -170,7 +182,7 @@ func (f *followedFrame) zeros(w *warp, x *follow, i int, m uint32) (zero uint32)
 // followLoad makes the registers unset for which not one byte was written.
 func (v *blockWatch) followLoad(w *warp, f *followedFrame, x *follow, m uint32) {
 	if n := x.src[0]; n >= 0 {
-		v.depends(w, f, n, m)
+		v.depends(w, f, x, n, m)
 	}
 	for _, n := range x.dst {
 		if n >= 0 {
@@ -203,7 +215,7 @@ func (v *blockWatch) followLoad(w *warp, f *followedFrame, x *follow, m uint32) 
 // they need not.
 func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32) {
 	if n := x.src[0]; n >= 0 {
-		v.depends(w, f, n, m)
+		v.depends(w, f, x, n, m)
 	}
 	all := m
 	for i := range x.src[1:] {
@@ -222,13 +234,14 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 			if s < 0 || f.unset[s]>>l&1 == 0 {
 				continue
 			}
-			o := f.origins[s][l]
+			o := f.originOf(x, s, l)
 			switch {
-			case x.ir.Op == ptxir.OpAtom, !ok && !shared && all>>l&1 != 0 && !(x.piece && v.isPadding(w, l, o)):
+			case x.ir.Op == ptxir.OpAtom, !ok && !shared && all>>l&1 != 0 && !(x.piece && o.register == nil && v.isPadding(w, l, o)):
 				v.uninitializedLocal(w, l, o)
 			case ok && !o.masked:
 				at := v.localBit(w, l, off+uint64(i)*each)
 				v.local.written.remove(at, each)
+				o.size = uint32(each)
 				v.local.carried[at] = o
 			}
 		}

@@ -62,6 +62,9 @@ type findingKey struct {
 	// shared tells the two apart of an access by generic addresses.
 	shared bool
 	place  *block // of a barrier
+	// register and read are of one that nobody wrote.
+	register *unwrittenRegister
+	read     *follow
 }
 
 // launchWatched runs the kernel's watched form.

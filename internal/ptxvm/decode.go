@@ -68,6 +68,7 @@ type function struct {
 	params     []uint32    // offsets of parameters among the function's local variables
 	rets       []uint32
 	followed   int32 // registers whose lanes a check follows; see follow
+	unwritten  []unwrittenRegister
 }
 
 // constant is a register filled on entry.

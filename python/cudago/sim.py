@@ -50,7 +50,7 @@ def check(
           event or an edge. Also barriers that only a part of a warp executes.
         - ``"uninitialized"``: reads of device memory that was allocated in the block, or another
           one like it, and that nobody wrote; reads of shared memory that the block of threads has
-          not written, and of local memory that the thread has not written.
+          not written, and of local memory and registers that the thread has not written.
         - ``"host"``: Python's access to memory that a stream may still write, as far as cudago sees
           it: opening a buffer or exchanging a tensor. Only together with ``"races"``.
 
