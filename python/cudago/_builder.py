@@ -224,10 +224,12 @@ class Builder(Branching):
         Examples
         --------
         >>> graph = cudago.Graph(device)
-        >>> node = graph.callback(lambda: print("step done"))
+        >>> log = []
+        >>> node = graph.callback(lambda: log.append("step done"))
         >>> graph.instantiate().launch(stream)
         >>> stream.sync()
-        step done
+        >>> log
+        ['step done']
         """
         graph, deps = self._at()
         return graph._node(graph._add_host(deps, func, name))
