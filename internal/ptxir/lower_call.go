@@ -76,6 +76,7 @@ var supplied = [...]struct{ args, rets []uint64 }{
 	BuiltinVprintf:        {[]uint64{8, 8}, []uint64{4}},
 	BuiltinAssertFail:     {[]uint64{8, 8, 4, 8, 8}, nil},
 	BuiltinMalloc:         {[]uint64{8}, []uint64{8}},
+	BuiltinAlignedMalloc:  {[]uint64{8, 8}, []uint64{8}},
 	BuiltinFree:           {[]uint64{8}, nil},
 	BuiltinSetConditional: {[]uint64{8, 4}, nil},
 }

@@ -240,6 +240,7 @@ const (
 	BuiltinVprintf                // (.b64 format, .b64 arguments) -> .b32
 	BuiltinAssertFail             // (.b64 message, .b64 file, .b32 line, .b64 function, .b64 char size)
 	BuiltinMalloc                 // (.b64) -> .b64
+	BuiltinAlignedMalloc          // (.b64 size, .b64 alignment) -> .b64
 	BuiltinFree                   // (.b64)
 	BuiltinSetConditional         // (.b64 handle, .b32 value)
 )

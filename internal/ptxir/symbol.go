@@ -35,6 +35,8 @@ var builtins = map[string]Builtin{
 	"malloc":       BuiltinMalloc,
 	"free":         BuiltinFree,
 
+	"__cuda_syscall_aligned_malloc": BuiltinAlignedMalloc,
+
 	"cudaGraphSetConditional": BuiltinSetConditional,
 }
 

@@ -17,10 +17,11 @@ import (
 type builtinFn func(w *warp, b *block, mask uint32)
 
 var builtins = [...]builtinFn{
-	ptxir.BuiltinVprintf:    vprintf,
-	ptxir.BuiltinAssertFail: assertFail,
-	ptxir.BuiltinMalloc:     deviceMalloc,
-	ptxir.BuiltinFree:       deviceFree,
+	ptxir.BuiltinVprintf:       vprintf,
+	ptxir.BuiltinAssertFail:    assertFail,
+	ptxir.BuiltinMalloc:        deviceMalloc,
+	ptxir.BuiltinAlignedMalloc: deviceMalloc,
+	ptxir.BuiltinFree:          deviceFree,
 
 	ptxir.BuiltinSetConditional: setConditional,
 }
@@ -238,18 +239,32 @@ func assertFail(w *warp, b *block, mask uint32) {
 	w.fault(&laneFault{kind: FaultAssert, lane: l, detail: fmt.Sprintf("%s:%d: %s: assertion `%s` failed", text[1], uint32(w.arg(b, 2, l)), text[3], text[0])})
 }
 
-// deviceMalloc allocates from the device's memory; null when it is full.
+// deviceMalloc allocates from the device's memory; null when it is full, and for
+// an alignment that is no power of two.
 func deviceMalloc(w *warp, b *block, mask uint32) {
 	m := w.cta.kernel.module.device.memory
 	for ; mask != 0; mask &= mask - 1 {
 		l := bits.TrailingZeros32(mask)
-		addr, err := m.Alloc(w.arg(b, 0, l), "malloc in kernel "+w.cta.kernel.ir.Name)
-		if err != nil {
-			addr = 0
+		var addr uint64
+		if align, ok := w.alignment(b, l); ok {
+			// Where it fails, addr is 0.
+			addr, _ = m.alloc(w.arg(b, 0, l), align, DeviceMemory, "", "malloc in kernel "+w.cta.kernel.ir.Name, nil)
 		}
 		w.setResult(b, l, addr)
 	}
 }
+
+// alignment is that of what a lane allocates.
+func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
+	if len(b.call.args) == 1 { // malloc
+		return allocAlign, true
+	}
+	align = w.arg(b, 1, l)
+	return max(align, allocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
+}
+
+// maxAlign is more than any object asks for. Addresses are never used again.
+const maxAlign = 1 << 30
 
 func deviceFree(w *warp, b *block, mask uint32) {
 	m := w.cta.kernel.module.device.memory

@@ -198,7 +198,7 @@ func (r *execution) collect(c *context) {
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync
 // counts there (details/driver_abi.h, CUDA 13.2), and ends the kernel without them.
 func (r *execution) runResident(d *Device) error {
-	workspace, err := d.memory.alloc(8, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name, nil)
+	workspace, err := d.memory.alloc(8, allocAlign, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name, nil)
 	if err != nil {
 		return err
 	}

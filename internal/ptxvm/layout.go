@@ -128,7 +128,7 @@ func (m *Module) allocateVars() error {
 		if (v.Space != ptxir.SpaceGlobal && v.Space != ptxir.SpaceConst) || v.Extern {
 			continue
 		}
-		addr, err := mem.alloc(max(v.Size, 1), ModuleMemory, v.Name, "module "+m.ir.Name, nil)
+		addr, err := mem.alloc(max(v.Size, 1), allocAlign, ModuleMemory, v.Name, "module "+m.ir.Name, nil)
 		if err != nil {
 			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
 		}

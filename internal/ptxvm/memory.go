@@ -135,15 +135,15 @@ func newMemory(capacity uint64) *Memory {
 // Alloc returns the address of size fresh bytes, aligned to 256. Their content
 // is undefined. The site is kept and named by errors about the allocation.
 func (m *Memory) Alloc(size uint64, site any) (uint64, error) {
-	return m.alloc(size, DeviceMemory, "", site, nil)
+	return m.alloc(size, allocAlign, DeviceMemory, "", site, nil)
 }
 
 // AllocShared is Alloc of memory to which the access of other devices is its own.
 func (m *Memory) AllocShared(size uint64, site any, access *Permission) (uint64, error) {
-	return m.alloc(size, DeviceMemory, "", site, access)
+	return m.alloc(size, allocAlign, DeviceMemory, "", site, access)
 }
 
-func (m *Memory) alloc(size uint64, kind Kind, name string, site any, access *Permission) (uint64, error) {
+func (m *Memory) alloc(size, align uint64, kind Kind, name string, site any, access *Permission) (uint64, error) {
 	if size == 0 {
 		return 0, fmt.Errorf("ptxvm: allocation of 0 bytes")
 	}
@@ -156,7 +156,7 @@ func (m *Memory) alloc(size uint64, kind Kind, name string, site any, access *Pe
 	if err != nil {
 		return 0, fmt.Errorf("%w: %d bytes: %w", ErrOutOfMemory, size, err)
 	}
-	base := reserveAddress(size, allocAlign)
+	base := reserveAddress(size, align)
 	m.used += size
 	m.allocs = append(m.allocs, &allocation{base: base, size: size, block: block, kind: kind, name: name, site: site, access: access})
 	return base, nil
