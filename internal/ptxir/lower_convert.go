@@ -19,6 +19,14 @@ func cvt(b *body) {
 		return
 	}
 	b.count(2)
+	if in.Type == BF16 || in.From == BF16 {
+		// As ptxas has it, these registers may not be wider.
+		for i, t := range []Type{in.Type, in.From} {
+			if _, rt, ok := b.declared(&b.ins.Operands[i]); ok {
+				b.fits(&b.ins.Operands[i], rt, t)
+			}
+		}
+	}
 	if in.Round == RoundNone && (in.Type == BF16 || in.From == BF16) && in.Type.Size() <= in.From.Size() {
 		in.Round = RoundRN
 	}

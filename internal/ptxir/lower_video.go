@@ -115,9 +115,7 @@ func vset(b *body) {
 	b.count(3, 4)
 	ops, t := b.ins.Operands, b.v.types
 	a, c := b.selected(&ops[1], t[0]), b.selected(&ops[2], t[1])
-	p := b.newReg(Pred)
-	b.emitPlain(Instr{Op: OpSetp, Type: S64, From: S64, Cmp: b.v.cmp, Dst: b.regs(p), Src: b.regs(a, c)})
-	b.videoResult(b.wideOp(OpSelp, S64, b.wideConst(1), b.wideConst(0), p), U32)
+	b.videoResult(b.chosenBy(b.v.cmp, a, c, b.wideConst(1), b.wideConst(0)), U32)
 }
 
 // videoResult saturates, merges with the last operand or combines with it, and
@@ -143,8 +141,6 @@ func (b *body) videoResult(r Reg, t Type) {
 		b.invalid("%s cannot both merge and combine", b.ins.Mnemonic)
 	case (merges || secondary != "") && len(ops) == 3:
 		b.invalid("%s needs a third source to merge or combine with", b.ins.Mnemonic)
-	case !merges && secondary == "" && len(ops) == 4:
-		b.refuse("leave it out", "a third source that is neither merged nor combined")
 	}
 	narrow := b.newReg(U32)
 	b.emitPlain(Instr{Op: OpCvt, Type: U32, From: U64, Dst: b.regs(narrow), Src: b.regs(r)})

@@ -54,8 +54,6 @@ var sections = []section{
 	{title: "TensorCore 5th Generation Family Instructions", rows: [][]form{refuse(reasonTcgen, hintOlder, "tcgen05")}},
 	{title: "Stack Manipulation Instructions", rows: [][]form{refuse(reasonStack, hintFixedStack, "stacksave", "stackrestore", "alloca")}},
 	{title: "Scalar Video Instructions", rows: [][]form{videoForms}},
-	{title: "SIMD Video Instructions", rows: [][]form{refuse(reasonVideo, hintNoVideo,
-		"vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2",
-		"vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4")}},
+	{title: "SIMD Video Instructions", rows: [][]form{simdVideoForms}},
 	{title: "Miscellaneous Instructions", rows: [][]form{miscForms}},
 }

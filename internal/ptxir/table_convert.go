@@ -33,7 +33,7 @@ var convertForms = []form{
 
 	{name: "cvt", types: "f16|f64." + anyInt + " f16.f64", words: toReal + "sat", op: OpCvt, lower: cvt},
 	{name: "cvt", types: "f32." + anyInt + " f32.f64 f16.f32", words: toReal + "ftz sat", op: OpCvt, lower: cvt},
-	{name: "cvt", types: "bf16.u16|u32|u64|s16|s32|s64|f64", words: toReal, op: OpCvt, lower: cvt},
+	{name: "cvt", types: "bf16." + anyInt + "|f64", words: toReal, op: OpCvt, lower: cvt},
 	{name: "cvt", types: "bf16.f32", words: toReal + "ftz", op: OpCvt, lower: cvt},
 	{name: "cvt", types: "f16|bf16.f32", words: "rn|rz! relu satfinite", op: OpCvt, lower: cvt},
 	{name: "cvt", types: "tf32.f32", words: "rn|rz! relu satfinite", op: OpCvt, lower: cvt},
@@ -41,7 +41,7 @@ var convertForms = []form{
 
 	{name: "cvt", types: anyInt + ".f16|f64", words: toIntegral + "sat", op: OpCvt, lower: cvt},
 	{name: "cvt", types: anyInt + ".f32", words: toIntegral + "ftz sat", op: OpCvt, lower: cvt},
-	{name: "cvt", types: "u16|u32|u64|s16|s32|s64.bf16", words: toIntegral, op: OpCvt, lower: cvt},
+	{name: "cvt", types: anyInt + ".bf16", words: toIntegral, op: OpCvt, lower: cvt},
 
 	{name: "cvt", types: "f16.f16 f64.f64", words: integral + "sat", op: OpCvt, lower: cvt},
 	{name: "cvt", types: "f32.f32", words: integral + "ftz sat", op: OpCvt, lower: cvt},

@@ -6,7 +6,6 @@ package ptxir
 const (
 	hintTexture    = "read from global memory instead"
 	hintOlder      = "compile for sm_75 or sm_80, where libraries take another path"
-	hintNoVideo    = "write it as ordinary integer instructions"
 	hintFixedStack = "use arrays of a fixed size"
 	hintForms      = "the reference page of PTX instructions lists the forms that run"
 	hintWide       = "take the address in a 64-bit register"
@@ -14,7 +13,6 @@ const (
 
 	reasonTexture = "textures are not simulated"
 	reasonSurface = "surfaces are not simulated"
-	reasonVideo   = "SIMD video instructions are not simulated"
 	reasonCluster = "clusters of blocks are not simulated"
 	reasonBulk    = "bulk and tensor copies (TMA) are not simulated"
 	reasonMulti   = "multicast memory is not simulated"

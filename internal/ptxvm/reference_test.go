@@ -5,6 +5,7 @@ package ptxvm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,8 @@ var operandsOf = map[string][]string{
 	"%r1, %r2.b1, %r3.h1":       strings.Fields("vadd vsub vabsdiff vmin vmax vshl vshr vset"),
 	"%r1, %r2.b1, %r3.h1, %r4":  strings.Fields("vadd vsub vabsdiff vmin vmax vshl vshr vset"),
 	"%r1, %r2, %r3.b0, %r4":     {"vmad"},
+	"%r1.h1, %r2.h23, %r3, %r4": strings.Fields("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2"),
+	"%r1, %r2, %r3.b7012, %r4":  strings.Fields("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4"),
 	"": strings.Fields("ret exit trap brkpt membar fence fence.mbarrier_init fence.proxy.alias fence.proxy.async " +
 		"fence.proxy.async::generic membar.proxy.alias membar.proxy.async cp.async.commit_group cp.async.wait_all griddepcontrol"),
 }
@@ -96,7 +99,7 @@ const matrixSection = "Warp Level Matrix"
 const referenceKernel = `.version 9.4 .target sm_107a .address_size 64
 .func callee() { ret; }
 .visible .entry k(.param .b64 pv) {
-.reg .pred %%p<9>; .reg .b16 %%h<9>; .reg .b32 %%r<9>; .reg .b64 %%d<9>; .reg .b128 %%q<9>;
+.reg .pred %%p<9>; .reg .b8 %%b<9>; .reg .b16 %%h<9>; .reg .b32 %%r<9>; .reg .b64 %%d<9>; .reg .b128 %%q<9>;
 targets: .branchtargets L;
 .param .align 32 .b8 cv[64];
 L: %s;
@@ -130,6 +133,9 @@ func operandsFor(list string, types, modifiers []string) string {
 	}
 	register := func(typ string) string {
 		class := registerFor(typ)
+		if slices.Contains(types, "bf16") && strings.HasSuffix(typ, "8") { // these registers may not be wider
+			class = "b"
+		}
 		if n == 1 {
 			return "%" + class + "5"
 		}

@@ -31,7 +31,8 @@ func (f *refFormat) flush(b uint64) uint64 {
 }
 
 // from16 wraps an instruction with a b16 operand H and a result R of a kind:
-// "h" is 16 bits wide, "r" 32, "l" 64.
+// "h" is 16 bits wide, "r" 32, "l" 64, and the name of a small integer type
+// stands for a register of just its size.
 func from16(name, kind string, want func(x uint32) uint64) sweep {
 	s := sweep{name: name, want: want, body: ".reg .b16 h; cvt.u16.u32 h, X; "}
 	switch kind {
@@ -39,6 +40,8 @@ func from16(name, kind string, want func(x uint32) uint64) sweep {
 		s.body += fmt.Sprintf(".reg .b16 r; %s r, h; cvt.u32.u16 Y, r;", name)
 	case "r":
 		s.body += name + " Y, h;"
+	case "u8", "s8", "u16", "s16":
+		s.body += fmt.Sprintf(".reg .b%s r; %s r, h; cvt.%c32.%s Y, r;", kind[1:], name, kind[0], kind)
 	default:
 		s.wide, s.body = true, s.body+name+" YL, h;"
 	}
@@ -69,20 +72,16 @@ func (h refHalf) signSweeps() []sweep {
 	return list
 }
 
-// converts reports whether cvt goes between the format and an integer type:
-// ptxas knows none between bf16 and 8 bits.
-func (h refHalf) converts(i refInteger) bool { return h.name != "bf16" || i.width != 8 }
-
 // conversions are those from the format to every type.
 func (h refHalf) conversions() []sweep {
 	var list []sweep
 	number := func(x uint32) refNumber { return h.f.number(uint64(x)) }
 	for _, m := range refModes {
 		for _, i := range refIntegers {
-			if !h.converts(i) {
-				continue
-			}
 			kind := map[bool]string{true: "l", false: "r"}[i.width == 64]
+			if h.name == "bf16" && i.width < 32 {
+				kind = i.name // of bf16, no register may be wider
+			}
 			list = append(list, from16(mnemonic("cvt", m.integral, i.name, h.name), kind, func(x uint32) uint64 {
 				return i.extended(number(x).integer(i.width, i.signed, m.mode, i.width == 64))
 			}))
@@ -160,10 +159,11 @@ func smallIntegerSweeps() []sweep {
 		number := func(x uint32) refNumber { return i.number(uint64(x)) }
 		for _, m := range refModes {
 			for _, h := range refHalves {
-				if !h.converts(i) {
-					continue
+				s := from16(mnemonic("cvt", m.name, h.name, i.name), "h", func(x uint32) uint64 { return h.f.round(number(x), m.mode) })
+				if h.name == "bf16" && i.width == 8 {
+					s.body = strings.ReplaceAll(s.body, "16 h; cvt.u16.u32 h", "8 h; cvt.u8.u32 h")
 				}
-				list = append(list, from16(mnemonic("cvt", m.name, h.name, i.name), "h", func(x uint32) uint64 { return h.f.round(number(x), m.mode) }))
+				list = append(list, s)
 			}
 			list = append(list,
 				from16(mnemonic("cvt", m.name, "f32", i.name), "r", func(x uint32) uint64 { return refF32.round(number(x), m.mode) }),

@@ -23,7 +23,7 @@ const partly = `.version 7.0
 .visible .entry odd()
 {
 	.reg .b32 %r<2>;
-	vadd4.u32.u32.u32 %r0, %r1, %r1, %r1;
+	sub.u8x4 %r0, %r1, %r1;
 	ret;
 }
 `
@@ -42,8 +42,8 @@ func TestModuleLog(t *testing.T) {
 		{"syntax", strings.Replace(partly, "ret;", "ret", 1), driver.CUDA_ERROR_INVALID_PTX, "line 7, column"},
 		{"later device", strings.Replace(partly, "sm_75", "sm_90", 1), driver.CUDA_ERROR_NO_BINARY_FOR_GPU, "sm_90 does not run on sm_75"},
 		{"later PTX", strings.Replace(partly, "7.0", "10.1", 1), driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "10.1"},
-		{"nothing that runs", odd, driver.CUDA_ERROR_NOT_SUPPORTED, "vadd4.u32.u32.u32"},
-		{"something that runs", partly, driver.CUDA_SUCCESS, "vadd4.u32.u32.u32"},
+		{"nothing that runs", odd, driver.CUDA_ERROR_NOT_SUPPORTED, "sub.u8x4"},
+		{"something that runs", partly, driver.CUDA_SUCCESS, "sub.u8x4"},
 		{"trailing NUL", touchPTX + "\x00", driver.CUDA_SUCCESS, ""},
 	}
 	o := newOne(t, open(t, ""))
