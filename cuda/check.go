@@ -4,6 +4,8 @@
 package cuda
 
 import (
+	"time"
+
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
@@ -97,6 +99,17 @@ func (d *Driver) CancelKernels() error {
 	}
 	c.Cancel()
 	return nil
+}
+
+// InterruptKernels is CancelKernels for somebody who waits for them: what was
+// ended is not reported later, but returned. It takes up to a second, and does
+// nothing if no kernel runs, or if the driver cannot end one.
+func (d *Driver) InterruptKernels() []string {
+	c := driver.CheckerOf(d.api)
+	if c == nil {
+		return nil
+	}
+	return c.Interrupt(time.Second)
 }
 
 // NameNodes gives nodes names for the driver's reports. Executables have the

@@ -35,6 +35,7 @@ func TestChecks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "uninitialized", was)
 	require.NoError(t, d.CancelKernels())
+	require.Empty(t, d.InterruptKernels())
 	d.HostAccess(uintptr(b.Ptr()), 64)
 
 	_, err = d.SetChecks("leaks")
@@ -48,6 +49,7 @@ func TestDriverWithoutChecks(t *testing.T) {
 	_, err := d.SetChecks("all")
 	require.ErrorIs(t, err, ErrorNotSupported)
 	require.ErrorIs(t, d.CancelKernels(), ErrorNotSupported)
+	require.Empty(t, d.InterruptKernels())
 	require.Empty(t, d.CheckNames())
 	require.Empty(t, d.Checks())
 	require.Empty(t, d.TakeReports())

@@ -10,7 +10,10 @@ package native
 */
 import "C"
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 //export cudagoSetChecks
 func cudagoSetChecks(names *C.char, st *C.cudago_status) (was *C.char) {
@@ -53,6 +56,17 @@ func cudagoTakeReports(st *C.cudago_status) (text *C.char) {
 //export cudagoCancelKernels
 func cudagoCancelKernels(st *C.cudago_status) {
 	guard(st, func() error { return drv.Load().CancelKernels() })
+}
+
+// cudagoInterruptKernels returns a line for each kernel that it has ended, or
+// NULL.
+//
+//export cudagoInterruptKernels
+func cudagoInterruptKernels() *C.char {
+	if ended := drv.Load().InterruptKernels(); len(ended) > 0 {
+		return C.CString(strings.Join(ended, "\n"))
+	}
+	return nil
 }
 
 //export cudagoNoteSite

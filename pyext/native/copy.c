@@ -33,6 +33,11 @@ int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, i
     return r ? cudago_raise_result("cuMemcpyAsync", r) : 0;
 }
 
+/* The driver takes the bytes of so large a copy from pageable memory aside, and returns. Larger ones, and those to
+ * pageable memory, block in it until it is their turn, where it hears no Ctrl-C: so their turn is waited for before.
+ * CUDA Driver API, "API synchronization behavior". */
+enum { STAGED_BYTES = 64 << 10 };
+
 /* A copy between a Buffer and anything else. While s captures, both sides are kept by the graph. */
 int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s) {
     BufferObject *b = (BufferObject *)buffer;
@@ -52,6 +57,7 @@ int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stre
         cudago_cell_used(b->cell, s);
         if (o->cell) cudago_cell_used(o->cell, s);
         r = o->host ? 0 : cudago_order_after(other, s);
+        if (!r && o->pageable && (!from || o->nbytes > STAGED_BYTES)) r = cudago_wait(WAIT_STREAM, s->id);
         if (!r) r = cudago_memcpy(from ? b->ptr : o->address, from ? o->address : b->ptr, b->size, s, o->pageable);
         if (!r && o->cell && o->cell->kind == CUDAGO_CELL_FOREIGN && !o->host) {
             PyObject *kept = PyList_New(0); /* its library frees in the order of its own streams */

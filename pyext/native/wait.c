@@ -6,6 +6,26 @@
 
 #include "_cgo_export.h"
 
+/* Nobody who presses Ctrl-C wants the kernel to go on, and the simulated driver can end it. Where it was becomes a note on
+ * the KeyboardInterrupt that is pending. */
+static void interrupt_kernels(void) {
+    if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    char *text;
+    Py_BEGIN_ALLOW_THREADS
+    text = cudagoInterruptKernels();
+    Py_END_ALLOW_THREADS
+    if (text) {
+        PyErr_NormalizeException(&type, &value, &trace);
+        PyObject *none = value ? PyObject_CallMethod(value, "add_note", "s", text) : NULL;
+        if (!none) PyErr_Clear();
+        Py_XDECREF(none);
+        free(text);
+    }
+    PyErr_Restore(type, value, trace);
+}
+
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
     enum { SLICE_MS = 20 };
     cudago_status st = {0};
@@ -19,6 +39,7 @@ int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
         Py_END_ALLOW_THREADS
         if (again && !st.kind && PyErr_CheckSignals()) {
             cudagoWaitAbandon(waiter);
+            interrupt_kernels();
             return -1;
         }
     }

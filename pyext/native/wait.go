@@ -18,7 +18,14 @@ import (
 // waiters are blocking waits of Python threads. A wait runs in a goroutine, so
 // that the Python thread can look for signals every few milliseconds; after
 // Ctrl-C the goroutine waits on alone.
-var waiters = newTable[chan error]("wait")
+var waiters = newTable[*wait]("wait")
+
+// wait is one of them: what for, and how it ended.
+type wait struct {
+	kind C.int
+	id   C.uint64_t
+	end  chan error
+}
 
 // spin is how long a wait polls before it hands over to a goroutine: most waits
 // in a loop of small launches end within it.
@@ -33,19 +40,29 @@ func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.u
 		if err != nil {
 			return err
 		}
-		for end := time.Now().Add(spin); done != nil; {
+		before := abandoned.takeOf(kind, id)
+		for end := time.Now().Add(spin); done != nil && before == nil; {
 			over, err := done()
-			if over || err != nil {
+			if err != nil {
 				return err
+			}
+			if over {
+				return abandoned.finding()
 			}
 			if time.Now().After(end) {
 				break
 			}
 			runtime.Gosched()
 		}
-		ch := make(chan error, 1)
-		go func() { ch <- contained(block) }()
-		waiter = C.uint64_t(waiters.put(ch))
+		w := &wait{kind: kind, id: id, end: make(chan error, 1)}
+		go func() {
+			found := finding(before)
+			if err := contained(block); err != nil {
+				found = err
+			}
+			w.end <- found
+		}()
+		waiter = C.uint64_t(waiters.put(w))
 		return nil
 	})
 	return waiter
@@ -94,13 +111,16 @@ func relaxedQuery(query func() (bool, error)) func() (bool, error) {
 //export cudagoWaitSlice
 func cudagoWaitSlice(waiter C.uint64_t, ms C.int, st *C.cudago_status) (again C.int) {
 	guard(st, func() error {
-		ch, err := waiters.get(uint64(waiter))
+		w, err := waiters.get(uint64(waiter))
 		if err != nil {
 			return err
 		}
 		select {
-		case err := <-ch:
+		case err := <-w.end:
 			waiters.take(uint64(waiter))
+			if err == nil {
+				err = abandoned.finding()
+			}
 			return err
 		case <-time.After(time.Duration(ms) * time.Millisecond):
 			again = 1
@@ -110,7 +130,11 @@ func cudagoWaitSlice(waiter C.uint64_t, ms C.int, st *C.cudago_status) (again C.
 	return again
 }
 
-// cudagoWaitAbandon forgets a wait that was interrupted.
+// cudagoWaitAbandon leaves a wait alone that was interrupted.
 //
 //export cudagoWaitAbandon
-func cudagoWaitAbandon(waiter C.uint64_t) { waiters.take(uint64(waiter)) }
+func cudagoWaitAbandon(waiter C.uint64_t) {
+	if w, ok := waiters.take(uint64(waiter)); ok {
+		abandoned.add(w)
+	}
+}

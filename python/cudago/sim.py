@@ -116,9 +116,9 @@ def reports() -> list[str]:
 def cancel() -> None:
     """End the kernels that run now, such as one that loops for ever.
 
-    Ctrl-C ends a wait, and not the kernel that was waited for: call this afterwards. What was
-    canceled is reported by the next wait, as `CheckError`. The device stays usable, and the memory
-    that the kernel was writing is in an undefined state.
+    What was canceled is reported by the next wait, as `CheckError`. The device stays usable, and
+    the memory that the kernel was writing is in an undefined state. Ctrl-C during a wait does the
+    same, and says with the `KeyboardInterrupt` what was canceled.
 
     Raises
     ------

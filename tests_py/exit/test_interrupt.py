@@ -92,3 +92,94 @@ def test_a_handler_that_raises_ends_the_wait(script, driver):
     run = script(HANDLER + source)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == ["waiting", "interrupted", "waiting", "interrupted", "ended"]
+
+
+SPIN = """
+import signal
+import time
+import numpy as np
+import cudago as cu
+signal.signal(signal.SIGINT, signal.default_int_handler) # a job in the background ignores it
+spin = cu.ObjectCode.from_ptx('''.version 7.8
+.target sm_75
+.address_size 64
+.visible .entry spin(.param .u64 flag)
+{
+    .reg .b64 %flag;
+    .reg .b32 %v;
+    .reg .pred %again;
+    ld.param.u64 %flag, [flag];
+    st.volatile.global.u32 [%flag+4], 1;
+again:
+    ld.volatile.global.u32 %v, [%flag];
+    setp.eq.u32 %again, %v, 0;
+    @%again bra again;
+    ret;
+}
+''')["spin"]
+d = cu.Device()
+s = d.create_stream()
+flag = cu.PinnedMemoryResource().allocate(8)
+words = np.frombuffer(flag, "u4")
+words[:] = 0
+large, array = d.allocate(2**20, stream=s), np.ones(2**18, "u4")
+few = cu.zeros(4, "u4", stream=s)
+cu.launch(s, cu.LaunchConfig(1, 32), spin, flag)
+while not words[1]:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "s.sync()",
+        "s.record().sync()",
+        "d.sync()",
+        "few.numpy(stream=s)",
+        "large.copy_to(array, stream=s)",
+        "large.copy_from(array, stream=s)",
+    ],
+)
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_an_interrupt_ends_the_kernel_too(wait, script, driver):
+    run = script(
+        SPIN
+        + f"""
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    {wait}
+except KeyboardInterrupt as e:
+    print(e.__notes__)
+s.sync()
+words[0] = 1
+cu.launch(s, cu.LaunchConfig(1, 32), spin, flag)
+print(few.numpy(stream=s), cu.sim.reports())
+"""
+    )
+    place = "canceled in kernel spin, block (0,0,0), thread (0,0,0), PTX line 14: bra again"
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == [repr([place]), "[0 0 0 0] []"]
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_another_handler_leaves_the_kernel_running(script, driver):
+    run = script(
+        HANDLER
+        + SPIN
+        + """
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    s.sync()
+except LookupError as e:
+    print(s.is_done, hasattr(e, "__notes__"))
+cu.sim.cancel()
+try:
+    s.sync()
+except cu.CheckError as e:
+    print("canceled in kernel spin" in str(e))
+"""
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == ["False False", "True"]

@@ -3,6 +3,8 @@
 
 package driver
 
+import "time"
+
 // CUDAGO_CHECK_FAILED is the one result that cuda.h does not have: a [Checker]
 // has found a defect in the program. It is not sticky, and FaultReport has the
 // text. Drivers without checks never return it.
@@ -38,6 +40,10 @@ type Checker interface {
 	// Cancel ends the kernels that run now. It is reported like a finding: their
 	// context stays usable, their results are incomplete.
 	Cancel()
+	// Interrupt is Cancel for somebody who waits: it returns when the kernels
+	// have ended, or patience is over, with what Cancel would have reported. It
+	// is empty if none ran.
+	Interrupt(patience time.Duration) []string
 }
 
 // CheckerOf finds the Checker of a driver, below drivers that wrap it with a

@@ -6,39 +6,81 @@ package sim
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/cudago/cudago/internal/ptxvm"
 )
 
-// canceler stops running kernels.
+// canceler stops running kernels, and the loops of graphs.
 type canceler struct {
 	mu     sync.Mutex
-	stop   chan struct{} // guarded by mu; closed to stop the kernels that got it
-	closed bool          // guarded by mu; the driver ends, and so do its contexts
+	now    *running // guarded by mu; what has begun since others were stopped
+	closed bool     // guarded by mu; the driver ends, and so do its contexts
 }
 
-// channel is what a kernel that starts now is to watch.
-func (c *canceler) channel() <-chan struct{} {
+// running is the kernels and loops that are stopped together.
+type running struct {
+	canceler *canceler
+	stop     chan struct{} // closed to stop them
+
+	// What follows is guarded by canceler.mu.
+
+	n     int           // how many have not ended
+	told  chan struct{} // somebody waits for the reports; closed when n is 0
+	texts []string      // the reports, if somebody waits
+}
+
+// enter begins a kernel or loop, which watches stop, and leaves.
+func (c *canceler) enter() *running {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stop == nil {
-		c.stop = make(chan struct{})
-	}
-	return c.stop
+	c.current().n++
+	return c.now
 }
 
-// end stops the running kernels. Those that start later run, unless for good.
+// current makes room for what begins now.
+//
+// Preconditions: c.mu must be locked.
+func (c *canceler) current() *running {
+	if c.now == nil {
+		c.now = &running{canceler: c, stop: make(chan struct{})}
+	}
+	return c.now
+}
+
+func (r *running) leave() {
+	r.canceler.mu.Lock()
+	defer r.canceler.mu.Unlock()
+	if r.n--; r.n == 0 && r.told != nil {
+		close(r.told)
+		r.told = nil
+	}
+}
+
+// report hands on what is to be said of one that was stopped. It goes to who
+// stopped it if he waits, else it is a finding.
+func (r *running) report(ctx *context, text string) {
+	r.canceler.mu.Lock()
+	waits := r.told != nil
+	if waits {
+		r.texts = append(r.texts, text)
+	}
+	r.canceler.mu.Unlock()
+	if !waits {
+		ctx.found(text, 0)
+	}
+}
+
+// end stops what runs. What begins later runs, unless for good.
 func (c *canceler) end(forGood bool) {
-	c.channel()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
-	close(c.stop)
-	c.closed = forGood
-	if !forGood {
-		c.stop = nil
+	close(c.current().stop)
+	if c.closed = forGood; !forGood {
+		c.now = nil
 	}
 }
 
@@ -48,15 +90,40 @@ func (c *canceler) isClosed() bool {
 	return c.closed
 }
 
+// interrupt stops what runs, and returns where it was.
+func (c *canceler) interrupt(patience time.Duration) []string {
+	c.mu.Lock()
+	r := c.now
+	if r == nil || r.n == 0 || c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	all := make(chan struct{})
+	r.told, c.now = all, nil
+	close(r.stop)
+	c.mu.Unlock()
+	select {
+	case <-all:
+	case <-time.After(patience):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.told = nil
+	return r.texts
+}
+
 // Cancel is documented at driver.Checker.
 func (d *simulator) Cancel() { d.cancel.end(false) }
 
-// wasCanceled turns the end of a kernel by Cancel into a finding.
-func (x *execution) wasCanceled(err error) bool {
+// Interrupt is documented at driver.Checker.
+func (d *simulator) Interrupt(patience time.Duration) []string { return d.cancel.interrupt(patience) }
+
+// wasCanceled tells of the end of a kernel by Cancel or Interrupt.
+func (x *execution) wasCanceled(r *running, err error) bool {
 	var fault *ptxvm.Fault
 	if !errors.As(err, &fault) || fault.Kind != ptxvm.FaultCanceled || x.sim.cancel.isClosed() {
 		return false
 	}
-	x.ctx.found(fault.Error(), 0)
+	r.report(x.ctx, fault.Error())
 	return true
 }

@@ -278,7 +278,8 @@ func (g *graphRun) conditional(x *execution, at int32, w *conditionalWork) *fail
 	n := &g.plan.nodes[at]
 	outer := x.turns
 	defer func() { x.turns = outer }()
-	canceled := x.sim.cancel.channel()
+	running := x.sim.cancel.enter()
+	defer running.leave()
 	for turn := uint64(0); ; turn++ {
 		body := w.choose(w.condition.value.Load())
 		if body < 0 {
@@ -297,20 +298,20 @@ func (g *graphRun) conditional(x *execution, at int32, w *conditionalWork) *fail
 				g.plan.label(at), turn+1, w.condition.value.Load())}
 		}
 		select {
-		case <-canceled:
-			return x.loopCanceled(g.plan.label(at), turn+1)
+		case <-running.stop:
+			return x.loopCanceled(running, g.plan.label(at), turn+1)
 		default:
 		}
 	}
 }
 
 // loopCanceled is the end of a loop by Cancel, or by the end of the driver.
-func (x *execution) loopCanceled(label string, turns uint64) *failure {
+func (x *execution) loopCanceled(r *running, label string, turns uint64) *failure {
 	text := fmt.Sprintf("canceled in the loop of conditional %s, after %d turns", label, turns)
 	if x.sim.cancel.isClosed() {
 		return &failure{driver.CUDA_ERROR_DEINITIALIZED, text}
 	}
-	x.ctx.found(text, 0)
+	r.report(x.ctx, text)
 	return nil
 }
 

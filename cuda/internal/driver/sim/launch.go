@@ -39,13 +39,15 @@ func (w *kernelWork) run(x *execution) *failure {
 	if watch == nil && x.ctx.dev.memory.Undefined() {
 		x.ctx.dev.memory.DefineAll() // by whatever the kernel writes
 	}
+	running := x.sim.cancel.enter()
+	defer running.leave()
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,
-		Cooperative: w.cooperative, Cancel: x.sim.cancel.channel(), Printf: x.sim.printf,
+		Cooperative: w.cooperative, Cancel: running.stop, Printf: x.sim.printf,
 		Watch: watch, Seed: x.sim.blockSeed(), Priority: x.priority, SetConditional: x.sim.setter,
 	}
 	err := w.fn.kernel.Launch(&x.launch)
-	if x.wasCanceled(err) {
+	if x.wasCanceled(running, err) {
 		return nil
 	}
 	f := failureOf(err)

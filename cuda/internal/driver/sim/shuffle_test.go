@@ -81,6 +81,42 @@ func TestCancel(t *testing.T) {
 	ok(t, o.CuStreamSynchronize(o.stream))
 }
 
+func TestInterrupt(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	c := driver.CheckerOf(o.API)
+	require.Empty(t, c.Interrupt(time.Hour), "nothing runs")
+	config := o.config
+	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
+	var ended []string
+	for len(ended) == 0 {
+		ended = c.Interrupt(time.Hour) // again and again, since the kernel may not have begun
+	}
+	require.Len(t, ended, 1)
+	require.Regexp(t, `^canceled in kernel spin, block \(0,0,0\), thread \(0,0,0\)`, ended[0])
+	ok(t, o.CuStreamSynchronize(o.stream))
+	ok(t, o.CuLaunchKernelEx(&o.config, o.kernel, o.args))
+	ok(t, o.CuStreamSynchronize(o.stream))
+	require.Empty(t, c.TakeReports(), "it was told")
+}
+
+// Who does not wait for the end of a kernel is told of it by the next wait.
+func TestInterruptWithoutPatience(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	c := driver.CheckerOf(o.API)
+	config := o.config
+	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
+	var told []string
+	for o.CuStreamQuery(o.stream) == driver.CUDA_ERROR_NOT_READY {
+		told = append(told, c.Interrupt(0)...)
+	}
+	if r := o.CuStreamSynchronize(o.stream); r != driver.CUDA_SUCCESS {
+		require.Equal(t, driver.CUDAGO_CHECK_FAILED, r)
+		told = append(told, o.FaultReport(o.ctx))
+	}
+	require.Len(t, told, 1)
+	require.Regexp(t, `^canceled in kernel spin`, told[0])
+}
+
 // A wait node whose event a graph in another stream records: the shuffler runs
 // that graph inside the wait.
 func TestShuffledEventNodes(t *testing.T) {
