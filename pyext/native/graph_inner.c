@@ -9,8 +9,6 @@
 
 /* What is inside a graph: memory that its nodes allocate, and bodies of its conditional nodes. */
 
-enum { FLUSH_MS = 1000 };
-
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
 /* _add_alloc(deps, size, name) */
@@ -27,7 +25,7 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
         if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
         PyErr_Clear();
         Py_BEGIN_ALLOW_THREADS /* what was let go of before may wait to be given back: see afterReleases */
-        cudagoReaperFlush(FLUSH_MS);
+        cudagoReaperFlush(CUDAGO_PATIENCE_MS);
         Py_END_ALLOW_THREADS
         if (cudago_graph_open(self)) return NULL;
     }

@@ -182,7 +182,7 @@ func cudagoBufferNew(mr, size, stream C.uint64_t, ptr, host *C.uint64_t, st *C.c
 }
 
 // patience is how long an allocation waits for releases.
-const patience = time.Second
+const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
 
 // afterReleases allocates, and where there is no memory does so once more when
 // what was let go of before has been given back: that is the reaper's, and late.

@@ -4,6 +4,9 @@
 #pragma once
 #include "native.h"
 
+/* How long an allocation waits for what was let go of before. */
+enum { CUDAGO_PATIENCE_MS = 1000 };
+
 enum { RESOURCE_POOL = 0, RESOURCE_PINNED = 1, RESOURCE_MANAGED = 2, RESOURCE_VIRTUAL = 3 };
 
 typedef struct {
