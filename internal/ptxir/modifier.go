@@ -313,4 +313,5 @@ const (
 	SpecialReservedSmemOffset
 	SpecialEnvreg1 // with the next: where a cooperative grid's workspace is; the high half
 	SpecialEnvreg2
+	SpecialGraphExec // Class64; 0 outside of graphs that kernels launch
 )

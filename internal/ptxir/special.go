@@ -34,6 +34,7 @@ var specialRegs = map[string]struct {
 	"%aggr_smem_size": {id: SpecialAggrSmemSize, typ: U32},
 	// Without clusters each block is a cluster of its own.
 	"%is_explicit_cluster": {id: SpecialIsExplicitCluster, typ: Pred},
+	"%current_graph_exec":  {id: SpecialGraphExec, typ: U64},
 	"%cluster_nctarank":    {id: SpecialClusterOne, typ: U32}, "%cluster_ctarank": {id: SpecialClusterZero, typ: U32},
 	"%clusterid": {SpecialCtaidX, U32, true}, "%nclusterid": {SpecialNctaidX, U32, true},
 }
@@ -65,8 +66,6 @@ func (b *body) specialName(x *ptx.Operand) (SpecialID, Type) {
 		default:
 			return SpecialEnvreg, U32
 		}
-	case x.Name == "%current_graph_exec":
-		b.refuse("launch from the host", "%s: kernels cannot launch graphs here", x.Name)
 	case strings.HasPrefix(x.Name, "%pm"):
 		b.refuse("read %clock64 instead", "%s: performance counters are not simulated", x.Name)
 	case strings.HasPrefix(x.Name, "%reserved_smem_offset"):

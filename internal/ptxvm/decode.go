@@ -117,7 +117,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 		module: m, kernel: k, watched: watched,
 		funcs: map[*ptxir.Func]*function{}, shared: map[*ptxir.Var]uint32{}, local: map[*ptxir.Var]uint32{},
 	}
-	reach, err := reachable(&ir.Func)
+	reach, err := m.reachable(&ir.Func)
 	if err != nil {
 		return nil, err
 	}

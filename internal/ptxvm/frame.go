@@ -4,7 +4,6 @@
 package ptxvm
 
 import (
-	"fmt"
 	"math/bits"
 )
 
@@ -60,7 +59,7 @@ func (w *warp) callIndirect(g *group, b *block) bool {
 		addr := target[l]
 		fn := b.call.indirect[addr]
 		if fn == nil {
-			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: fmt.Sprintf("call of %#x, which is no function with this signature", addr)})
+			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: w.cta.kernel.module.noCallee(addr)})
 		}
 		var same uint32
 		for n := m; n != 0; n &= n - 1 {

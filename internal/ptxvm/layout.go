@@ -10,14 +10,18 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// reachable returns f and all functions that it may call, f first.
-func reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
+// reachable returns f and all functions that it may call, f first. One that
+// cannot run is an error where its name is called; where any function may be
+// meant, it is left out.
+func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 	seen := map[*ptxir.Func]bool{f: true}
 	list := []*ptxir.Func{f}
-	add := func(callee *ptxir.Func) {
-		if callee != nil && !seen[callee] {
-			seen[callee] = true
-			list = append(list, callee)
+	add := func(callees ...*ptxir.Func) {
+		for _, callee := range callees {
+			if callee != nil && !seen[callee] {
+				seen[callee] = true
+				list = append(list, callee)
+			}
 		}
 	}
 	for i := 0; i < len(list); i++ {
@@ -25,24 +29,67 @@ func reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 		if g.Err != nil {
 			return nil, g.Err
 		}
-		for _, c := range g.Consts {
-			add(c.Func)
-			if c.Var != nil {
-				for _, r := range c.Var.Relocs {
-					add(r.Func)
-				}
-			}
-		}
 		for b := range g.Blocks {
-			if call := g.Blocks[b].Term.Call; call != nil {
+			switch call := g.Blocks[b].Term.Call; {
+			case call == nil || call.Builtin != ptxir.BuiltinNone:
+			case call.Func == nil && call.Callees == nil:
+				add(m.addressed()...)
+			default:
 				add(call.Func)
-				for _, callee := range call.Callees {
-					add(callee)
-				}
+				add(call.Callees...)
 			}
 		}
 	}
 	return list, nil
+}
+
+// addressed returns the functions that can run and whose addresses are taken
+// anywhere in the module: another kernel may have left an address in memory,
+// as that of a virtual function is in an object.
+//
+// Preconditions: m.mu must be locked.
+func (m *Module) addressed() []*ptxir.Func {
+	if m.pointedTo != nil {
+		return m.pointedTo
+	}
+	taken := map[*ptxir.Func]bool{}
+	visit := func(f *ptxir.Func) {
+		for i := range f.Consts {
+			taken[f.Consts[i].Func] = true
+		}
+	}
+	for _, k := range m.ir.Kernels {
+		visit(&k.Func)
+	}
+	for _, f := range m.ir.Funcs {
+		visit(f)
+	}
+	for _, v := range m.ir.Vars {
+		for i := range v.Relocs {
+			taken[v.Relocs[i].Func] = true
+		}
+	}
+	m.pointedTo = []*ptxir.Func{}
+	for _, f := range m.ir.Funcs {
+		if taken[f] && f.Err == nil {
+			m.pointedTo = append(m.pointedTo, f)
+		}
+	}
+	return m.pointedTo
+}
+
+// noCallee says why a call site has no function for an address.
+func (m *Module) noCallee(addr uint64) string {
+	for _, f := range m.ir.Funcs {
+		switch {
+		case m.funcAddress(f) != addr:
+		case f.Err != nil:
+			return fmt.Sprintf("call of %s: %s", f.Name, f.Err)
+		default:
+			return fmt.Sprintf("call of %s, which has other parameters or is not among the targets", f.Name)
+		}
+	}
+	return fmt.Sprintf("call of %#x, which is no function of its module", addr)
 }
 
 // layoutShared places the shared variables that the kernel can reach, static

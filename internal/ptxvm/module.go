@@ -21,6 +21,8 @@ type Module struct {
 	kernels  map[string]*Kernel    // guarded by mu; decoded ones
 	watched  map[string]*Kernel    // guarded by mu; decoded with checks
 	unloaded bool                  // guarded by mu
+	// pointedTo is guarded by mu; see addressed.
+	pointedTo []*ptxir.Func
 }
 
 // Load allocates and initialises the module's variables. A kernel is decoded

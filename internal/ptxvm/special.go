@@ -60,6 +60,7 @@ var plainSpecials = map[ptxir.SpecialID]specialFn{
 	ptxir.SpecialClusterZero:        func(*warp, int) uint64 { return 0 },
 	ptxir.SpecialIsExplicitCluster:  func(*warp, int) uint64 { return 0 },
 	ptxir.SpecialReservedSmemOffset: func(*warp, int) uint64 { return 0 },
+	ptxir.SpecialGraphExec:          func(*warp, int) uint64 { return 0 },
 }
 
 func (c *context) processors() int { return c.kernel.module.device.config.Multiprocessors }
