@@ -220,8 +220,9 @@ def test_a_kernel_keeps_its_code(device, stream):
         (("%r1;\n    ret", "%r9;\n    ret"), 12, 5, "%r9 is not declared"),
         ((".version 7.0", "version 7.0"), 2, 1, "version"),
         (("    ret;\n}", "    ret;\n"), 6, 1, "brace is not closed"),
+        (("    ret;", "    .shared .b8 s[65536];\n    ret;"), 5, 1, "65536 bytes of static shared"),
     ],
-    ids=["modifier", "instruction", "register", "directive", "end"],
+    ids=["modifier", "instruction", "register", "directive", "end", "shared memory"],
 )
 def test_ptx_errors_show_the_place(change, line, column, message, driver):
     text = PTX.replace(*change)
@@ -234,6 +235,22 @@ def test_ptx_errors_show_the_place(change, line, column, message, driver):
     assert e.value.name == "CUDA_ERROR_INVALID_PTX"
     if column:
         assert text.splitlines()[line - 1].strip() in str(e.value)
+
+
+def test_kernel_with_many_parameters(device, stream):
+    names = [f"p{i}" for i in range(500)]
+    more = "".join(f".param .u32 {n}, " for n in names)
+    text = PTX.replace(".param .u32 value", more + ".param .u32 value")
+    kernel = cu.ObjectCode.from_ptx(text.replace("[value]", "[p499]")).get_kernel("store")
+    out = cu.zeros(1, "u4", stream=stream)
+    arguments = [out, *range(500), 7]
+    cu.launch(stream, cu.LaunchConfig(1, 1), kernel, *arguments)
+    assert out.numpy(stream=stream)[0] == 499
+    graph = cu.Graph()
+    graph.launch(cu.LaunchConfig(1, 1), kernel, *arguments)
+    out.buffer.fill(0, stream=stream)
+    graph.instantiate().launch(stream)
+    assert out.numpy(stream=stream)[0] == 499
 
 
 def test_ptx_that_is_none(device):

@@ -202,7 +202,13 @@ func TestInvalidModules(t *testing.T) {
 		{"registers of a module", ".reg .b32 x;", ".reg is declared in functions"},
 		{"local memory of a module", ".local .b32 x;", ".local is declared in functions"},
 		{"two numbers of threads", ".entry k() .maxntid 32 .reqntid 32 {ret;}", ".reqntid does not go with what stands in front of it"},
-		{"too many parameters", ".entry k(.param .b8 x[40000]) {ret;}", "the parameters of k exceed 32764 bytes"},
+		{"too many parameters", ".entry k(.param .b8 x[4096], .param .b8 y[257]) {ret;}", "the parameters of k exceed 4352 bytes"},
+		{"too much constant memory", ".const .b8 x[3]; .const .align 8 .b8 y[65529];", "the constant variables of the module exceed 65536 bytes"},
+		{"too much shared memory of a kernel", ".entry k() { .shared .b8 x[49153]; ret; }",
+			"k has 49153 bytes of static shared memory, and may have 49152: declare it .extern, and give its size at the launch"},
+		{"too much shared memory of functions",
+			".shared .b8 x[40000]; .func g() { .shared .align 16 .b8 y[9160]; ret; } .func f() { call g; ret; } .entry k() { st.shared.u8 [x], 1; call f; ret; }",
+			"k has 49160 bytes of static shared memory, and may have 49152: declare it .extern, and give its size at the launch"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -211,6 +217,21 @@ func TestInvalidModules(t *testing.T) {
 			require.ErrorAs(t, err, &syntax)
 			require.Equal(t, tt.msg, syntax.Msg)
 		})
+	}
+}
+
+// Limits that are just met, and what does not count: module variables that no
+// kernel names, and what only an address leads to.
+func TestLimitsThatAreMet(t *testing.T) {
+	for _, text := range []string{
+		".version 8.0 .target sm_80 .entry k(.param .b8 x[4352]) {ret;}",
+		".version 8.1 .target sm_80 .entry k(.param .b8 x[32764]) {ret;}",
+		".version 8.0 .target sm_80 .const .b8 x[65536];",
+		".version 8.0 .target sm_80 .shared .b8 x[49153]; .extern .shared .b8 d[]; .entry k() { .shared .b8 y[49152]; st.shared.u8 [d], 1; ret; }",
+		".version 8.0 .target sm_80 .func f() { .shared .b8 x[40000]; ret; } .entry k() { .shared .b8 y[40000]; .reg .b64 %a; mov.u64 %a, f; ret; }",
+	} {
+		_, err := Load("test", text)
+		require.NoError(t, err)
 	}
 }
 

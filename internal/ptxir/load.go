@@ -64,6 +64,7 @@ func Lower(name string, tree *ptx.Module) (m *Module, err error) {
 	// After the bodies, which may hold variables with initialisers too.
 	l.initialize()
 	l.markUnsupported()
+	l.checkLimits()
 	return l.module, nil
 }
 

@@ -258,8 +258,11 @@ func (l *loader) parameters(list []*ptx.Variable) []*Var {
 
 // kernelHeader fills in what is known of an entry from its declaration.
 func (l *loader) kernelHeader(k *Kernel, x *ptx.Function) {
-	// PTX ISA, "Kernel Function Parameters": at most 32,764 bytes.
-	const most = 32764
+	// PTX ISA, "Kernel Function Parameters".
+	most := uint64(mostParams)
+	if v := l.module.Version; v[0] < 8 || v == [2]int{8, 0} {
+		most = mostParamsBefore81
+	}
 	total := uint64(0)
 	for _, p := range x.Params {
 		if total += p.Bytes(); total > most {

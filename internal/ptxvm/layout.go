@@ -18,7 +18,7 @@ func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 	list := []*ptxir.Func{f}
 	add := func(callees ...*ptxir.Func) {
 		for _, callee := range callees {
-			if callee != nil && !seen[callee] {
+			if !seen[callee] {
 				seen[callee] = true
 				list = append(list, callee)
 			}
@@ -29,15 +29,10 @@ func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 		if g.Err != nil {
 			return nil, g.Err
 		}
-		for b := range g.Blocks {
-			switch call := g.Blocks[b].Term.Call; {
-			case call == nil || call.Builtin != ptxir.BuiltinNone:
-			case call.Func == nil && call.Callees == nil:
-				add(m.addressed()...)
-			default:
-				add(call.Func)
-				add(call.Callees...)
-			}
+		named, others := g.Callees()
+		add(named...)
+		if others {
+			add(m.addressed()...)
 		}
 	}
 	return list, nil

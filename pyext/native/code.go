@@ -141,7 +141,10 @@ func cudagoKernelLoad(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t,
 func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*C.cudago_kernel, error) {
 	signature := kernel.Signature()
 	if len(signature) > C.CUDAGO_MAX_PARAMS {
-		return nil, fmt.Errorf("kernel %s has %d parameters, and cudago takes at most %d", kernel.Name(), len(signature), C.CUDAGO_MAX_PARAMS)
+		return nil, &cuda.Error{
+			Op: "get_kernel", Result: cuda.ErrorNotSupported,
+			Detail: fmt.Sprintf("kernel %s has %d parameters, and cudago takes at most %d", kernel.Name(), len(signature), C.CUDAGO_MAX_PARAMS),
+		}
 	}
 	facts, err := kernelFacts(kernel, dev)
 	if err != nil {

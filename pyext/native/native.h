@@ -248,7 +248,7 @@ typedef struct {
     cudago_param params[];
 } cudago_kernel;
 #define CUDAGO_MAX_DEVICES 16
-#define CUDAGO_MAX_PARAMS 256
+#define CUDAGO_MAX_PARAMS 1024
 
 typedef struct {
     PyObject_HEAD
