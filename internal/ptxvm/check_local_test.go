@@ -78,11 +78,15 @@ const localHead = `.version 7.8
 	setp.ne.u32 %d, %t, 37;
 `
 
-// localReads are kernels of 2 blocks of 64 threads that read local memory.
-var localReads = []struct {
+// unwrittenRead is the body of a kernel of 2 blocks of 64 threads, and what is
+// said of its reads.
+type unwrittenRead struct {
 	name, body string
 	want       string // a regular expression; empty: nothing
-}{
+}
+
+// localReads read local memory.
+var localReads = []unwrittenRead{
 	{"nobody wrote", `
 	ld.local.u32 %v, [%l];
 	st.global.u32 [%x], %v;`,
@@ -311,9 +315,12 @@ var localReads = []struct {
 	call (one), vprintf, (to, args);`, `PTX line 73: call .*vprintf.*: 4 bytes at offset 20 were .*; at offset 4 of local variable array of 64 bytes; 128 times$`},
 }
 
-func TestUninitializedLocalMemory(t *testing.T) {
+func TestUninitializedLocalMemory(t *testing.T) { requireReads(t, localReads) }
+
+// requireReads runs each body with the check, with all and without it.
+func requireReads(t *testing.T, list []unwrittenRead) {
 	for name, checks := range map[string]Checks{"": CheckUninitialized, " beside races": CheckUninitialized | CheckRaces, " not asked for": CheckRaces} {
-		for _, test := range localReads {
+		for _, test := range list {
 			t.Run(test.name+name, func(t *testing.T) {
 				found := uninitializedReads(t, checks, test.body)
 				if test.want == "" || checks == CheckRaces {

@@ -11,10 +11,7 @@ import (
 
 // registerReads are kernels as in localReads that read registers. %t is the
 // thread, and %u, %w, %z and %c are written by nobody before the body.
-var registerReads = []struct {
-	name, body string
-	want       string
-}{
+var registerReads = []unwrittenRead{
 	{"stored", `
 	st.global.u32 [%x], %u;`,
 		`^uninitialized register in kernel k, block \(\d,0,0\), thread \(\d+,0,0\) \(PTX line 66: st\.global\.u32 \[%x\], %u\): ` +
@@ -133,21 +130,7 @@ join:
 	st.global.u32 [%x], %v;`, ``},
 }
 
-func TestUninitializedRegisters(t *testing.T) {
-	for name, checks := range map[string]Checks{"": CheckUninitialized, " beside races": CheckUninitialized | CheckRaces, " not asked for": CheckRaces} {
-		for _, test := range registerReads {
-			t.Run(test.name+name, func(t *testing.T) {
-				found := uninitializedReads(t, checks, test.body)
-				if test.want == "" || checks == CheckRaces {
-					require.Empty(t, found)
-					return
-				}
-				require.Len(t, found, 1)
-				require.Regexp(t, test.want, found[0])
-			})
-		}
-	}
-}
+func TestUninitializedRegisters(t *testing.T) { requireReads(t, registerReads) }
 
 // Each activation of a function has registers of its own.
 func TestUninitializedRegistersOfFunctions(t *testing.T) {
