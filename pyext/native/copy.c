@@ -33,10 +33,20 @@ int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, i
     return r ? cudago_raise_result("cuMemcpyAsync", r) : 0;
 }
 
-/* The driver takes the bytes of so large a copy from pageable memory aside, and returns. Larger ones, and those to
- * pageable memory, block in it until it is their turn, where it hears no Ctrl-C: so their turn is waited for before.
- * CUDA Driver API, "API synchronization behavior". */
+/* From pageable memory the driver takes up to so many bytes aside, and returns. Larger copies, and those to pageable
+ * memory, block in it until it is their turn, and there it hears no Ctrl-C: so their turn is waited for before. CUDA
+ * Driver API, "API synchronization behavior". */
 enum { STAGED_BYTES = 64 << 10 };
+
+static int await_turn(BufferObject *b, const OperandObject *o, int from, cudago_stream *s) {
+    if (!o->pageable || (from && o->nbytes <= STAGED_BYTES) || cudago_capturing(s)) return 0;
+    cudago_stream_retain(s); /* another thread may close the stream or the buffer meanwhile */
+    int r = cudago_wait(WAIT_STREAM, s->id);
+    if (!r && s->closed) r = cudago_raise_closed("stream");
+    cudago_stream_release(s);
+    if (!r && !b->cell) r = cudago_raise_closed("buffer");
+    return r;
+}
 
 /* A copy between a Buffer and anything else. While s captures, both sides are kept by the graph. */
 int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s) {
@@ -46,6 +56,8 @@ int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stre
     int r = -1;
     if (o->nbytes != b->size) {
         cudago_raise_sizes(from, b->size, o->nbytes);
+    } else if (await_turn(b, o, from, s)) {
+        r = -1;
     } else if (cudago_capturing(s)) {
         OperandObject *mine = cudago_operand(buffer, 0, from ? "dst" : "src");
         if (mine) {
@@ -57,7 +69,6 @@ int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stre
         cudago_cell_used(b->cell, s);
         if (o->cell) cudago_cell_used(o->cell, s);
         r = o->host ? 0 : cudago_order_after(other, s);
-        if (!r && o->pageable && (!from || o->nbytes > STAGED_BYTES)) r = cudago_wait(WAIT_STREAM, s->id);
         if (!r) r = cudago_memcpy(from ? b->ptr : o->address, from ? o->address : b->ptr, b->size, s, o->pageable);
         if (!r && o->cell && o->cell->kind == CUDAGO_CELL_FOREIGN && !o->host) {
             PyObject *kept = PyList_New(0); /* its library frees in the order of its own streams */

@@ -183,3 +183,32 @@ except cu.CheckError as e:
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == ["False False", "True"]
+
+
+@pytest.mark.parametrize("closed", ["large", "s"])
+@pytest.mark.parametrize("copy", ["copy_to", "copy_from"])
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_what_is_closed_during_the_wait_of_a_copy(closed, copy, script, driver):
+    """Where the wait ends, the copy is refused: nothing touches what another thread gave back."""
+    run = script(
+        SPIN
+        + f"""
+import threading
+def copy():
+    try:
+        large.{copy}(array, stream=s)
+    except cu.ClosedError as e:
+        print(e)
+thread = threading.Thread(target=copy)
+thread.start()
+time.sleep(0.3)
+{closed}.close()
+words[0] = 1
+thread.join()
+d.sync()
+print(array[0], cu.sim.reports())
+"""
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    name = {"large": "buffer", "s": "stream"}[closed]
+    assert run.stdout.splitlines() == [f"{name} is closed", "1 []"]
