@@ -57,20 +57,27 @@ $(VENV)/tools: $(VENV)/packages
 $(MODULE): $(SOURCES) $(TOOLS) | $(VENV)/packages
 	@. $(TOOLS) && $(PY) build_hooks/extension.py
 
+# A build of its own beside the module: every access of its C and Go to C's memory is checked.
+ASAN_MODULE := build/asan/cudago/_core.abi3.so
+$(ASAN_MODULE): $(SOURCES) $(wildcard python/cudago/*.py) build_hooks/asan.py $(TOOLS) | $(VENV)/packages
+	@. $(TOOLS) && $(PY) build_hooks/asan.py
+
 # --- use -----------------------------------------------------------------------
 
-.PHONY: demo build wheel
+.PHONY: demo build asan wheel
 demo: $(MODULE) ## train and run a digit recognizer on whatever driver there is
 	$(PY) examples/digits.py
 
 build: $(MODULE) ## build the native module in place
+
+asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into build/asan
 
 wheel: $(VENV)/packages ## build the wheel into dist/
 	. $(TOOLS) && $(PY) -m pip wheel -q --no-deps -w dist .
 
 # --- tests ---------------------------------------------------------------------
 
-.PHONY: test test-go test-sweep test-py test-interop test-gpu
+.PHONY: test test-go test-sweep test-py test-hostile soak test-interop test-gpu
 test: test-go test-py ## all tests that need no GPU and no other framework
 
 test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
@@ -87,6 +94,20 @@ test-py: $(MODULE) ## the Python tests, on every driver that this machine has
 	@if [ -n "$$CUDAGO_REQUIRE_GPU" ] || CUDAGO_DRIVER=nvidia $(PY) -c 'import cudago; cudago.Device()' 2> /dev/null; \
 	then CUDAGO_DRIVER=nvidia $(PY) -m pytest $(PYTEST_FLAGS) tests_py; \
 	else echo "no GPU here: nothing ran on NVIDIA's driver"; fi
+
+# HOSTILE=full tries everything, which takes an hour or more; HOSTILE_FLAGS are those of the program: --help lists them.
+HOSTILE ?= quick
+HOSTILE_FLAGS ?=
+test-hostile: $(ASAN_MODULE) ## everything public, called with hostile arguments, beside threads and signals, under AddressSanitizer
+	PYTHONPATH=tests_py $(PY) build_hooks/asan.py $(PY) -m hostile --hostile=$(HOSTILE) $(HOSTILE_FLAGS)
+
+# On NVIDIA's driver: CUDAGO_DRIVER=nvidia, with the wheel alone; tests_py/soak needs nothing else.
+SECONDS ?= 60
+THREADS ?= 64
+ROUNDS ?= 2000
+soak: $(MODULE) ## everything at once on many threads for SECONDS, with values checked; then captures beside drops for ROUNDS
+	$(PY) tests_py/soak/soak.py --seconds $(SECONDS) --threads $(THREADS)
+	$(PY) tests_py/soak/drop_capture.py --rounds $(ROUNDS)
 
 # PyTorch with Triton, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
 $(INTEROP_VENV)/packages: tests_py/interop/requirements.txt

@@ -131,15 +131,17 @@ def python_headers() -> Path:
     return include
 
 
-def cgo_flags() -> str:
-    """Return CGO_CFLAGS: what the caller set, and where Python.h is."""
+def cgo_flags(flags: str | None = None) -> str:
+    """Return CGO_CFLAGS: `flags`, else what the caller set, and where Python.h is."""
     include = f"-I{shlex.quote(str(python_headers()))}"
-    flags = os.environ.get("CGO_CFLAGS", "-O2")
+    flags = flags or os.environ.get("CGO_CFLAGS", "-O2")
     return flags if include in flags else f"{flags} {include}"
 
 
-def build(out: Path) -> Path:
-    """Build the native module as `out`.
+def build(
+    out: Path, *, go_flags: tuple[str, ...] = (), cflags: str | None = None, stripped: bool = True
+) -> Path:
+    """Build the native module as `out`, with other flags if wanted.
 
     Raises
     ------
@@ -155,7 +157,7 @@ def build(out: Path) -> Path:
     cc = find_cc() or find_zig()
     if cc is None:
         raise BuildError(f"no C compiler was found; pip install '{CC_WHEEL}' brings one")
-    env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": cgo_flags()}
+    env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": cgo_flags(cflags)}
     if "HOME" not in env and "GOCACHE" not in env:
         env["GOCACHE"] = str(ROOT / "build" / "go-cache")
 
@@ -163,8 +165,9 @@ def build(out: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix=".build-", dir=out.parent) as tmp:
         # The file's own name: the linker writes it into the library as its soname.
         made = Path(tmp) / MODULE
-        flags = ["-tags=pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false"]
-        command = [go, "build", *flags, f"-ldflags={linker_flags()}", "-o", str(made), "./pyext"]
+        flags = ["-tags=pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", *go_flags]
+        ldflags = f"-ldflags={linker_flags(stripped)}"
+        command = [go, "build", *flags, ldflags, "-o", str(made), "./pyext"]
         if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
             raise BuildError(f"go build failed: {shlex.join(command)}")
         # A rename, because a running Python may have the old file mapped. cgo's header stays
@@ -173,13 +176,14 @@ def build(out: Path) -> Path:
     return out
 
 
-def linker_flags() -> str:
+def linker_flags(stripped: bool = True) -> str:
     """Return the value of go build's -ldflags."""
     script = f"-Wl,--version-script={ROOT / 'pyext' / 'exports.map'}"
     if " " in script:
         script = f'"{script}"'
     variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
-    return f"-s -w -X {variable} '-extldflags={script}'"
+    strip = "-s -w " if stripped else ""
+    return f"{strip}-X {variable} '-extldflags={script}'"
 
 
 def wheel_tag(module: Path) -> str:

@@ -65,6 +65,7 @@ type allocation struct {
 	size     uint64         // bytes, unless virtual
 	virtual  *virtualMemory // nil unless it can grow
 	resource MemoryResource // nil if wrapped
+	idle     atomic.Bool    // the work that used it has ended: see CloseIdle
 
 	// free gives the memory back. It runs once, after the last holder has gone,
 	// and must end with a call of unuse.
@@ -205,6 +206,9 @@ func (b *Buffer) String() string {
 // Errors: [ErrClosed] if the memory has already been given back; then there is
 // nothing to release.
 func (b *Buffer) Retain() error {
+	if b.IsLost() {
+		return b.a.ctx.lostError(b.String())
+	}
 	if !b.a.refs.retain() {
 		return &ClosedError{b.String()}
 	}
@@ -216,11 +220,18 @@ func (b *Buffer) Release() { b.a.release() }
 
 // begin makes the caller a holder for the length of a call.
 func (b *Buffer) begin() error {
+	if b.IsLost() {
+		return b.a.ctx.lostError(b.String())
+	}
 	if b.closed.Load() || !b.a.refs.retain() {
 		return &ClosedError{b.String()}
 	}
 	return nil
 }
+
+// IsLost reports whether the memory went when its device was reset. Host memory
+// that somebody else allocated did not.
+func (b *Buffer) IsLost() bool { return b.a.kind != HostMemory && b.a.ctx.IsLost() }
 
 // Slice returns a Buffer over size bytes from offset on. It is a holder of its
 // own and needs its own Close.
@@ -250,6 +261,13 @@ func (b *Buffer) Close() error {
 	return nil
 }
 
+// CloseIdle is Close where all work that uses the memory is known to have ended:
+// virtual memory is then unmapped without waiting for its stream.
+func (b *Buffer) CloseIdle() error {
+	b.a.idle.Store(true)
+	return b.Close()
+}
+
 // CloseOn is SetStream and Close in one.
 func (b *Buffer) CloseOn(s *Stream) error {
 	if b.closed.Load() {
@@ -263,9 +281,10 @@ func (b *Buffer) CloseOn(s *Stream) error {
 
 // Disown takes the memory from its only holder: b is closed, and the caller
 // frees it, in the order of stream. It reports false, and does nothing, if there
-// are other holders, or if the memory is virtual: no single call frees that.
+// are other holders, if the memory is virtual, since no single call frees that, or
+// if it is lost.
 func (b *Buffer) Disown() (ptr uint64, stream *Stream, ok bool) {
-	if b.a.virtual != nil || b.closed.Load() || !b.a.refs.n.CompareAndSwap(1, 0) {
+	if b.a.virtual != nil || b.IsLost() || b.closed.Load() || !b.a.refs.n.CompareAndSwap(1, 0) {
 		return 0, nil, false
 	}
 	b.closed.Store(true)
@@ -389,6 +408,9 @@ func memset(api driver.API, dst driver.CUdeviceptr, value uint32, elementSize in
 
 // check returns [ErrClosed] after Close: for calls that have nothing to do.
 func (s *Stream) check() error {
+	if s.ctx.IsLost() {
+		return s.ctx.lostError(s.String())
+	}
 	if s.IsClosed() {
 		return &ClosedError{s.String()}
 	}

@@ -60,6 +60,8 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 		return err
 	}
 	defer leave()
+	s.ctx.drv.capture.Lock()
+	defer s.ctx.drv.capture.Unlock()
 	// Counted first: who sees no capture may do what would spoil one.
 	s.ctx.drv.captures.Add(1)
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
@@ -81,8 +83,11 @@ func (s *Stream) captureOver() {
 }
 
 // EndCapture ends the capture that was begun in s and returns its graph. It
-// calls cuStreamEndCapture. On an error there is no graph, and s is not
-// capturing any more, unless the error is one of the last two below.
+// calls cuStreamEndCapture. On an error there is no graph; [Stream.IsCapturing]
+// then tells whether the capture is over, as it is not for the last two below.
+//
+// What could not be given back during the capture is given back now, unless
+// [Driver.OnCaptureEnd] says who does that.
 //
 // Lifetime: the caller owns the graph.
 //
@@ -92,9 +97,24 @@ func (s *Stream) captureOver() {
 // [ErrorStreamCaptureWrongThread] if it was begun by another thread.
 func (s *Stream) EndCapture() (GraphHandle, error) {
 	g, err := s.endCapture()
-	// What could not be freed during the capture can be now.
-	s.ctx.drv.Drain()
+	if f := s.ctx.drv.onCaptureEnd.Load(); f != nil {
+		(*f)()
+	} else {
+		s.ctx.drv.Drain()
+	}
 	return g, err
+}
+
+// OnCaptureEnd sets the function that [Stream.EndCapture] calls in place of
+// [Driver.Drain]: to give back can wait for the device, which not every caller
+// of EndCapture may. It runs on that goroutine, with no lock held. Nil restores
+// the Drain.
+func (d *Driver) OnCaptureEnd(f func()) {
+	if f == nil {
+		d.onCaptureEnd.Store(nil)
+		return
+	}
+	d.onCaptureEnd.Store(&f)
 }
 
 func (s *Stream) endCapture() (GraphHandle, error) {
@@ -103,11 +123,78 @@ func (s *Stream) endCapture() (GraphHandle, error) {
 		return 0, err
 	}
 	defer leave()
+	s.ctx.drv.capture.Lock()
+	defer s.ctx.drv.capture.Unlock()
 	g, r := s.ctx.drv.api.CuStreamEndCapture(s.h)
-	if r != driver.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && r != driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD {
+	if r == driver.CUDA_SUCCESS || !s.stillCapturing() {
 		s.captureOver()
 	}
 	return GraphHandle(g), s.ctx.check("cuStreamEndCapture", r)
+}
+
+// stillCapturing asks after an EndCapture that failed. Where the driver does not
+// even say that, the capture counts as open, unless the device is gone with it.
+//
+// Preconditions: the context is current, the handle is valid.
+func (s *Stream) stillCapturing() bool {
+	st, r := s.ctx.drv.api.CuStreamIsCapturing(s.h)
+	if r != driver.CUDA_SUCCESS {
+		return !Result(r).Sticky()
+	}
+	return st != driver.CU_STREAM_CAPTURE_STATUS_NONE
+}
+
+// RecordUncaptured is [Stream.Record], unless s is capturing: then it does
+// nothing and reports false. So e is never part of a capture, and can be asked
+// for its state at any time. No capture of this package begins or ends, nor does
+// s join one, in between. For the threads that use s; others would meet the
+// captures of other libraries, of which nothing is known.
+func (s *Stream) RecordUncaptured(e *Event) (recorded bool, err error) {
+	return s.recordUnless(e, func() bool { return false })
+}
+
+// RecordAside is [Stream.RecordUncaptured] for a thread that does not use s: it
+// does nothing either while a capture is open that s could join, by a driver call
+// made elsewhere.
+func (s *Stream) RecordAside(e *Event) (recorded bool, err error) {
+	return s.recordUnless(e, s.ctx.drv.Capturing)
+}
+
+func (s *Stream) recordUnless(e *Event, refuse func() bool) (recorded bool, err error) {
+	if e.ctx != s.ctx {
+		return false, badValue("event", "must be of %v, as the stream is, got one of %v", s.ctx.dev, e.ctx.dev)
+	}
+	if err := e.begin(); err != nil {
+		return false, err
+	}
+	defer e.end()
+	leave, err := s.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	s.ctx.drv.capture.RLock()
+	defer s.ctx.drv.capture.RUnlock()
+	if capturing, err := s.capturing(); err != nil || capturing || refuse() {
+		return false, err
+	}
+	r := s.ctx.drv.api.CuEventRecord(e.h, s.h)
+	if isCaptureRefusal(r) {
+		return false, nil
+	}
+	return r == driver.CUDA_SUCCESS, s.ctx.check("cuEventRecord", r)
+}
+
+// lockJoin takes the capture lock for a call that may make a stream join a
+// capture: alone if one is open.
+func (d *Driver) lockJoin() (unlock func()) {
+	d.capture.RLock()
+	if d.captures.Load() == 0 { // and none can begin
+		return d.capture.RUnlock
+	}
+	d.capture.RUnlock()
+	d.capture.Lock()
+	return d.capture.Unlock
 }
 
 // IsCapturing returns the state of capture. It calls cuStreamIsCapturing, does

@@ -101,6 +101,14 @@ func (d *Driver) CancelKernels() error {
 	return nil
 }
 
+// CancelKernels ends the kernels that run on d now, so that its reset does not
+// wait for them. It does nothing if the driver cannot.
+func (d *Device) CancelKernels() {
+	if c := driver.CheckerOf(d.drv.api); c != nil {
+		c.CancelDevice(d.h)
+	}
+}
+
 // InterruptKernels is CancelKernels for somebody who waits for them: what was
 // ended is not reported later, but returned. It takes up to a second, and does
 // nothing if no kernel runs, or if the driver cannot end one.

@@ -17,20 +17,25 @@ import (
 // one makes it current for the length of the call and then restores the
 // caller's.
 //
-// A Context lives until its [Driver] is closed. Safe for concurrent use.
+// A Context lives until its [Driver] is closed or its device reset: see
+// [Device.Reset]. Safe for concurrent use.
 type Context struct {
 	drv *Driver
 	dev *Device
 	h   driver.CUcontext
 
+	calls uses // driver calls in c that run now; closed while and after it is reset
+	state atomic.Int32
+
 	legacy    *Stream // handle 1, of all threads
 	perThread *Stream // handle 2, of the calling thread
 
-	// restore is what Enter returns where it pushed; made once, so that Enter
-	// allocates nothing.
-	restore func()
+	// pop and unlock are what push returns, leavePop and leaveUnlock what Enter
+	// does; made once, so that they allocate nothing.
+	pop, unlock, leavePop, leaveUnlock func()
 
 	deferred deferred
+	events   eventPool
 	broken   atomic.Bool // a release has reported a sticky error
 }
 
@@ -38,7 +43,8 @@ func newContext(dev *Device, h driver.CUcontext) *Context {
 	c := &Context{drv: dev.drv, dev: dev, h: h}
 	c.legacy = &Stream{ctx: c, h: driver.CU_STREAM_LEGACY, kind: defaultStream, name: "legacy default"}
 	c.perThread = &Stream{ctx: c, h: driver.CU_STREAM_PER_THREAD, kind: defaultStream, name: "per-thread default"}
-	c.restore = func() {
+	c.unlock = runtime.UnlockOSThread
+	c.pop = func() {
 		// cuCtxPopCurrent may report the failure of earlier work instead of doing
 		// its own; the caller's context comes back all the same.
 		if _, r := c.drv.api.CuCtxPopCurrent(); r != driver.CUDA_SUCCESS {
@@ -48,6 +54,8 @@ func newContext(dev *Device, h driver.CUcontext) *Context {
 		}
 		runtime.UnlockOSThread()
 	}
+	c.leavePop = func() { c.pop(); c.release() }
+	c.leaveUnlock = func() { c.unlock(); c.release() }
 	return c
 }
 
@@ -66,23 +74,42 @@ func (c *Context) Driver() *Driver { return c.drv }
 // not.
 //
 // It calls cuCtxGetCurrent, and cuCtxPushCurrent if c is not current yet.
+//
+// Errors: [ErrLost] if the device was reset.
 func (c *Context) Enter() (leave func(), err error) {
+	if err := c.hold(); err != nil {
+		return nil, err
+	}
+	pushed, err := c.push()
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	if pushed {
+		return c.leavePop, nil
+	}
+	return c.leaveUnlock, nil
+}
+
+// push is the part of Enter that the driver sees. Where it pushed, pop undoes it,
+// else unlock.
+func (c *Context) push() (pushed bool, err error) {
 	// The current context belongs to the OS thread; without the lock the
 	// goroutine could move to another one between two calls.
 	runtime.LockOSThread()
 	current, r := c.drv.api.CuCtxGetCurrent()
 	if r != driver.CUDA_SUCCESS {
 		runtime.UnlockOSThread()
-		return nil, check("cuCtxGetCurrent", r)
+		return false, check("cuCtxGetCurrent", r)
 	}
 	if current == c.h {
-		return runtime.UnlockOSThread, nil
+		return false, nil
 	}
 	if r := c.drv.api.CuCtxPushCurrent(c.h); r != driver.CUDA_SUCCESS {
 		runtime.UnlockOSThread()
-		return nil, c.fail("cuCtxPushCurrent", r, "")
+		return false, c.fail("cuCtxPushCurrent", r, "")
 	}
-	return c.restore, nil
+	return true, nil
 }
 
 // Do runs fn with c current and returns its error.

@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,25 @@ type deferred struct {
 
 	mu   sync.Mutex
 	work []func() (done bool) // guarded by mu
+	// stuck is what the driver refused to take back because of an earlier fault:
+	// the counts that have it until the device is reset. Guarded by mu.
+	stuck []*atomic.Int64
+}
+
+func (d *deferred) addStuck(count *atomic.Int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stuck = append(d.stuck, count)
+}
+
+// unstick corrects the counts: a reset has taken everything back.
+func (d *deferred) unstick() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, count := range d.stuck {
+		count.Add(-1)
+	}
+	d.stuck = nil
 }
 
 func (d *deferred) add(f func() bool) {
@@ -50,7 +70,8 @@ func (d *deferred) drain() int {
 // it spoils no capture of another thread. free reports how the driver call that
 // it made went. While stream s is capturing, or the driver says that a capture
 // forbids it, it is put off until [Context.Drain]. s may be nil. count goes down
-// by one once the thing is gone. then, if not nil, runs last, gone or not.
+// by one once the thing is gone, which with a reset it is without a call. then,
+// if not nil, runs last, gone or not.
 //
 // What fails is reported to the driver's warning function: a release has no
 // caller who could act on it.
@@ -69,6 +90,14 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 	}
 	try := func() bool {
 		leave, err := c.Enter()
+		if errors.Is(err, ErrLost) {
+			if c.state.Load() != contextLost {
+				return false // the reset may fail
+			}
+			count.Add(-1)
+			finish(then)
+			return true
+		}
 		if err != nil {
 			c.drv.warn(what, err)
 			finish(then)
@@ -89,6 +118,7 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 		}
 		if r != driver.CUDA_SUCCESS {
 			// Once a context is broken each release fails; one warning says it all.
+			c.deferred.addStuck(count)
 			if !Result(r).Sticky() || !c.broken.Swap(true) {
 				c.drv.warn(what, c.fail(op, r, ""))
 			}
@@ -100,6 +130,9 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 	}
 	if !try() {
 		c.deferred.add(try)
+		if c.state.Load() == contextLost {
+			c.Drain() // the reset's own came too early
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package cuda
 import (
 	"fmt"
 	"maps"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -36,10 +37,15 @@ type Device struct {
 	ordinal int
 	h       driver.CUdevice
 
-	// Each is nil until asked for, then fixed.
+	// Each is nil until asked for, then fixed, but that a reset makes the first
+	// two anew.
 	context atomic.Pointer[Context]
 	pool    atomic.Pointer[DeviceMemoryResource]
 	limits  atomic.Pointer[launchLimits]
+
+	// making is locked by Reset, and for reading while a context is retained, so
+	// that none is retained before a reset and kept after it.
+	making sync.RWMutex
 }
 
 // Driver returns the driver that d belongs to.
@@ -109,9 +115,10 @@ func (d *Device) ComputeCapability() (major, minor int, err error) {
 	return major, minor, nil
 }
 
-// Context returns the device's primary context, the same pointer each time. The
-// first call retains it: it calls cuDevicePrimaryCtxRetain, which may take a
-// second. [Driver.Close] releases it.
+// Context returns the device's primary context, the same pointer each time until
+// the device is reset. The first call retains it: it calls
+// cuDevicePrimaryCtxRetain, which may take a second. [Driver.Close] and
+// [Device.Reset] release it.
 func (d *Device) Context() (*Context, error) {
 	if d.drv.closed.Load() {
 		return nil, &ClosedError{"driver"}
@@ -119,8 +126,10 @@ func (d *Device) Context() (*Context, error) {
 	if c := d.context.Load(); c != nil {
 		return c, nil
 	}
-	// Two first callers may both retain; the loser gives its one back. Holding a
-	// lock instead would hold it across a call that can take seconds.
+	d.making.RLock()
+	defer d.making.RUnlock()
+	// Two first callers may both retain; the loser gives its one back. Keeping
+	// one out instead would hold it up for a call that can take seconds.
 	h, r := d.drv.api.CuDevicePrimaryCtxRetain(d.h)
 	if r != driver.CUDA_SUCCESS {
 		return nil, &Error{Op: "cuDevicePrimaryCtxRetain", Result: Result(r), Detail: d.String()}

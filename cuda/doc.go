@@ -42,11 +42,14 @@
 //	allocation     Buffers, slices, Retain, a running call          Close, Release, it ends
 //	Module         its ObjectCode, Kernels, Retain, a running call  Close, Release, it ends
 //	pool           its resource; the driver, for its allocations    Close; the last free
-//	Context        its Driver                                       Close
+//	Context        its Driver                                       Close, Device.Reset
 //
 // Work in flight keeps nothing alive but on the stream where memory will be
 // freed: there the free comes after it. Otherwise the caller synchronizes, or
 // orders the streams, before it closes.
+//
+// [Device.Reset] takes away a Context and all that was made in it: their use is
+// an error then, and their Close has nothing to do.
 //
 // Nothing is given back in a stream that is capturing; that waits for the end
 // of the capture, or for [Driver.Drain]. A driver that refuses to take
@@ -57,7 +60,7 @@
 // A driver call that fails is an [*Error], with the call, the [Result] and the
 // numbers; errors.Is(err, [ErrorOutOfMemory]) tests for a code. Arguments are
 // checked before the driver is called: [*ArgumentError]. What is closed is a
-// [*ClosedError]. A call that fails has created nothing and changed nothing, and
+// [*ClosedError], what a reset took away a [*LostError]. A call that fails has created nothing and changed nothing, and
 // the caller's context is current again.
 //
 // A [Result.Sticky] error belongs to earlier work and has broken the context.
@@ -66,5 +69,9 @@
 //
 // Driver.mu, ObjectCode.mu, allocation.mu and deferred.mu are leaves: none is
 // held while another is taken, and none across a driver call but
-// cuDeviceGet, which does not block. Use counts are atomic.
+// cuDeviceGet, which does not block. Device.making is above them: a reset holds it
+// while it waits for calls, and who retains a context holds it for reading, which
+// no call under way in that context does. Use counts are atomic. Driver.capture is
+// held across the calls that begin, join and end captures and that record
+// events, none of which blocks; so calls into this package come before it.
 package cuda

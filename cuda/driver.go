@@ -30,6 +30,15 @@ type Driver struct {
 	live      liveCounts
 	captures  atomic.Int64 // open, and begun by this package
 
+	// capture excludes changes of what is captured from records: who begins or ends
+	// a capture, or makes a stream join one, holds it alone, and who records an
+	// event shares it. NVIDIA's driver (580.159) crashes where one thread records in
+	// a stream while another is inside cuStreamBeginCapture or cuStreamEndCapture of
+	// it. One lock for all streams, since the end of a capture is that of all
+	// streams that have joined it. None of these calls blocks.
+	capture      sync.RWMutex
+	onCaptureEnd atomic.Pointer[func()]
+
 	closed atomic.Bool
 
 	mu      sync.Mutex

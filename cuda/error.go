@@ -30,6 +30,42 @@ func (e *ClosedError) Error() string { return e.What + " is closed" }
 // Is reports whether target is [ErrClosed].
 func (e *ClosedError) Is(target error) bool { return target == ErrClosed }
 
+// ErrLost is what every use of an object matches whose device was reset since it
+// was made. Such errors match [ErrClosed] too, and are [*LostError]s.
+var ErrLost = errors.New("object was lost in a reset of its device")
+
+// A LostError says that an object was used after a [Device.Reset], or during one,
+// which took it away.
+type LostError struct {
+	// What is the kind of object, and its name if it has one.
+	What string
+	// Device is what was reset.
+	Device *Device
+	// Pending says that the reset is under way. It may fail: then the object is
+	// as it was, and so is the work that uses it.
+	Pending bool
+}
+
+// Error returns "stream is closed: device 0 was reset".
+func (e *LostError) Error() string {
+	if e.Pending {
+		return e.What + " is closed: " + e.Device.String() + " is being reset"
+	}
+	return e.What + " is closed: " + e.Device.String() + " was reset"
+}
+
+// Is reports whether target is [ErrLost] or [ErrClosed].
+func (e *LostError) Is(target error) bool { return target == ErrLost || target == ErrClosed }
+
+// Unwrap returns [ErrorContextIsDestroyed], which is what the driver would say
+// once the reset is done.
+func (e *LostError) Unwrap() error {
+	if e.Pending {
+		return nil
+	}
+	return ErrorContextIsDestroyed
+}
+
 // A Result is the code that a driver call returned. It is an error, and what an
 // [*Error] unwraps to, so that errors.Is(err, ErrorOutOfMemory) works. The
 // codes are the constants Success and ErrorXxx.

@@ -83,6 +83,9 @@ func (e *Event) Use() (handle uintptr, done func(), err error) {
 }
 
 func (e *Event) begin() error {
+	if e.ctx.IsLost() {
+		return e.ctx.lostError(e.String())
+	}
 	if !e.uses.begin() {
 		return &ClosedError{e.String()}
 	}

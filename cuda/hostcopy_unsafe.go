@@ -12,9 +12,10 @@ import (
 
 // Bytes returns the bytes of pinned, managed or host memory, without a copy.
 // The slice must not be used after the memory was given back, nor while device
-// work may write to it. It is nil for device memory and empty buffers.
+// work may write to it, nor after a reset of its device. It is nil for device
+// memory, for empty buffers and for what is lost.
 func (b *Buffer) Bytes() []byte {
-	if !b.a.kind.HostAccessible() || b.size == 0 {
+	if !b.a.kind.HostAccessible() || b.size == 0 || b.IsLost() {
 		return nil
 	}
 	// The address is not Go's, so the garbage collector does not care that it

@@ -99,7 +99,7 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 		gone = r == driver.CUDA_SUCCESS
 		return "cuMemHostUnregister", r
 	}, func() {
-		if gone && release != nil {
+		if (gone || c.IsLost()) && release != nil {
 			release()
 		}
 		unuse(s)

@@ -140,6 +140,9 @@ func (k *Kernel) Release() { k.m.Release() }
 
 // begin keeps the module loaded for the length of a call.
 func (k *Kernel) begin() error {
+	if k.m.ctx.IsLost() {
+		return k.m.ctx.lostError(fmt.Sprintf("kernel %q", k.name))
+	}
 	if k.closed.Load() || !k.m.refs.retain() {
 		return &ClosedError{fmt.Sprintf("kernel %q", k.name)}
 	}

@@ -107,6 +107,9 @@ func (m *Module) Handle() uintptr { return uintptr(m.h) }
 //
 // Errors: [ErrClosed] if m has already been unloaded.
 func (m *Module) Retain() error {
+	if m.ctx.IsLost() {
+		return m.ctx.lostError("module")
+	}
 	if !m.refs.retain() {
 		return &ClosedError{"module"}
 	}

@@ -49,6 +49,16 @@ type loading struct {
 	err  error
 }
 
+// isLost reports whether the module was loaded, and went with a reset.
+func (l *loading) isLost() bool {
+	select {
+	case <-l.done:
+		return l.m != nil && l.m.ctx.IsLost()
+	default:
+		return false
+	}
+}
+
 // ObjectCodeFrom wraps code that was compiled elsewhere. PTX may end in a NUL.
 //
 // Errors: an [*ArgumentError] for an unknown kind or empty data.
@@ -76,7 +86,8 @@ func (o *ObjectCode) Symbol(name string) string {
 	return name
 }
 
-// Load loads the code on dev, or returns what an earlier Load returned. The
+// Load loads the code on dev, or returns what an earlier Load since the last
+// reset of dev returned. The
 // Module is o's: retain it to keep it longer than o. It calls cuModuleLoadDataEx.
 //
 // Blocks until loaded, which for PTX may take seconds; a second caller waits
@@ -91,6 +102,10 @@ func (o *ObjectCode) Load(dev *Device) (*Module, error) {
 		return nil, &ClosedError{"object code"}
 	}
 	l, found := o.loaded[dev]
+	var lost *Module
+	if found && l.isLost() {
+		lost, found = l.m, false
+	}
 	if !found {
 		l = &loading{done: make(chan struct{})}
 		if o.loaded == nil {
@@ -99,6 +114,9 @@ func (o *ObjectCode) Load(dev *Device) (*Module, error) {
 		o.loaded[dev] = l
 	}
 	o.mu.Unlock()
+	if lost != nil {
+		lost.Release()
+	}
 	if found {
 		<-l.done
 		return l.m, l.err

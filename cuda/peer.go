@@ -66,6 +66,10 @@ func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call 
 	if err != nil {
 		return err
 	}
+	if err := other.hold(); err != nil {
+		return err
+	}
+	defer other.release()
 	leave, err := c.Enter()
 	if err != nil {
 		return err

@@ -61,6 +61,10 @@ func (c *Context) InstantiateUploading(g GraphHandle, flags uint64, s *Stream) (
 		return 0, err
 	}
 	defer s.end()
+	if err := s.ctx.hold(); err != nil {
+		return 0, err
+	}
+	defer s.ctx.release()
 	return c.instantiate(g, &driver.CUDA_GRAPH_INSTANTIATE_PARAMS{Flags: flags | InstantiateUpload, HUploadStream: s.h})
 }
 
@@ -90,9 +94,10 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 	return 0, &InstantiateError{e, reason, NodeHandle(p.HErrNode_out)}
 }
 
-// ExecDestroy calls cuGraphExecDestroy. A launch under way completes.
+// ExecDestroy calls cuGraphExecDestroy. A launch under way completes. It does
+// nothing if c is lost.
 func (c *Context) ExecDestroy(x ExecHandle) error {
-	return call0(c, "cuGraphExecDestroy", func(api driver.API) driver.CUresult {
+	return c.destroy("cuGraphExecDestroy", "graph executable", func(api driver.API) driver.CUresult {
 		return api.CuGraphExecDestroy(driver.CUgraphExec(x))
 	})
 }
@@ -102,6 +107,10 @@ func (c *Context) ExecDestroy(x ExecHandle) error {
 // Stream-ordered on s, and after earlier launches of x; returns before
 // completion. Captured as a child graph node.
 func (c *Context) ExecLaunch(x ExecHandle, s *Stream) error {
+	if err := c.hold(); err != nil { // s may be of another context
+		return err
+	}
+	defer c.release()
 	return s.call("cuGraphLaunch", func(api driver.API) driver.CUresult {
 		return api.CuGraphLaunch(driver.CUgraphExec(x), s.h)
 	})
@@ -110,6 +119,10 @@ func (c *Context) ExecLaunch(x ExecHandle, s *Stream) error {
 // ExecUpload readies x for its first launch. It calls cuGraphUpload.
 // Stream-ordered on s; returns before completion.
 func (c *Context) ExecUpload(x ExecHandle, s *Stream) error {
+	if err := c.hold(); err != nil {
+		return err
+	}
+	defer c.release()
 	return s.call("cuGraphUpload", func(api driver.API) driver.CUresult {
 		return api.CuGraphUpload(driver.CUgraphExec(x), s.h)
 	})

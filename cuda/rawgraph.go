@@ -84,9 +84,10 @@ func (c *Context) GraphCreate() (GraphHandle, error) {
 	})
 }
 
-// GraphDestroy calls cuGraphDestroy. Executables made of g live on.
+// GraphDestroy calls cuGraphDestroy. Executables made of g live on. It does
+// nothing if c is lost.
 func (c *Context) GraphDestroy(g GraphHandle) error {
-	return call0(c, "cuGraphDestroy", func(api driver.API) driver.CUresult {
+	return c.destroy("cuGraphDestroy", "graph", func(api driver.API) driver.CUresult {
 		return api.CuGraphDestroy(driver.CUgraph(g))
 	})
 }
@@ -141,6 +142,10 @@ func (c *Context) AddEventRecordNode(g GraphHandle, deps []NodeHandle, e *Event)
 		return 0, err
 	}
 	defer e.end()
+	if err := e.ctx.hold(); err != nil { // it may be of another context
+		return 0, err
+	}
+	defer e.ctx.release()
 	return callNode(c, "cuGraphAddEventRecordNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddEventRecordNode(driver.CUgraph(g), toNodes(deps), e.h)
 	})
@@ -152,6 +157,10 @@ func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (
 		return 0, err
 	}
 	defer e.end()
+	if err := e.ctx.hold(); err != nil { // it may be of another context
+		return 0, err
+	}
+	defer e.ctx.release()
 	return callNode(c, "cuGraphAddEventWaitNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddEventWaitNode(driver.CUgraph(g), toNodes(deps), e.h)
 	})

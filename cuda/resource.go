@@ -65,12 +65,14 @@ type DeviceMemoryResource struct {
 }
 
 // DefaultMemoryResource returns the resource over the device's default pool,
-// which others in the process may use too; the same pointer each time. If the
+// which others in the process may use too; the same pointer each time until the
+// device is reset. If the
 // pool's release threshold is zero it is raised, so that the pool keeps what it
 // has. Close does nothing to it.
 func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
-	if mr := d.pool.Load(); mr != nil {
-		return mr, nil
+	old := d.pool.Load()
+	if old != nil && !old.ctx.IsLost() {
+		return old, nil
 	}
 	c, err := d.Context()
 	if err != nil {
@@ -93,8 +95,10 @@ func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 		}
 	}
 	// Two first callers make equal resources, of which one is kept.
-	d.pool.CompareAndSwap(nil, mr)
-	return d.pool.Load(), nil
+	if !d.pool.CompareAndSwap(old, mr) {
+		return d.pool.Load(), nil
+	}
+	return mr, nil
 }
 
 // NewDeviceMemoryResource creates a pool of its own. It calls cuMemPoolCreate.
@@ -214,6 +218,9 @@ func (a *allocation) what() string {
 }
 
 func (mr *DeviceMemoryResource) begin() error {
+	if mr.ctx.IsLost() {
+		return mr.ctx.lostError("memory resource")
+	}
 	if !mr.uses.begin() {
 		return &ClosedError{"memory resource"}
 	}

@@ -37,7 +37,8 @@ type Stream struct {
 	name string          // immutable
 	uses uses
 
-	captured atomic.Bool // a capture was begun in it, and counted
+	captured  atomic.Bool // a capture was begun in it, and counted
+	companion companion
 }
 
 // streamKind says who owns a stream's handle.
@@ -169,6 +170,9 @@ func (s *Stream) Use() (handle uintptr, done func(), err error) {
 }
 
 func (s *Stream) begin() error {
+	if s.ctx.IsLost() {
+		return s.ctx.lostError(s.String())
+	}
 	if !s.uses.begin() {
 		return &ClosedError{s.String()}
 	}
@@ -184,6 +188,7 @@ func (s *Stream) end() {
 // enter takes a use of s and makes its context current; leave undoes both.
 func (s *Stream) enter() (leave func(), err error) {
 	if err := s.begin(); err != nil {
+		s.ctx.forgetCapture(s)
 		return nil, err
 	}
 	restore, err := s.ctx.Enter()
@@ -249,9 +254,17 @@ func (s *Stream) Wait(e *Event) error {
 		return err
 	}
 	defer e.end()
-	return s.call("cuStreamWaitEvent", func(api driver.API) driver.CUresult {
-		return api.CuStreamWaitEvent(s.h, e.h, 0)
-	})
+	if err := e.ctx.hold(); err != nil { // it may be another context than that of s
+		return err
+	}
+	defer e.ctx.release()
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	defer s.ctx.drv.lockJoin()()
+	return s.ctx.check("cuStreamWaitEvent", s.ctx.drv.api.CuStreamWaitEvent(s.h, e.h, 0))
 }
 
 // Record makes e stand for all work queued on s so far. An earlier record of e
@@ -271,9 +284,14 @@ func (s *Stream) Record(e *Event) error {
 		return err
 	}
 	defer e.end()
-	return s.call("cuEventRecord", func(api driver.API) driver.CUresult {
-		return api.CuEventRecord(e.h, s.h)
-	})
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.ctx.drv.capture.RLock()
+	defer s.ctx.drv.capture.RUnlock()
+	return s.ctx.check("cuEventRecord", s.ctx.drv.api.CuEventRecord(e.h, s.h))
 }
 
 // LaunchHostFunc enqueues a call of the C function fn, of type
@@ -341,7 +359,9 @@ func (s *Stream) Close() error {
 	if s.kind == defaultStream {
 		return nil
 	}
-	if s.uses.close() {
+	last := s.uses.close()
+	s.companion.close()
+	if last {
 		s.destroy()
 	}
 	return nil

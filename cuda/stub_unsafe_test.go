@@ -191,6 +191,10 @@ func (s *stub) CuDevicePrimaryCtxRelease(driver.CUdevice) driver.CUresult {
 	return s.call("cuDevicePrimaryCtxRelease")
 }
 
+func (s *stub) CuDevicePrimaryCtxReset(driver.CUdevice) driver.CUresult {
+	return s.call("cuDevicePrimaryCtxReset")
+}
+
 func (s *stub) CuCtxGetCurrent() (driver.CUcontext, driver.CUresult) {
 	if r := s.call("cuCtxGetCurrent"); r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -217,6 +221,11 @@ func (s *stub) CuCtxPopCurrent() (driver.CUcontext, driver.CUresult) {
 	s.current[syscall.Gettid()] = stack[:len(stack)-1]
 	return stack[len(stack)-1], driver.CUDA_SUCCESS
 }
+
+func (s *stub) CuMemGetInfo() (free, total uint64, r driver.CUresult) {
+	return 1, 2, s.needContext("cuMemGetInfo")
+}
+
 func (s *stub) CuCtxSynchronize() driver.CUresult { return s.needContext("cuCtxSynchronize") }
 
 func (s *stub) CuThreadExchangeStreamCaptureMode(m driver.CUstreamCaptureMode) (driver.CUstreamCaptureMode, driver.CUresult) {

@@ -12,7 +12,7 @@ type uses struct {
 	state atomic.Int64 // 2 × users, + 1 once closed
 }
 
-const usesClosed = 1
+const usesClosed int64 = 1
 
 // begin notes one more user. It reports false, and notes nothing, once closed.
 func (u *uses) begin() bool {
@@ -50,6 +50,12 @@ func (u *uses) close() (destroy bool) {
 		}
 	}
 }
+
+// reopen takes back close.
+func (u *uses) reopen() { u.state.And(^usesClosed) }
+
+// inUse reports whether there are users.
+func (u *uses) inUse() bool { return u.state.Load() > usesClosed }
 
 func (u *uses) closed() bool { return u.state.Load()&usesClosed != 0 }
 

@@ -15,7 +15,7 @@ static _Atomic int64_t live[CUDAGO_CELL_KINDS];
 void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *)) {
     atomic_init(&c->refs, 1);
     c->kind = kind < CUDAGO_CELL_KINDS ? kind : CUDAGO_CELL_HOST;
-    c->flags = 0;
+    c->flags = c->class = 0;
     c->release = release;
     c->next = NULL;
     c->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
@@ -70,6 +70,8 @@ long cudago_cells_drain(void) {
 }
 
 void cudago_cells_set_poke(int (*poke)(void)) { atomic_store_explicit(&wake, poke, memory_order_release); }
+
+uint64_t cudago_cell_last_id(void) { return atomic_load_explicit(&last_id, memory_order_relaxed); }
 
 int64_t cudago_cells_live(uint32_t kind) {
     return kind < CUDAGO_CELL_KINDS ? atomic_load_explicit(&live[kind], memory_order_relaxed) : 0;

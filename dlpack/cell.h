@@ -37,6 +37,7 @@ typedef struct cudago_cell {
     int32_t device_type, device_id; /* DLPack numbers; simulated device memory says CPU */
     uint32_t flags;                 /* enum cudago_cell_flags */
     uint32_t kind;                  /* enum cudago_cell_kind */
+    uint32_t class;                 /* that its open exports are counted in, below 256: the maker's */
     uint64_t ptr;                   /* device address as kernels see it; 0 if they cannot */
     uint64_t host;                  /* address for the host, 0 if none; simulated device memory has one too */
     uint64_t size;                  /* bytes */
@@ -70,6 +71,9 @@ long cudago_cells_drain(void);
  * until the next drain unless it returned non-zero. NULL, at interpreter exit and before the first use: cells stay on
  * the stack. */
 void cudago_cells_set_poke(int (*poke)(void));
+
+/* The id of the cell that was initialised last. */
+uint64_t cudago_cell_last_id(void);
 
 /* Cells of a kind that were initialised and whose release function has not begun. */
 int64_t cudago_cells_live(uint32_t kind);

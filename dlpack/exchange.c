@@ -10,7 +10,23 @@ static _Atomic int64_t exports_made, exports_released;
 static int64_t imports_taken, imports_released; /* guarded by the GIL */
 static int fail_in; /* allocations until one fails; 0: none does */
 
+static _Atomic int64_t exports_open[256]; /* by class */
+
 static void count(_Atomic int64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
+
+int64_t cudago_exports_open(uint32_t class) { return atomic_load_explicit(&exports_open[class & 255], memory_order_acquire); }
+
+/* An export has one count of its cell. */
+static void begin(cudago_cell *c) {
+    cudago_cell_retain(c);
+    count(&exports_made);
+    count(&exports_open[c->class & 255]);
+}
+static void end(cudago_cell *c) {
+    count(&exports_released);
+    atomic_fetch_sub_explicit(&exports_open[c->class & 255], 1, memory_order_release);
+    cudago_cell_release(c);
+}
 
 static void *allocate(size_t size) {
     if (fail_in && --fail_in == 0) return NULL;
@@ -33,15 +49,13 @@ cudago_exchange_stats cudago_exchange_read_stats(void) {
 static void delete_versioned(DLManagedTensorVersioned *m) {
     cudago_cell *c = m->manager_ctx;
     free(m); /* before the count: whoever sees the last count gone sees the block gone */
-    count(&exports_released);
-    cudago_cell_release(c);
+    end(c);
 }
 
 static void delete_legacy(DLManagedTensor *m) {
     cudago_cell *c = m->manager_ctx;
     free(m);
-    count(&exports_released);
-    cudago_cell_release(c);
+    end(c);
 }
 
 /* Copies t to out with its shape and strides in the arrays that follow the managed struct. */
@@ -70,8 +84,7 @@ DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, ui
     m->deleter = delete_versioned;
     m->flags = flags;
     fill(&m->dl_tensor, t, (int64_t *)(m + 1));
-    cudago_cell_retain(cell);
-    count(&exports_made);
+    begin(cell);
     return m;
 }
 
@@ -81,8 +94,7 @@ DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
     m->manager_ctx = cell;
     m->deleter = delete_legacy;
     fill(&m->dl_tensor, t, (int64_t *)(m + 1));
-    cudago_cell_retain(cell);
-    count(&exports_made);
+    begin(cell);
     return m;
 }
 
@@ -94,12 +106,24 @@ typedef struct {
     DLManagedTensor *legacy;
 } foreign;
 
+static void (*deleter_guard)(void (*run)(void *), void *m); /* guarded by the GIL */
+
+void cudago_exchange_set_guard(void (*guard)(void (*run)(void *), void *m)) { deleter_guard = guard; }
+
+static void delete_guarded(void (*run)(void *), void *m) {
+    if (deleter_guard) deleter_guard(run, m);
+    else run(m);
+}
+
+static void run_versioned(void *m) { ((DLManagedTensorVersioned *)m)->deleter(m); }
+static void run_legacy(void *m) { ((DLManagedTensor *)m)->deleter(m); }
+
 void cudago_dl_delete(DLManagedTensorVersioned *m) {
-    if (m && m->deleter) m->deleter(m);
+    if (m && m->deleter) delete_guarded(run_versioned, m);
 }
 
 void cudago_dl_delete_legacy(DLManagedTensor *m) {
-    if (m && m->deleter) m->deleter(m);
+    if (m && m->deleter) delete_guarded(run_legacy, m);
 }
 
 static void foreign_release(cudago_cell *c) {

@@ -149,6 +149,10 @@ void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago
 void cudago_dl_delete(DLManagedTensorVersioned *m);
 void cudago_dl_delete_legacy(DLManagedTensor *m);
 
+/* Has guard called around every deleter: it must call run(m) once. For what Python needs and this package does not know:
+ * a deleter may run Python code, which must not meet an exception that is on its way. NULL: none. */
+void cudago_exchange_set_guard(void (*guard)(void (*run)(void *), void *m));
+
 /* --- statistics and faults --------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -156,6 +160,9 @@ typedef struct {
     int64_t imports_taken, imports_released;
 } cudago_exchange_stats;
 cudago_exchange_stats cudago_exchange_read_stats(void); /* GIL held */
+
+/* Exports of a class of cells whose deleters have not run. Any thread. */
+int64_t cudago_exports_open(uint32_t class);
 
 /* For tests: the n-th allocation of this file from now on fails; 0 turns it off. GIL held. */
 void cudago_exchange_fail_at(int n);

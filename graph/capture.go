@@ -221,9 +221,9 @@ func (c *Capture) Keep(operands []Operand) error {
 // calls cuStreamEndCapture and asks the driver for the nodes and edges.
 //
 // Errors: as for [cuda.Stream.EndCapture]. If the capture was invalidated, all
-// operands are released; if the driver says that it is still open (begun in
-// another thread, or in another stream) nothing changes and End can be called
-// again.
+// operands are released. If the driver does not say that it is over, nothing
+// changes and End can be called again: so if it was begun by another thread
+// ([cuda.ErrorStreamCaptureWrongThread]), which then has to end it.
 func (c *Capture) End() (*Graph, error) {
 	g, dropped, err := c.end()
 	if err == nil {
@@ -239,7 +239,8 @@ func (c *Capture) End() (*Graph, error) {
 
 // Abort ends the capture and drops what was captured. An error of the driver is
 // of no interest any more; a capture that cannot be ended stays open, and the
-// error says why.
+// error says why: Abort can be called again, by the thread that began it if the
+// error is [cuda.ErrorStreamCaptureWrongThread].
 func (c *Capture) Abort() error {
 	g, err := c.End()
 	if err == nil {
@@ -268,7 +269,7 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	}
 	handle, err := c.stream.EndCapture()
 	if err != nil {
-		if st, stErr := c.stream.IsCapturing(); stErr == nil && st != cuda.CaptureNone {
+		if c.maybeOpen() {
 			return nil, nil, err
 		}
 		c.ended = true
@@ -286,6 +287,16 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	}
 	g.watch.tell(g.bundles(), nil)
 	return g, nil, nil
+}
+
+// maybeOpen reports whether the driver may still be capturing for c: also if it
+// does not say. What is closed or has failed for good captures nothing.
+func (c *Capture) maybeOpen() bool {
+	st, err := c.stream.IsCapturing()
+	if err != nil {
+		return !isGone(err) && !errors.Is(err, cuda.ErrClosed)
+	}
+	return st != cuda.CaptureNone
 }
 
 // bundles takes out what c holds.

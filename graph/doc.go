@@ -36,26 +36,34 @@
 //     address nothing can be retained: the memory is the caller's problem.
 //   - Pin what can move: a Retainer must hold the memory itself, not merely an
 //     object that could reallocate it.
-//   - Report launches made with [Exec.Handle] (NoteStream, Busy, Launches), and
-//     keep them and updates of the same executable apart: the driver does not.
+//   - Report launches made with [Exec.Handle] (Uses of [ExecOptions]), and keep
+//     them apart from updates of the same executable: the driver does not.
 //   - Keep a graph open while another library uses its handle. Clones and
 //     executables made behind our back keep nothing alive.
 //
 // # How the end of a launch is known
 //
-// A launch costs nothing but a note of its stream. When an executable is updated
-// or closed, the reaper records one event in each noted stream, polls these, and
-// then releases; an executable that is closed is destroyed in between. CUDA's
-// own means, user objects, would make every launch two to five times dearer.
+// By the [Line] of its stream, which numbers the work in it and alone knows how
+// far that has ended. A launch costs nothing but its number; CUDA's own means,
+// user objects, would make it two to five times dearer. An executable keeps, for
+// each stream that it was launched on, the number of its last launch there. When
+// it is updated or closed, what it lets go of is released once the lines have
+// proven these numbers: at once, if they have already.
 //
-// The executable keeps the handles of its streams valid, so that a stream may be
-// closed first. On the per-thread default stream and on streams of other
-// libraries, of which no handle can be kept, each launch is followed by an event
-// instead.
+// A line proves by events, which follow the work. One that is needed and missing
+// is recorded by the thread that updates or closes; if a capture is in the way,
+// later: by the next thread that uses the stream, or by the reaper, which records
+// in streams only that nobody else has. The reaper asks the events, releases
+// and destroys.
+//
+// A line keeps the handle of a stream of ours valid, so that the stream may be
+// closed first. On the default streams and on streams of other libraries, of
+// which no handle can be kept, each launch of Go's is followed by an event at
+// once.
 //
 // If the device has failed for good, nothing that was launched runs any more,
-// and everything is released. If an event cannot be recorded for another reason
-// the operands are held until it can: too long is safe, too short is not.
+// and everything is released. If an event cannot be recorded or asked for another
+// reason the operands are held until it can: too long is safe, too short is not.
 //
 // # Captures
 //
@@ -66,8 +74,13 @@
 // Some calls spoil the captures of other threads: destroying an executable,
 // instantiating, asking for an event's state. This package makes them in relaxed
 // capture mode only, in which the driver lets them pass: on the reaper, and on a
-// caller's thread for the length of the call. Events are recorded in streams
-// that are not capturing; in others, once the capture has ended.
+// caller's thread for the length of the call.
+//
+// An event that was recorded in a capture spoils it when it is asked, and a
+// record beside the begin or the end of a capture crashes NVIDIA's driver. So
+// events are recorded under the capture lock of package cuda, and only where
+// nothing is captured. That lock knows the captures of [Begin] alone: hence the
+// reaper's restraint, which other libraries' captures need.
 //
 // # Locks
 //
@@ -75,14 +88,19 @@
 //
 //	the GIL, if the caller has one
 //	  Capture.mu
-//	    Exec.api       driver calls on one executable
-//	      hierarchy.mu driver calls on one graph and what is embedded in it; two of them by order
-//	        Exec.mu    the state of one executable
-//	          the tables of open captures and of noted streams, the reaper's lock
+//	    Exec.gate      launches in, updates and Close alone
+//	      Exec.launching one launch of Go's at a time
+//	      hierarchy.mu   driver calls on one graph and what is embedded in it; two of them by order
+//	      Exec.mu        the state of one executable
+//	      Line.mu        events of one line, and what waits for it
+//	        cuda's capture lock, the tables of captures and lines, the reaper's lock
 //
-// None is held while a Retainer is released. All but Exec.api are held only
-// for calls that do not block. Exec.api is held by [Exec.Launch], which waits
-// while the driver's queue is full, and an update waits for that: so Launch must
-// be called without the GIL, and an update with it only while no Launch of the
-// same executable is under way.
+// None is held while a Retainer is released or a function of After runs. Calls
+// that block are made in three places. [Exec.Launch] waits in the gate while the
+// driver's queue is full, and updates and Close wait for it: so it is called
+// without the GIL, and those with it only while [Exec.Busy] is false.
+// [Graph.Instantiate] holds hierarchy.mu across a call that waits for another
+// thread's full queue: [Graph.Busy] says so. [NewLine], [LineOf] and
+// [Line.Marked] create events, which waits in the same way, and hold no lock
+// meanwhile.
 package graph

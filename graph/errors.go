@@ -54,13 +54,24 @@ func updatable(kind cuda.NodeType) bool {
 
 // isGone reports whether err says that the device will never again run or
 // finish anything of the context. Then nothing that was launched can touch an
-// operand any more.
+// operand any more. A reset that is under way may fail: then all goes on.
 func isGone(err error) bool {
+	var lost *cuda.LostError
+	if errors.As(err, &lost) {
+		return !lost.Pending
+	}
 	var r cuda.Result
 	if !errors.As(err, &r) {
 		return false
 	}
 	return r.Sticky() || r == cuda.ErrorContextIsDestroyed || r == cuda.ErrorDeinitialized
+}
+
+// isBeingReset reports whether err says that nothing can be asked before a reset
+// is over.
+func isBeingReset(err error) bool {
+	var lost *cuda.LostError
+	return errors.As(err, &lost) && lost.Pending
 }
 
 // isCaptureRefusal reports whether err says that a call has to wait for the end

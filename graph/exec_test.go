@@ -56,7 +56,7 @@ func TestExecHoldsAfterItsGraphIsClosed(t *testing.T) {
 	eventuallyReleased(t, k...)
 	require.NoError(t, x.Close())
 	require.ErrorIs(t, x.Launch(s), cuda.ErrClosed)
-	require.ErrorIs(t, x.NoteStream(s), cuda.ErrClosed)
+	require.ErrorIs(t, x.Upload(s), cuda.ErrClosed)
 	require.ErrorIs(t, x.Node("call").UpdateHost(hostFunc(func() {}), nil), cuda.ErrClosed)
 }
 
@@ -334,6 +334,8 @@ func TestStoppedReaperAbandons(t *testing.T) {
 	k := tokens(1)
 	g := hostGraph(t, ctx, gate.HostParams, operands(k...))
 	r := finalize.NewReaper(finalize.ReaperOptions{})
+	l, err := NewLine(s, LineOptions{Reaper: r})
+	require.NoError(t, err)
 	x := instantiate(t, g, ExecOptions{Reaper: r})
 	require.NoError(t, g.Close())
 	require.NoError(t, x.Launch(s))
@@ -345,13 +347,24 @@ func TestStoppedReaperAbandons(t *testing.T) {
 	// For the tests that follow, be the reaper.
 	gate.open()
 	require.NoError(t, s.Synchronize())
+	be(t, (*lineItem)(l))
+	released(t, k...)
+	require.Equal(t, 2, Live()["Abandoned"], "the executable was not destroyed")
+	be(t, (*grave)(x))
+	require.NoError(t, s.Close())
+	require.Equal(t, 3, Live()["Abandoned"], "nor was the stream")
+	be(t, (*lineItem)(l))
+	live.abandoned.Add(-3)
+}
+
+// be steps an item as the reaper would.
+func be(t *testing.T, it finalize.Item) {
+	t.Helper()
 	for done := false; !done; {
 		var err error
-		done, err = (*reaped)(x).Step()
+		done, err = it.Step()
 		require.NoError(t, err)
 	}
-	released(t, k...)
-	live.abandoned.Add(-1)
 }
 
 func TestUploadAndFacts(t *testing.T) {

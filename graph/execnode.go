@@ -75,7 +75,8 @@ func (n *ExecNode) String() string { return fmt.Sprintf("%v node %q", n.kind, n.
 // the old ones. It calls cuGraphExecMemcpyNodeSetParams.
 //
 // The old operands are released once the last launch that may use them has
-// ended: at once, if there was none.
+// ended: at once, if there was none. It waits for an [Exec.Launch] that is inside
+// the driver: with the GIL only while there is none, see [Exec.Busy].
 //
 // Lifetime: operands are n's from the call on; if it fails they are released.
 //
@@ -120,100 +121,88 @@ func (n *ExecNode) UpdateHost(p cuda.HostParams, operands []Operand) error {
 // keeps its operands: it can be enabled again. Kernel, memcpy and memset nodes
 // only. It calls cuGraphNodeSetEnabled.
 func (n *ExecNode) SetEnabled(enabled bool) error {
-	return n.call(func() error { return n.x.h.ctx.NodeSetEnabled(n.x.handle, n.def, enabled) })
+	return n.call(func() error {
+		return n.driver(func() error { return n.x.h.ctx.NodeSetEnabled(n.x.handle, n.def, enabled) })
+	})
 }
 
 // IsEnabled reports whether launches run n. It calls cuGraphNodeGetEnabled.
 func (n *ExecNode) IsEnabled() (enabled bool, err error) {
-	err = n.call(func() (err error) {
-		enabled, err = n.x.h.ctx.NodeEnabled(n.x.handle, n.def)
-		return err
+	err = n.call(func() error {
+		return n.driver(func() error {
+			enabled, err = n.x.h.ctx.NodeEnabled(n.x.handle, n.def)
+			return err
+		})
 	})
 	return enabled, err
 }
 
-// call runs a driver call that the closing of x waits for.
+// call runs a driver call that changes or asks x, with launches and Close kept
+// out. It waits for a Launch that is inside the driver.
 func (n *ExecNode) call(f func() error) error {
 	x := n.x
-	x.api.Lock()
-	defer x.api.Unlock()
-	if err := x.enterDriver(false); err != nil {
-		return err
+	defer x.gate.change()()
+	x.mu.Lock()
+	closed := x.closed
+	x.mu.Unlock()
+	if closed {
+		return errClosedExec
 	}
-	defer x.leaveDriver()
-	// The driver looks the node up in the graph that x was made of.
-	x.h.mu.Lock()
-	defer x.h.mu.Unlock()
+	return f()
+}
+
+// driver runs f, which looks the node up in the graph that x was made of.
+func (n *ExecNode) driver(f func() error) error {
+	n.x.h.mu.Lock()
+	defer n.x.h.mu.Unlock()
 	return f()
 }
 
 // update is: prepare the bundle, call the driver, commit; roll back on failure.
 func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, set func(*cuda.Context) error) error {
 	b := newBundle(operands)
-	var done []*bundle
+	var f *farewell
 	err := n.call(func() error {
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
 		}
-		if err := n.of.g.mayHold(kind, params); err != nil {
+		err := n.driver(func() error {
+			if err := n.of.g.mayHold(kind, params); err != nil {
+				return err
+			}
+			return set(n.x.h.ctx)
+		})
+		if err != nil {
 			return err
 		}
-		before := n.x.baseline()
-		if err := set(n.x.h.ctx); err != nil {
-			return err
-		}
-		done = n.commit(b, params, before)
+		f = n.commit(b, params)
 		return nil
 	})
 	if err != nil {
 		b.release()
 		return err
 	}
-	n.x.letGo(done)
+	f.start()
 	return nil
 }
 
-// baseline is what a bundle that is put in place now keeps as its since: the
-// launches started so far. While one by handle is inside the driver that is no
-// bound: it was counted, and may still get the new parameters.
-func (x *Exec) baseline() uint64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.o.Busy != nil && x.o.Busy() {
-		return unknown
-	}
-	return x.started()
-}
-
-// commit puts b in the place of n's bundle and retires that one. It returns
-// what the caller can release at once.
-func (n *ExecNode) commit(b *bundle, params any, before uint64) (done []*bundle) {
+// commit puts b in the place of n's bundle and retires that one: at once, if
+// no launch was started since it came.
+//
+// Preconditions: x.gate is shut.
+func (n *ExecNode) commit(b *bundle, params any) *farewell {
 	x := n.x
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		// Closed since the driver call. A launch by handle may have come between
-		// the two, so b is retired as if it had been replaced.
-		return x.retire(b, before)
-	}
+	now := x.started()
 	old, since := n.bundle, n.since
-	n.bundle, n.params, n.since = b, params, before
+	n.bundle, n.params, n.since = b, params, now
 	x.watch.tell([]*bundle{b}, []*bundle{old})
-	return x.retire(old, since)
-}
-
-// retire hands b, which came when so many launches had been started, to the
-// reaper. It returns it instead if no launch can have used it.
-//
-// Preconditions: x.mu is held.
-func (x *Exec) retire(b *bundle, since uint64) (done []*bundle) {
-	if b == nil {
-		return nil
+	x.mu.Unlock()
+	switch {
+	case old == nil:
+		return &farewell{x: x}
+	case now == since && now != unknown:
+		return &farewell{x: x, bundles: []*bundle{old}}
 	}
-	if now := x.started(); (now == since && now != unknown) || x.neverLaunched() {
-		return []*bundle{b}
-	}
-	x.retired = append(x.retired, b)
-	x.queue()
-	return nil
+	return x.farewell([]*bundle{old}, false)
 }

@@ -6,6 +6,7 @@
 package graph
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,8 +45,8 @@ func (c *scenario) run() {
 	c.special()
 	c.launch(s)
 	c.capture(s)
+	c.lines(s)
 	c.try(s.Close())
-	StreamClosed(s)
 }
 
 func (c *scenario) build() {
@@ -153,6 +154,43 @@ func (c *scenario) capture(s *cuda.Stream) {
 	c.try(capture.Abort()) // where the driver did not end it
 }
 
+// lines does what the border does with the line of a stream. What is to run
+// after work runs, whatever fails.
+func (c *scenario) lines(s *cuda.Stream) {
+	work := hostFunc(func() {})
+	for _, s := range []*cuda.Stream{s, c.ctx.WrapStream(s.Handle())} {
+		l, err := NewLine(s, LineOptions{})
+		if err != nil {
+			c.try(err)
+			continue
+		}
+		queued := s.LaunchHostFunc(work.Fn, 1)
+		c.try(queued)
+		_, err = l.Marked()
+		c.order(err)
+		k := c.operand()[0].Retainer
+		l.AfterAll(k.Release)
+		into, err := c.ctx.NewStream(cuda.StreamOptions{})
+		c.try(err)
+		if into != nil {
+			c.order(l.Join(l.Queued(), into))
+			c.try(into.Close())
+		}
+		l.Prove()
+		k = c.operand()[0].Retainer
+		l.Close(func() error { k.Release(); return nil })
+		// Before the wrapped stream's handle goes.
+		Reaper().Flush(patience)
+	}
+}
+
+// order is try for errors that say what a failure means for a line.
+func (c *scenario) order(err error) {
+	if !errors.Is(err, ErrLineCapturing) && !errors.Is(err, errUnmarked) {
+		c.try(err)
+	}
+}
+
 // driverCalls are those that the scenario makes, and what their failure leaves
 // behind in package cuda, which cannot give anything back without them.
 var driverCalls = []struct {
@@ -170,6 +208,7 @@ var driverCalls = []struct {
 	{name: "cuThreadExchangeStreamCaptureMode"},
 	{name: "cuLaunchHostFunc"},
 	{name: "cuEventCreate"},
+	{name: "cuStreamWaitEvent"},
 	{name: "cuEventRecord"},
 	{name: "cuEventQuery"},
 	{name: "cuEventDestroy", leaves: true},

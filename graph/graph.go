@@ -55,7 +55,10 @@ type hierarchy struct {
 	handle cuda.GraphHandle
 	reaper *finalize.Reaper // immutable
 
-	// mu is never held while a Retainer is released, nor while waiting.
+	busy atomic.Int32 // calls that may block, announced before they lock mu
+
+	// mu is never held while a Retainer is released. It is held across one call
+	// that can block, cuGraphInstantiateWithParams: see [Graph.Busy].
 	mu      sync.Mutex
 	closed  bool     // guarded by mu; the Graph was closed
 	holders int      // guarded by mu; the open Graph, executables, and those of memory
@@ -244,6 +247,20 @@ func (h *hierarchy) drop() error {
 		h.free(left)
 	}
 	return err
+}
+
+// Busy reports whether a call on g, or on what is in it, may be blocking: then
+// every other call on them waits, updates of its executables included. Who holds
+// the GIL asks first, and gives it away until the answer is no: what blocks may
+// wait for a callback that needs the GIL.
+func (g *Graph) Busy() bool { return g.h.busy.Load() > 0 }
+
+// Announce makes Busy true until end, which must be called once. Who is about to
+// give the GIL away for [Graph.Instantiate] does it before, so that nobody who
+// takes the GIL meanwhile finds Busy false and then waits.
+func (g *Graph) Announce() (end func()) {
+	g.h.busy.Add(1)
+	return func() { g.h.busy.Add(-1) }
 }
 
 // lockBoth locks two hierarchies, which may be the same, in their order.

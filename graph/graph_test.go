@@ -11,6 +11,30 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
+// Who is about to give the GIL away for a call that may block says so; the call
+// says so itself.
+func TestBusyWhileInstantiating(t *testing.T) {
+	ctx := open(t)
+	g := hostGraph(t, ctx, hostFunc(func() {}), operands(tokens(1)...))
+	require.False(t, g.Busy())
+	end := g.Announce()
+	require.True(t, g.Busy())
+	end()
+	told := 0
+	x := instantiate(t, g, ExecOptions{OnBundles: func(add, _ []Retainer) {
+		if len(add) > 0 {
+			told++
+			require.True(t, g.Busy())
+		}
+	}})
+	require.Equal(t, 1, told)
+	require.False(t, g.Busy())
+	require.False(t, x.Busy())
+	end = g.Announce()
+	require.True(t, x.Busy())
+	end()
+}
+
 func newTestGraph(t testing.TB, ctx *cuda.Context, o Options) *Graph {
 	t.Helper()
 	g, err := New(ctx, o)

@@ -163,7 +163,7 @@ func (h *hammer) round() error {
 	steps := []func() error{
 		launch, launch, launch,
 		g.Close,
-		func() error { err := s.Close(); StreamClosed(s); return err },
+		s.Close,
 		func() error { _ = x.Retained(); _ = h.shared.DOT(); return nil },
 		func() error {
 			w := h.jury.witness()

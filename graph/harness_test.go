@@ -25,22 +25,27 @@ const patience = 30 * time.Second
 var hostFuncs struct {
 	sync.Mutex
 	next uintptr
-	by   map[uintptr]func()
+	by   map[uintptr]func(data uintptr)
 }
 
-func callHost(fn, _ uintptr) {
+func callHost(fn, data uintptr) {
 	hostFuncs.Lock()
 	f := hostFuncs.by[fn]
 	hostFuncs.Unlock()
-	f()
+	f(data)
 }
 
 // hostFunc returns the address that stands for f.
 func hostFunc(f func()) cuda.HostParams {
+	return hostFuncOf(func(uintptr) { f() })
+}
+
+// hostFuncOf is hostFunc for one that is told its UserData.
+func hostFuncOf(f func(data uintptr)) cuda.HostParams {
 	hostFuncs.Lock()
 	defer hostFuncs.Unlock()
 	if hostFuncs.by == nil {
-		hostFuncs.by = make(map[uintptr]func())
+		hostFuncs.by = make(map[uintptr]func(uintptr))
 	}
 	hostFuncs.next++
 	fn := 0x1000 + 16*hostFuncs.next
@@ -74,10 +79,10 @@ func open(t testing.TB) *cuda.Context {
 	t.Cleanup(func() {
 		require.True(t, Reaper().Flush(patience), "the reaper still waits")
 		require.Empty(t, Live())
-		watching.mu.Lock()
-		left := len(watching.by)
-		watching.mu.Unlock()
-		require.Zero(t, left, "streams still noted")
+		lines.mu.Lock()
+		left := len(lines.by)
+		lines.mu.Unlock()
+		require.Zero(t, left, "lines with something pending")
 		mu.Lock()
 		defer mu.Unlock()
 		require.Empty(t, warnings)
@@ -150,17 +155,17 @@ func tokens(n int) []*token {
 	return list
 }
 
-// A gate is a host function that waits: while it is shut, the launch that has
+// A hostGate is a host function that waits: while it is shut, the launch that has
 // reached it is under way.
-type gate struct {
+type hostGate struct {
 	cuda.HostParams
 	entered chan struct{} // one value for each launch that has reached it
 	opened  chan struct{}
 	once    sync.Once
 }
 
-func newGate(t testing.TB) *gate {
-	g := &gate{entered: make(chan struct{}, 1<<16), opened: make(chan struct{})}
+func newGate(t testing.TB) *hostGate {
+	g := &hostGate{entered: make(chan struct{}, 1<<16), opened: make(chan struct{})}
 	g.HostParams = hostFunc(func() {
 		g.entered <- struct{}{}
 		<-g.opened
@@ -169,7 +174,7 @@ func newGate(t testing.TB) *gate {
 	return g
 }
 
-func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+func (g *hostGate) open() { g.once.Do(func() { close(g.opened) }) }
 
 // steps lets the reaper step what it has at least twice, and so do what it can.
 func steps(t testing.TB) {

@@ -126,6 +126,9 @@ type leftMemory struct {
 
 // Step implements finalize.Item.
 func (m *leftMemory) Step() (done bool, err error) {
+	if m.ctx.Driver().Capturing() {
+		return false, nil // cuCtxSynchronize would spoil the capture in any mode
+	}
 	m.ctx.Driver().Relaxed(func() {
 		err = m.ctx.Synchronize()
 		if isCaptureRefusal(err) {

@@ -158,8 +158,9 @@ var live struct {
 // Live returns how many graphs, executables, owner bundles and captures this
 // package holds open, by kind: "Graph", "GraphExec", "Bundle", "Capture". Kinds
 // with none are absent. A closed executable counts until its last launch has
-// ended. "Abandoned" are those executables that were closed or updated after
-// the reaper had stopped: what they hold is leaked on purpose.
+// ended. "Abandoned" are what was to be waited for after the reaper had stopped,
+// such as executables that were closed or updated: what they hold is leaked on
+// purpose.
 func Live() map[string]int {
 	m := make(map[string]int)
 	for name, n := range map[string]*atomic.Int64{

@@ -41,18 +41,15 @@ func TestStreamClosedLetsItsHandleGo(t *testing.T) {
 	gate := newGate(t)
 	k := tokens(2)
 	g := hostGraph(t, ctx, gate.HostParams, operands(k[0]))
-	var forgotten []*cuda.Stream
-	x := instantiate(t, g, ExecOptions{OnForget: func(s *cuda.Stream) { forgotten = append(forgotten, s) }})
+	x := instantiate(t, g, ExecOptions{})
 	require.NoError(t, g.Close())
 	s, err := ctx.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
 	require.NoError(t, x.Launch(s))
 	<-gate.entered
 	require.NoError(t, s.Close())
-	StreamClosed(s)
-	StreamClosed(s)
-	require.Equal(t, []*cuda.Stream{s}, forgotten)
-	// The set no longer has the stream, but its last launch still counts.
+	require.NoError(t, s.Close())
+	// Nobody can launch in it any more, but its last launch still counts.
 	require.NoError(t, x.Node("call").UpdateHost(gate.HostParams, operands(k[1])))
 	steps(t)
 	kept(t, k...)
@@ -79,7 +76,7 @@ func TestManyStreamsOneAfterTheOther(t *testing.T) {
 	require.LessOrEqual(t, ctx.Driver().Live()["Stream"], 2)
 }
 
-func TestStreamsThatCannotBeNoted(t *testing.T) {
+func TestSharedStreams(t *testing.T) {
 	ctx := open(t)
 	own := newStream(t, ctx)
 	gate := newGate(t)
@@ -89,9 +86,6 @@ func TestStreamsThatCannotBeNoted(t *testing.T) {
 	require.NoError(t, g.Close())
 	foreign := ctx.WrapStream(own.Handle())
 	perThread := ctx.DefaultStream(cuda.PerThread)
-	for _, s := range []*cuda.Stream{foreign, perThread} {
-		require.ErrorContains(t, x.NoteStream(s), "stream must be one that cudago owns")
-	}
 	require.NoError(t, x.Launch(foreign))
 	<-gate.entered
 	// On a thread that ends with its goroutine: only an event of that thread can
@@ -192,47 +186,66 @@ func TestGlobalCaptureSurvivesOurTeardown(t *testing.T) {
 	require.NoError(t, captured.Close())
 }
 
-// A launcher by handle is C code that makes the launches itself.
+// byHandle is a launcher by handle: C code that makes the launches itself, in a
+// stream whose line has its counters where C can read them.
+type byHandle struct {
+	x                      *Exec
+	line                   *Line
+	queued, proven, marked atomic.Uint64
+	latest, launches       uint64
+	counted                uint64 // positions that OnProven has told
+}
+
+func newByHandle(t *testing.T, s *cuda.Stream) *byHandle {
+	h := &byHandle{}
+	var err error
+	h.line, err = NewLine(s, LineOptions{
+		Queued: &h.queued, Proven: &h.proven, Marked: &h.marked, OnProven: func(n uint64) { h.counted += n },
+	})
+	require.NoError(t, err)
+	return h
+}
+
+func (h *byHandle) uses() []Use { return []Use{{h.line, h.latest}} }
+
+func (h *byHandle) launch(t *testing.T) {
+	h.launches++
+	s := h.line.Stream()
+	require.Zero(t, s.Context().Driver().RawGraphLaunch(uintptr(h.x.Handle()), s.Handle()))
+	h.latest = h.queued.Add(1)
+}
+
 func TestLaunchesByHandle(t *testing.T) {
 	ctx := open(t)
 	s := newStream(t, ctx)
 	gate := newGate(t)
 	k := tokens(4)
 	g := hostGraph(t, ctx, gate.HostParams, operands(k[0]))
-	var busy atomic.Bool
-	var launches atomic.Uint64
-	x := instantiate(t, g, ExecOptions{Busy: busy.Load, Launches: launches.Load})
+	h := newByHandle(t, s)
+	require.Same(t, h.line, LineOf(s))
+	h.x = instantiate(t, g, ExecOptions{Uses: h.uses, Launches: func() uint64 { return h.launches }})
 	require.NoError(t, g.Close())
-	call := x.Node("call")
+	call := h.x.Node("call")
 
-	// Busy, but the stream has not got the launch yet.
-	require.NoError(t, x.NoteStream(s))
-	busy.Store(true)
-	launches.Add(1)
+	h.launch(t)
+	<-gate.entered
 	require.NoError(t, call.UpdateHost(gate.HostParams, operands(k[1])))
 	steps(t)
 	kept(t, k[0])
-	require.Zero(t, ctx.Driver().RawGraphLaunch(uintptr(x.Handle()), s.Handle()))
-	busy.Store(false)
-	<-gate.entered
-	steps(t)
-	kept(t, k[0])
-	// op1 came while a launch was inside the driver, which may have got it.
+	require.Equal(t, uint64(1), h.marked.Load())
+	// Nothing was launched since.
 	require.NoError(t, call.UpdateHost(gate.HostParams, operands(k[2])))
-	kept(t, k[1])
-	// op2 did not, and nothing was launched since.
+	released(t, k[1])
+	h.launch(t)
 	require.NoError(t, call.UpdateHost(gate.HostParams, operands(k[3])))
-	released(t, k[2])
-	gate.open()
-	eventuallyReleased(t, k[0], k[1])
-	kept(t, k[3])
-
-	busy.Store(true)
-	require.NoError(t, x.Close())
 	steps(t)
-	kept(t, k[3])
-	busy.Store(false)
-	eventuallyReleased(t, k[3])
+	kept(t, k[0], k[2])
+	gate.open()
+	eventuallyReleased(t, k[0], k[2])
+	require.Equal(t, uint64(2), h.proven.Load())
+	require.Equal(t, uint64(2), h.counted)
+	require.NoError(t, h.x.Close())
+	released(t, k[3])
 }
 
 func TestUncountedLaunchesByHandleAreAssumed(t *testing.T) {
@@ -241,17 +254,41 @@ func TestUncountedLaunchesByHandleAreAssumed(t *testing.T) {
 	gate := newGate(t)
 	k := tokens(3)
 	g := hostGraph(t, ctx, gate.HostParams, operands(k[0]))
-	x := instantiate(t, g, ExecOptions{})
+	h := newByHandle(t, s)
+	h.x = instantiate(t, g, ExecOptions{Uses: h.uses})
 	require.NoError(t, g.Close())
-	require.NoError(t, x.Node("call").UpdateHost(gate.HostParams, operands(k[1])))
-	released(t, k[0])
-	require.NoError(t, x.NoteStream(s))
-	require.NoError(t, x.NoteStream(s))
-	require.Zero(t, ctx.Driver().RawGraphLaunch(uintptr(x.Handle()), s.Handle()))
+	require.NoError(t, h.x.Node("call").UpdateHost(gate.HostParams, operands(k[1])))
+	released(t, k[0]) // nothing is in flight
+	h.launch(t)
 	<-gate.entered
-	require.NoError(t, x.Node("call").UpdateHost(gate.HostParams, operands(k[2])))
+	require.NoError(t, h.x.Node("call").UpdateHost(gate.HostParams, operands(k[2])))
 	steps(t)
 	kept(t, k[1])
 	gate.open()
 	eventuallyReleased(t, k[1])
+}
+
+// A launch by handle and one of Go's, in two streams: the last one counts.
+func TestOperandsWaitForBothKindsOfLaunches(t *testing.T) {
+	ctx := open(t)
+	s, other := newStream(t, ctx), newStream(t, ctx)
+	gate, block := newGate(t), newGate(t)
+	k := tokens(1)
+	g := hostGraph(t, ctx, hostFunc(func() {}), operands(k...))
+	h := newByHandle(t, s)
+	h.x = instantiate(t, g, ExecOptions{Uses: h.uses, Launches: func() uint64 { return h.launches }})
+	require.NoError(t, g.Close())
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	h.launch(t)
+	require.NoError(t, other.LaunchHostFunc(block.Fn, block.UserData))
+	require.NoError(t, h.x.Launch(other))
+	require.NoError(t, h.x.Close())
+	require.Equal(t, 1, Live()["GraphExec"])
+	gate.open()
+	eventually(t, "the launch by handle has ended", func() bool { return h.proven.Load() == 1 })
+	steps(t)
+	kept(t, k...)
+	require.Equal(t, 1, Live()["GraphExec"])
+	block.open()
+	eventuallyReleased(t, k...)
 }

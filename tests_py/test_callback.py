@@ -129,3 +129,50 @@ def test_callbacks_can_be_any_callable(graph, stream):
         step.launch(stream)
         stream.sync()
     assert counter.count == 11
+
+
+WAITS = {
+    "stream.sync()": "cuStreamSynchronize",
+    "other.sync()": "cuStreamSynchronize",
+    "event.sync()": "cuEventSynchronize",
+    "device.sync()": "cuCtxSynchronize",
+    "tensor.numpy(stream=stream)": "cuStreamSynchronize",
+    "a.copy_to(host, stream=other)": "cuStreamSynchronize",
+    "large.copy_from(large_host, stream=other)": "cuStreamSynchronize",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream):
+    """It would wait for itself. Nothing has happened by then; work may be queued."""
+    host, large_host = np.full(N, 7, "i4"), np.zeros(2**16, "i4")
+    refused = []
+    with (
+        device.create_stream() as other,
+        stream.record() as event,
+        device.allocate(large_host.nbytes, stream=stream) as large,
+        cu.full((N,), 3, "i4", stream=stream) as tensor,
+    ):
+        names = {**locals()}
+
+        def callback():
+            try:
+                eval(wait, names)
+            except cu.CUDAError as e:
+                refused.append(e)
+            a.fill(5, stream=other)
+
+        graph.callback(callback)
+        with graph.instantiate() as step:
+            step.launch(stream)
+            stream.sync()
+            step.launch(stream)
+            stream.sync()
+        assert number(a, other) == 0x05050505
+        names.clear()
+    for e in refused:
+        assert (e.code, e.name) == (800, "CUDA_ERROR_NOT_PERMITTED")
+        assert e.operation == WAITS[wait]
+        assert "a host callback must not wait for the device" in str(e)
+    assert len(refused) == 2
+    assert set(host.tolist()) == {7}

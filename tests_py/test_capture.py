@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 
 import pytest
@@ -350,3 +352,59 @@ def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
     for t in threads[2:]:
         t.join()
     assert failures == []
+
+
+def test_an_exception_between_any_two_bytecodes_leaves_no_capture_open(stream):
+    """The handler of a signal can raise there."""
+
+    def block():
+        with stream.capture():
+            pass
+
+    def trace(frame, event, arg):
+        nonlocal left
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left < 0:
+            raise LookupError
+        return trace
+
+    for point in range(1000):
+        left = point
+        with contextlib.suppress(LookupError):
+            sys.settrace(trace)
+            block()
+            sys.settrace(None)
+        assert not stream.is_capturing
+        if left > 0:
+            break
+    assert 5 < point < 999
+
+
+def test_a_capture_is_entered_once(a, stream):
+    capture = stream.capture()
+    with capture as graph:
+        a.fill(1, stream=stream)
+        with pytest.raises(ValueError, match="entered only once"):
+            capture.__enter__()
+    with pytest.raises(ValueError, match="entered only once"):
+        capture.__enter__()
+    assert len(graph.nodes) == 1
+    graph.close()
+
+
+def test_a_block_that_nobody_goes_on_with_ends_its_capture(stream):
+    def block():
+        with stream.capture() as graph:
+            yield graph
+
+    suspended = block()
+    next(suspended)
+    assert stream.is_capturing
+    del suspended
+    assert not stream.is_capturing
+    context = stream.capture()
+    graph = context.__enter__()
+    assert stream.is_capturing
+    del context, graph
+    assert not stream.is_capturing

@@ -63,6 +63,9 @@ def test_a_device_that_is_not_there(device):
         cu.Device(count)
     with pytest.raises(ValueError, match="-1"):
         cu.Device(-1)
+    for number in (1 << 31, 1 << 32, 1 << 40, 1 << 70, -(1 << 70)):
+        with pytest.raises(ValueError, match=f"got {number}"):
+            cu.Device(number)
     for bad in ("0", 1.0, True):
         with pytest.raises(TypeError, match=f"must be an int, not {type(bad).__name__}"):
             cu.Device(bad)

@@ -205,6 +205,19 @@ def test_occupancy(kernels, device):
     assert kernel.max_active_blocks(32, shared_memory=40000, device=device) < many
 
 
+@pytest.mark.parametrize("number", [(1 << 32) + 16, 1 << 70, -(1 << 32)])
+def test_numbers_of_more_than_32_bits(number, kernels):
+    kernel = kernels["nothing"]
+    size = kernel.attributes.max_dynamic_shared_size
+    with pytest.raises(ValueError, match=f"block must be 1 to 2147483647, got {number}"):
+        kernel.max_active_blocks(number)
+    with pytest.raises(ValueError, match=f"shared_memory must be 0 to 2147483647, got {number}"):
+        kernel.max_active_blocks(32, shared_memory=number)
+    with pytest.raises(ValueError, match=f"value must be -2147483648 .* got {number}"):
+        kernel.attributes.max_dynamic_shared_size = number
+    assert kernel.attributes.max_dynamic_shared_size == size
+
+
 def test_a_kernel_keeps_its_code(device, stream):
     kernel = cu.ObjectCode.from_ptx(PTX).get_kernel("store")
     assert stored(kernel, device, stream, 5) == 5

@@ -4,33 +4,39 @@
 package finalize
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
 )
 
+// ErrStop is what the function of a finalizer returns to end [Registry.Shutdown]
+// there and then. It is not reported.
+var ErrStop = errors.New("stop the shutdown")
+
 // A Registry holds finalizers strongly until they ran or were detached, as
 // weakref.finalize does. Safe for concurrent use. Every operation takes
-// constant time, [Registry.Shutdown] time in proportion to what it runs.
+// constant time, [Registry.Shutdown] time in proportion to the finalizers alive,
+// once more after each of its finalizers that added another one.
 type Registry struct {
 	report func(error)
 
-	mu sync.Mutex
-	// exit and skipped are rings in order of registration; guarded by mu.
-	// skipped has those that Shutdown met without the exit flag. Without it,
-	// Shutdown would meet them again after each finalizer it runs.
-	exit, skipped ring
-	n             int    // guarded by mu; finalizers alive
-	seq           uint64 // guarded by mu
-	closed        bool   // guarded by mu; Shutdown has ended
+	mu    sync.Mutex
+	alive ring // guarded by mu; in order of registration
+	// turns are those that Shutdown has yet to run, oldest first, as it last
+	// looked; some may be dead by now. Guarded by mu.
+	turns  []*Finalizer
+	added  bool   // guarded by mu; something was registered since turns were made
+	n      int    // guarded by mu; finalizers alive
+	seq    uint64 // guarded by mu
+	closed bool   // guarded by mu; Shutdown has ended
 }
 
 // NewRegistry returns an empty registry. The errors and panics of finalizers go
 // to report, which may be nil; it must not panic.
 func NewRegistry(report func(error)) *Registry {
-	r := &Registry{report: report}
-	r.exit.init()
-	r.skipped.init()
+	r := &Registry{report: report, added: true}
+	r.alive.init()
 	return r
 }
 
@@ -44,7 +50,6 @@ type Finalizer struct {
 	fn       func() error // guarded by r.mu; nil once taken
 	info     any          // guarded by r.mu; nil once taken
 	keepExit bool         // guarded by r.mu; see SetAtExit
-	passed   bool         // guarded by r.mu; in r.skipped
 }
 
 // Add registers fn. It must not capture the object whose end it is for: the
@@ -59,7 +64,8 @@ func (r *Registry) Add(fn func() error, info any) *Finalizer {
 	defer r.mu.Unlock()
 	r.seq++
 	f.id = r.seq
-	r.exit.append(f)
+	r.alive.append(f)
+	r.added = true
 	r.n++
 	return f
 }
@@ -75,39 +81,56 @@ func (r *Registry) Len() int {
 // newest first, until none is left; those added meanwhile run too. It returns
 // how many it ran.
 //
+// As weakref.finalize does, it looks at the flags when it begins, and again
+// after something was added; in between, a flag that is changed changes nothing.
+//
 // After it, calling a finalizer takes it without running it, as for
 // weakref.finalize: what such a finalizer would touch may be gone.
 func (r *Registry) Shutdown() (ran int) {
-	for {
-		f := r.newest()
-		if f == nil {
-			return ran
+	defer r.close()
+	for f := r.next(); f != nil; f = r.next() {
+		fn, _, _ := f.take()
+		if fn == nil {
+			continue
 		}
-		if f.Call() {
-			ran++
+		ran++
+		if stop := r.run(f.id, fn); stop {
+			break
 		}
 	}
+	return ran
 }
 
-// newest returns the next finalizer for Shutdown. It sets r.closed when there
-// is none, under the lock that Add takes: one added earlier is run, one added
-// later is not.
-func (r *Registry) newest() *Finalizer {
+// next returns the finalizer whose turn it is in Shutdown. It closes the
+// registry when there is none, under the lock that Add takes: one added earlier
+// is run, one added later is not.
+func (r *Registry) next() *Finalizer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
-		f := r.exit.last()
-		if f == nil {
-			r.closed = true
-			return nil
+	if r.added {
+		r.added = false
+		r.turns = r.turns[:0]
+		for f := r.alive.root.next; f != &r.alive.root; f = f.next {
+			if f.keepExit {
+				r.turns = append(r.turns, f)
+			}
 		}
-		if f.keepExit {
+	}
+	for n := len(r.turns); n > 0; n = len(r.turns) {
+		f := r.turns[n-1]
+		r.turns[n-1], r.turns = nil, r.turns[:n-1]
+		if f.fn != nil {
 			return f
 		}
-		f.unlink()
-		r.skipped.append(f)
-		f.passed = true
 	}
+	r.closed = true
+	return nil
+}
+
+func (r *Registry) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed, r.turns = true, nil
 }
 
 // ID returns the number of f in order of registration, starting with 1.
@@ -127,7 +150,7 @@ func (f *Finalizer) Peek() (info any, alive bool) {
 	return f.info, f.fn != nil
 }
 
-// AtExit reports whether f is alive and will run in [Registry.Shutdown].
+// AtExit reports whether f is alive and [Registry.Shutdown] is to run it.
 func (f *Finalizer) AtExit() bool {
 	f.r.mu.Lock()
 	defer f.r.mu.Unlock()
@@ -139,14 +162,8 @@ func (f *Finalizer) AtExit() bool {
 func (f *Finalizer) SetAtExit(run bool) {
 	f.r.mu.Lock()
 	defer f.r.mu.Unlock()
-	if f.fn == nil || f.keepExit == run {
-		return
-	}
-	f.keepExit = run
-	if run && f.passed {
-		f.unlink()
-		f.r.exit.append(f) // the next that Shutdown runs
-		f.passed = false
+	if f.fn != nil {
+		f.keepExit = run
 	}
 }
 
@@ -181,15 +198,21 @@ func (f *Finalizer) take() (fn func() error, info any, late bool) {
 	return fn, info, r.closed
 }
 
-func (r *Registry) run(id uint64, fn func() error) {
+// run reports whether fn said to stop.
+func (r *Registry) run(id uint64, fn func() error) (stop bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.tell(fmt.Errorf("panic in finalizer %d: %v\n%s", id, p, debug.Stack()))
 		}
 	}()
-	if err := fn(); err != nil {
+	err := fn()
+	if errors.Is(err, ErrStop) {
+		return true
+	}
+	if err != nil {
 		r.tell(fmt.Errorf("finalizer %d: %w", id, err))
 	}
+	return false
 }
 
 func (r *Registry) tell(err error) {

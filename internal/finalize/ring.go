@@ -19,13 +19,6 @@ func (l *ring) append(f *Finalizer) {
 	f.prev.next, l.root.prev = f, f
 }
 
-func (l *ring) last() *Finalizer {
-	if l.root.prev == &l.root {
-		return nil
-	}
-	return l.root.prev
-}
-
 func (f *Finalizer) unlink() {
 	f.prev.next, f.next.prev = f.next, f.prev
 	f.prev, f.next = nil, nil

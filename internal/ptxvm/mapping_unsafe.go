@@ -24,7 +24,8 @@ type arena struct {
 }
 
 func newArena(size, align uint64) (*arena, error) {
-	if size > 1<<46 {
+	// Addresses are never used again, and so neither are those that are skipped.
+	if size > 1<<46 || align > 1<<46 {
 		return nil, syscall.ENOMEM
 	}
 	total := 2 * size

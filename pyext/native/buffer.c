@@ -25,7 +25,7 @@ static void take_out(BufferObject *self) {
 }
 
 /* What another library holds of the memory stays: it has counts of its own. So does host memory with open views. */
-void cudago_buffers_give_up(void) {
+QUIET void cudago_buffers_give_up(void) {
     for (BufferObject *self = buffers; self; self = self->next) {
         cudago_cell *cell = self->cell;
         if (!cell || self->exports) continue;
@@ -48,18 +48,34 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
     return (PyObject *)self;
 }
 
-static int open_buffer(BufferObject *self) { return self->cell ? 0 : cudago_raise_closed("buffer"); }
+QUIET int cudago_buffer_now(BufferObject *self, cudago_span *out) {
+    if (cudago_cell_now(self->cell, "buffer")) return -1;
+    *out = (cudago_span){self->cell, self->ptr, self->size};
+    return 0;
+}
+static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
+
+/* A view of n bytes from offset on, which must be inside. */
+static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n) {
+    cudago_span b;
+    if (cudago_buffer_now(self, &b)) return NULL;
+    if (offset > b.size || n > b.size - offset)
+        return PyErr_Format(PyExc_ValueError, "bytes %llu to %llu are not inside a buffer of %llu bytes", (unsigned long long)offset,
+                            (unsigned long long)(offset + n), (unsigned long long)b.size);
+    cudago_cell_retain(b.cell);
+    return cudago_buffer_new(b.cell, b.ptr + offset, n, self->device);
+}
 
 static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
+    cudago_note_site();
     cudago_cell *cell = self->cell;
     if (cell && self->exports) {
         PyErr_Format(PyExc_BufferError, "buffer cannot be closed: %d view(s) of its host memory are open", self->exports);
         return NULL;
     }
     self->cell = NULL;
-    cudago_note_site();
     if (cell) cudago_cell_release_gil(cell);
     cudago_forget_site();
     Py_RETURN_NONE;
@@ -85,54 +101,52 @@ static PyObject *buffer_subscript(BufferObject *self, PyObject *key) {
     if (PySlice_Unpack(key, &start, &stop, &step)) return NULL;
     if (step != 1) return PyErr_SetString(PyExc_ValueError, "a view of a buffer is contiguous: the step must be 1"), NULL;
     Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)self->size, &start, &stop, step);
-    cudago_cell_retain(self->cell);
-    return cudago_buffer_new(self->cell, self->ptr + (uint64_t)start, (uint64_t)n, self->device);
+    return view_now(self, (uint64_t)start, (uint64_t)n);
 }
 
 /* _at(offset, size): a view that must lie inside. */
 static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (open_buffer(self)) return NULL;
     if (n != 2) return PyErr_SetString(PyExc_TypeError, "_at(offset, size)"), NULL;
     unsigned long long offset = PyLong_AsUnsignedLongLong(args[0]), size = PyLong_AsUnsignedLongLong(args[1]);
     if (PyErr_Occurred()) return NULL;
-    if (offset > self->size || size > self->size - offset) {
-        PyErr_Format(PyExc_ValueError, "bytes %llu to %llu are not inside a buffer of %llu bytes", offset, offset + size,
-                     (unsigned long long)self->size);
-        return NULL;
-    }
-    cudago_cell_retain(self->cell);
-    return cudago_buffer_new(self->cell, self->ptr + offset, size, self->device);
+    return view_now(self, offset, size);
 }
 
 /* --- growing -------------------------------------------------------------------------------------------------- */
 
-static int may_grow(BufferObject *self) {
+static QUIET int may_grow(BufferObject *self) {
+    if (open_buffer(self)) return -1;
     if (self->grows) return 0;
     if (self->cell->kind != CUDAGO_CELL_DEVICE)
-        PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: only what a VirtualMemoryResource allocated can");
-    else if (!self->cell->size)
-        PyErr_SetString(PyExc_TypeError, "a buffer of no bytes has no address to grow at");
-    else
-        PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view");
-    return -1;
+        return PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: only what a VirtualMemoryResource allocated can"), -1;
+    if (!self->cell->size) return PyErr_SetString(PyExc_TypeError, "a buffer of no bytes has no address to grow at"), -1;
+    return PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view"), -1;
+}
+
+/* The cell is held for the call: close() of another thread may take the buffer's count. */
+static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
+    cudago_status st = {0};
+    uint64_t id = ((cudago_virtual_cell *)cell)->id, now;
+    cudago_cell_retain(cell);
+    Py_BEGIN_ALLOW_THREADS
+    now = cudagoBufferGrow(id, size, &st);
+    Py_END_ALLOW_THREADS
+    if (now > cell->size) cell->size = now;
+    if (now > self->size) self->size = now;
+    cudago_cell_release(cell);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int grow_now(BufferObject *self, uint64_t size) {
+    if (may_grow(self)) return -1;
+    return grow_away(self, self->cell, size);
 }
 
 /* grow(size): the address stays, so pointers, views, tensors and graphs do not notice. */
 static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
-    uint64_t size, now;
-    if (open_buffer(self) || may_grow(self) || cudago_size(argument, &size)) return NULL;
-    cudago_status st = {0};
-    cudago_cell *cell = self->cell; /* close() of another thread may take the buffer's */
-    uint64_t id = ((cudago_virtual_cell *)cell)->id;
-    cudago_cell_retain(cell);
-    Py_BEGIN_ALLOW_THREADS
-    now = cudagoBufferGrow(id, size, &st);
-    Py_END_ALLOW_THREADS
-    if (now > cell->size) self->size = cell->size = now;
-    cudago_cell_release_gil(cell);
-    if (st.kind) return cudago_raise(&st), NULL;
+    uint64_t size;
+    if (may_grow(self) || cudago_size(argument, &size) || grow_now(self, size)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -140,18 +154,19 @@ static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
 
 static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     view->obj = NULL;
-    if (open_buffer(self)) return -1;
-    if (!self->cell->host || cudago_cell_on_device(self->cell)) {
+    if (cudago_forked) return cudago_raise_unusable();
+    cudago_span b;
+    if (cudago_buffer_now(self, &b)) return -1;
+    if (!b.cell->host || cudago_cell_on_device(b.cell)) {
         PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
                                            "DLPack");
         return -1;
     }
-    void *at = (void *)(uintptr_t)(self->cell->host + (self->ptr - self->cell->ptr));
-    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)self->size, (self->cell->flags & CUDAGO_CELL_READONLY) != 0,
-                          flags))
+    void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
+    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, (b.cell->flags & CUDAGO_CELL_READONLY) != 0, flags))
         return -1;
-    self->exports++;
-    cudago_host_access(self->ptr, self->size);
+    self->exports++; /* from now on it cannot be closed */
+    cudago_host_access(b.ptr, b.size);
     return 0;
 }
 static void buffer_release(BufferObject *self, Py_buffer *view) {
@@ -159,63 +174,13 @@ static void buffer_release(BufferObject *self, Py_buffer *view) {
     self->exports--;
 }
 
-/* --- copies and fills ------------------------------------------------------------------------------------------- */
-
-/* copy_from(src, *, stream) and copy_to(dst, *, stream) */
-static PyObject *copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
-    CUDAGO_ENTER(NULL);
-    if (open_buffer(self)) return NULL;
-    if (n != 1 || !names || PyTuple_Size(names) != 1 ||
-        PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream")) {
-        PyErr_Format(PyExc_TypeError, "%s takes one operand and stream=", from ? "copy_from(src, *, stream)" : "copy_to(dst, *, stream)");
-        return NULL;
-    }
-    PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(args[1], &keep);
-    if (!s) return NULL;
-    PyObject *other = args[0];
-    int r = -1, readonly = from && cudago_writable(self->cell, "the buffer");
-    if (readonly) {
-        r = -1;
-    } else if (Py_TYPE(other) == cudago_cls[CLS_BUFFER] && ((BufferObject *)other)->cell && !cudago_capturing(s)) {
-        BufferObject *o = (BufferObject *)other;
-        cudago_cell_used(self->cell, s);
-        cudago_cell_used(o->cell, s);
-        if (o->size != self->size) cudago_raise_sizes(from, self->size, o->size);
-        else if (from || !cudago_writable(o->cell, "dst"))
-            r = cudago_memcpy(from ? self->ptr : o->ptr, from ? o->ptr : self->ptr, self->size, s, 0);
-    } else {
-        r = cudago_copy_operand((PyObject *)self, other, from, s);
-    }
-    Py_XDECREF(keep);
-    if (r) return NULL;
-    Py_RETURN_NONE;
-}
+/* --- copies: copy.c ------------------------------------------------------------------------------------------------ */
 
 static PyObject *buffer_copy_from(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    return copy(self, args, n, names, 1);
+    return cudago_buffer_copy(self, args, n, names, 1);
 }
 static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    return copy(self, args, n, names, 0);
-}
-
-/* fill(value, *, stream) */
-static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    CUDAGO_ENTER(NULL);
-    if (open_buffer(self)) return NULL;
-    if (n != 1 || !names || PyTuple_Size(names) != 1 ||
-        PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
-        return PyErr_SetString(PyExc_TypeError, "fill(value, *, stream) takes a value and stream="), NULL;
-    uint32_t value, width;
-    if (cudago_writable(self->cell, "the buffer")) return NULL;
-    if (cudago_fill_value(args[0], self->size, &value, &width)) return NULL;
-    PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(args[1], &keep);
-    if (!s) return NULL;
-    int r = cudago_fill((PyObject *)self, value, width, s);
-    Py_XDECREF(keep);
-    if (r) return NULL;
-    Py_RETURN_NONE;
+    return cudago_buffer_copy(self, args, n, names, 0);
 }
 
 /* --- attributes --------------------------------------------------------------------------------------------------- */
@@ -228,20 +193,20 @@ static PyObject *buffer_ptr(BufferObject *self, void *unused) {
     (void)unused;
     return open_buffer(self) ? NULL : cudago_pointer_new((PyObject *)self, 0);
 }
-static PyObject *buffer_handle(BufferObject *self, void *unused) {
+static QUIET PyObject *buffer_handle(BufferObject *self, void *unused) {
     (void)unused;
     return open_buffer(self) ? NULL : PyLong_FromUnsignedLongLong(self->ptr);
 }
-static PyObject *buffer_is_closed(BufferObject *self, void *unused) {
+static QUIET PyObject *buffer_is_closed(BufferObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->cell == NULL);
+    return PyBool_FromLong(cudago_cell_closed(self->cell));
 }
 static PyObject *buffer_ordinal(BufferObject *self, void *unused) {
     (void)unused;
     if (self->device < 0) Py_RETURN_NONE;
     return PyLong_FromLong(self->device);
 }
-static PyObject *buffer_kind(BufferObject *self, void *unused) {
+static QUIET PyObject *buffer_kind(BufferObject *self, void *unused) {
     (void)unused;
     if (open_buffer(self)) return NULL;
     static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python", "graph"};
@@ -250,11 +215,13 @@ static PyObject *buffer_kind(BufferObject *self, void *unused) {
 static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
 
 /* Each look at a graph's memory has a cell of its own; an address is reserved once. */
-static int same_memory(const cudago_cell *a, const cudago_cell *b) {
-    return a && b && (a == b || (a->kind == CUDAGO_CELL_GRAPH && b->kind == CUDAGO_CELL_GRAPH && a->ptr == b->ptr));
+static QUIET int same_memory(const cudago_cell *a, const cudago_cell *b) {
+    if (!a || !b || a == b) return a && a == b;
+    if (cudago_cell_lost(a) || cudago_cell_lost(b)) return 0;
+    return a->kind == CUDAGO_CELL_GRAPH && b->kind == CUDAGO_CELL_GRAPH && a->ptr == b->ptr;
 }
 
-static PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
+static QUIET PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
     if ((op != Py_EQ && op != Py_NE) || !cudago_is(other, CLS_BUFFER)) Py_RETURN_NOTIMPLEMENTED;
     BufferObject *o = (BufferObject *)other;
     int same = self == o || (same_memory(self->cell, o->cell) && self->ptr == o->ptr && self->size == o->size);
@@ -280,7 +247,7 @@ static PyMethodDef methods[] = {
     {"close", METHOD(buffer_close), METH_NOARGS, DOC_BUFFER_CLOSE},
     {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
     {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
-    {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
+    {"fill", METHOD(cudago_buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
     {"free", METHOD(cudago_buffer_free), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FREE},
     {"grow", METHOD(buffer_grow), METH_O, DOC_BUFFER_GROW},
     {"view", METHOD(cudago_buffer_view), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_VIEW},

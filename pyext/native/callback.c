@@ -11,7 +11,10 @@
  * taking the GIL can deadlock. So that thread queues the call, and waits for a thread of ours to have run it. */
 
 typedef struct {
-    PyObject *callable; /* borrowed from the Operand that owns this record */
+    PyObject *callable; /* borrowed from the Operand that owns this record; NULL once it has gone. Guarded by the GIL */
+    int32_t device;     /* that the graph is on */
+    int calls;          /* under way; guarded by mu */
+    int gone;           /* the Operand, so that the last call frees the record; guarded by mu */
 } call_record;
 
 typedef struct pending {
@@ -23,14 +26,20 @@ typedef struct pending {
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* guards first, last, done of a pending, closing */
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static pending *first, *last;
+static int running[CUDAGO_MAX_DEVICES]; /* host functions that have not returned; guarded by mu */
 static int closing; /* the interpreter ends: callbacks are no longer run */
 static int worker_started; /* guarded by the GIL */
+static unsigned long worker; /* its thread; guarded by the GIL */
+
+QUIET int cudago_on_callback_thread(void) { return worker && PyThread_get_thread_ident() == worker; }
 
 /* The host function of every Python callback. CUDA's thread; no GIL, no Go. */
 static void host_function(void *user_data) {
     pending p = {.record = user_data};
     pthread_mutex_lock(&mu);
     if (!closing) {
+        running[p.record->device]++;
+        p.record->calls++; /* a reset of the device may let go of the Operand, and not wait for this thread */
         if (last) last->next = &p;
         else first = &p;
         last = &p;
@@ -47,13 +56,23 @@ static void host_function(void *user_data) {
                 while (!p.done) pthread_cond_wait(&finished, &mu);
             }
         }
+        running[p.record->device]--;
+        if (!--p.record->calls && p.record->gone) free(p.record);
     }
     pthread_mutex_unlock(&mu);
 }
 
-uintptr_t cudago_host_function(void) { return (uintptr_t)host_function; }
+int cudago_callbacks_running(int32_t device) {
+    pthread_mutex_lock(&mu);
+    int n = running[device];
+    pthread_mutex_unlock(&mu);
+    return n;
+}
+
+QUIET uintptr_t cudago_host_function(void) { return (uintptr_t)host_function; }
 
 static void run(call_record *r) {
+    if (!r->callable) return; /* taken away by a reset */
     PyObject *callable = NEW_REF(r->callable);
     PyObject *result = PyObject_CallObject(callable, NULL);
     if (result) Py_DECREF(result);
@@ -77,6 +96,7 @@ static void name_thread(void) {
 static void *work(void *unused) {
     (void)unused;
     PyGILState_Ensure();
+    worker = PyThread_get_thread_ident();
     name_thread();
     for (;;) {
         pending *p = NULL;
@@ -117,14 +137,14 @@ void cudago_callbacks_close(void) {
     pthread_mutex_unlock(&mu);
 }
 
-OperandObject *cudago_callable_operand(PyObject *callable) {
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
     if (!PyCallable_Check(callable)) {
         PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
         return NULL;
     }
     if (start_worker()) return NULL;
     OperandObject *o = cudago_alloc(CLS_OPERAND);
-    call_record *r = malloc(sizeof *r);
+    call_record *r = calloc(1, sizeof *r);
     if (!o || !r) {
         Py_XDECREF(o);
         free(r);
@@ -133,12 +153,18 @@ OperandObject *cudago_callable_operand(PyObject *callable) {
     o->object = NEW_REF(callable);
     o->device = -1;
     r->callable = callable;
+    r->device = device;
     o->call = r;
     cudago_callbacks_alive++; /* launches give the GIL away from now on: a callback ahead may need it */
     return o;
 }
 
 void cudago_call_free(void *call) {
+    call_record *r = call;
     cudago_callbacks_alive--;
-    free(call);
+    r->callable = NULL;
+    pthread_mutex_lock(&mu);
+    r->gone = 1;
+    if (!r->calls) free(r);
+    pthread_mutex_unlock(&mu);
 }

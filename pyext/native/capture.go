@@ -47,10 +47,11 @@ func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
 	})
 }
 
-// cudagoCaptureEnd returns the graph, or 0 if it is discarded.
+// cudagoCaptureEnd returns the graph, or 0 if it is discarded. The GIL is not
+// needed; cudagoCaptureAdopt follows with it.
 //
 //export cudagoCaptureEnd
-func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
+func cudagoCaptureEnd(stream C.uint64_t, discard C.int, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
 		c, ok := captures.take(uint64(stream))
 		if !ok {
@@ -70,11 +71,19 @@ func cudagoCaptureEnd(stream C.uint64_t, discard C.int, held **C.cudago_held, op
 			return err
 		}
 		c.g.adopt(g)
-		*held = c.g.holder.open()
 		id = C.uint64_t(graphs.put(c.g))
 		return nil
 	})
 	return id
+}
+
+//export cudagoCaptureAdopt
+func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
+	g, err := graphs.get(uint64(id))
+	if err != nil {
+		return nil
+	}
+	return g.holder.open()
 }
 
 // record makes a driver call on a stream that captures, and gives what it uses

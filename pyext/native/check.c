@@ -51,16 +51,45 @@ PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Tells the driver which line of the program is calling. A pending exception stays; one from here goes. */
+/* Where the package's own files are. */
+static PyObject *package;
+
+PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
+    (void)module;
+    PyObject *was = package;
+    package = NEW_REF(directory);
+    Py_XDECREF(was);
+    Py_RETURN_NONE;
+}
+
+/* FILE:LINE of the program, below the package's own frames; "" if there is none. */
+static PyObject *site(void) {
+    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
+    for (Py_XINCREF(frame); frame && frame != Py_None;) {
+        PyObject *code = (PyObject *)PyFrame_GetCode((PyFrameObject *)frame);
+        PyObject *file = PyObject_GetAttrString(code, "co_filename"), *r = NULL;
+        Py_DECREF(code);
+        if (file && package && PyUnicode_Tailmatch(file, package, 0, PY_SSIZE_T_MAX, -1) == 0)
+            r = PyUnicode_FromFormat("%U:%d", file, PyFrame_GetLineNumber((PyFrameObject *)frame));
+        Py_XDECREF(file);
+        PyObject *below = r ? NULL : PyObject_GetAttrString(frame, "f_back");
+        Py_DECREF(frame);
+        if (r) return r;
+        frame = below;
+    }
+    Py_XDECREF(frame);
+    return PyUnicode_FromString("");
+}
+
+/* Tells the driver which line of the program is calling. No Python code runs here, in which a signal could raise what there
+ * is nobody to give to. A pending exception stays; one from here goes. */
 void cudago_note_site_now(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *face = PyImport_ImportModule("cudago.sim");
-    PyObject *site = face ? PyObject_CallMethod(face, "_site", NULL) : NULL;
-    const char *text = site ? PyUnicode_AsUTF8AndSize(site, NULL) : NULL;
+    PyObject *at = site();
+    const char *text = at ? PyUnicode_AsUTF8AndSize(at, NULL) : NULL;
     if (text) cudagoNoteSite((char *)text);
-    Py_XDECREF(site);
-    Py_XDECREF(face);
+    Py_XDECREF(at);
     PyErr_Restore(type, value, trace);
 }
 

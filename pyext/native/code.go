@@ -211,13 +211,19 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	return f, err
 }
 
-//export cudagoKernelRelease
-func cudagoKernelRelease(k *C.cudago_kernel) {
-	kernel, ok := kernels.take(uint64(k.id))
-	C.free(unsafe.Pointer(k))
-	if ok {
+// cudagoKernelForget closes a kernel whose block is still being read.
+//
+//export cudagoKernelForget
+func cudagoKernelForget(k *C.cudago_kernel) {
+	if kernel, ok := kernels.take(uint64(k.id)); ok {
 		reaper.Add(once(kernel.Close))
 	}
+}
+
+//export cudagoKernelRelease
+func cudagoKernelRelease(k *C.cudago_kernel) {
+	cudagoKernelForget(k)
+	C.free(unsafe.Pointer(k))
 }
 
 // kernelOn is the kernel of an object code on a device where it is loaded.

@@ -41,26 +41,22 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
 /* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority) */
 PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     (void)module;
-    PyObject *cls, *grid, *block, *cluster, *priority;
-    long long shared;
+    PyObject *cls, *grid, *block, *cluster, *shared, *priority;
     int cooperative;
-    if (!PyArg_ParseTuple(args, "OOOOLpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOOOpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority)) return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_CONFIG]))
         return PyErr_SetString(PyExc_TypeError, "not a LaunchConfig class"), NULL;
-    if (shared < 0 || shared > INT32_MAX)
-        return PyErr_Format(PyExc_ValueError, "shared_memory must be 0 to 2**31-1 bytes, got %lld", shared);
     PyTypeObject *type = (PyTypeObject *)cls;
     ConfigObject *self = (ConfigObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
-    self->shared_memory = (uint32_t)shared;
     self->cooperative = cooperative;
-    int bad = read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
+    int32_t bytes = 0;
+    int bad = cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
+    self->shared_memory = (uint32_t)bytes;
     if (!bad && cluster != Py_None) bad = read_dims(cluster, self->cluster, "cluster");
     if (!bad && priority != Py_None) {
         self->has_priority = 1;
-        long p = PyLong_AsLong(priority);
-        bad = p == -1 && PyErr_Occurred();
-        self->priority = (int32_t)p;
+        bad = cudago_int32(priority, "priority", INT32_MIN, &self->priority);
     }
     if (bad) {
         Py_DECREF(self);

@@ -7,30 +7,107 @@
 #include "_cgo_export.h"
 #include "tensor.h"
 
-void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other) {
-    PyErr_Format(PyExc_ValueError, "%s has %llu bytes, the buffer %llu: a copy needs the same size on both sides",
-                 from ? "src" : "dst", (unsigned long long)other, (unsigned long long)buffer);
+/* --- copies: copy_from(src, *, stream) and copy_to(dst, *, stream) ------------------------------------------------- */
+
+/* A copy between a Buffer and anything else: the arguments, evaluated. */
+typedef struct {
+    BufferObject *buffer;
+    PyObject *other;
+    OperandObject *operand; /* of other; NULL for a Buffer that no graph is to keep */
+    OperandObject *mine;    /* of buffer, for a graph; NULL if not needed so far */
+    StreamObject *stream;
+    uintptr_t theirs;       /* the stream of other's library, or 0 */
+    int from;
+} copying;
+
+/* A driver call in the making: all that it uses is open, and nothing has run since. */
+typedef struct {
+    uint64_t dst, src, size;
+    cudago_cell *cells[2]; /* NULL where none */
+    cudago_stream *s;
+    OperandObject *keep;   /* until the work has ended, or NULL */
+    int pageable;
+} transfer;
+
+static QUIET int32_t call_driver(const transfer *t) {
+    int pushed;
+    int32_t r = cudago_ctx_enter(t->s->ctx, &pushed);
+    if (!r) r = cu.cuMemcpyAsync(t->dst, t->src, t->size, t->s->h);
+    cudago_ctx_leave(pushed);
+    return r;
 }
 
-/* A copy whose operands need no keeping: device and pinned memory. Pageable memory makes the driver block, so the GIL
- * goes; otherwise a copy is enqueued like a launch. */
-int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, int pageable) {
-    if (!size) return 0;
-    int pushed;
-    int32_t r;
-    cudago_note_site();
-    if (!pageable && cudago_budget(s)) {
-        r = cudago_ctx_enter(s->ctx, &pushed);
-        if (!r) r = cu.cuMemcpyAsync(dst, src, size, s->h);
-        cudago_ctx_leave(pushed);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        r = cudago_ctx_enter(s->ctx, &pushed);
-        if (!r) r = cu.cuMemcpyAsync(dst, src, size, s->h);
-        cudago_ctx_leave(pushed);
-        Py_END_ALLOW_THREADS
+static QUIET int finish(const transfer *t, int32_t r, uint64_t position) {
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_note(t->cells[i], t->s, position);
+    if (r) return cudago_raise_result("cuMemcpyAsync", r);
+    if (!t->keep) return 0;
+    uintptr_t ref = (uintptr_t)NEW_REF(t->keep);
+    cudago_keep_until(t->s, position, &ref, 1);
+    return 0;
+}
+
+/* With the GIL given away: the cells are held for the call. */
+static int transfer_away(const transfer *t) {
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_retain(t->cells[i]);
+    cudago_leave l = cudago_gil_leave(t->s);
+    int32_t r = call_driver(t);
+    int result = finish(t, r, cudago_gil_back(&l, r));
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_release(t->cells[i]);
+    cudago_leave_end(&l);
+    return result;
+}
+
+/* Device and pinned memory is enqueued like a launch; pageable memory makes the driver block. */
+static QUIET int transfer_now(const transfer *t) {
+    if (t->cells[0] && cudago_cell_reserve(t->cells[0], t->s)) return -1;
+    if (t->cells[1] && cudago_cell_reserve(t->cells[1], t->s)) {
+        if (t->cells[0]) cudago_cell_note(t->cells[0], t->s, 0);
+        return -1;
     }
-    return r ? cudago_raise_result("cuMemcpyAsync", r) : 0;
+    if (t->pageable || !cudago_keeps_gil(t->s)) return transfer_away(t);
+    int32_t r = call_driver(t);
+    return finish(t, r, r ? 0 : cudago_queued(t->s));
+}
+
+static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) {
+    PyErr_Format(PyExc_ValueError, "%s has %llu bytes, the buffer %llu: a copy needs the same size on both sides",
+                 c->from ? "src" : "dst", (unsigned long long)other, (unsigned long long)buffer);
+    return -1;
+}
+
+/* The other side, open and of the right size. */
+static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
+    if (c->operand) {
+        if (cudago_operand_now(c->operand)) return -1;
+        *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes};
+    } else {
+        if (cudago_buffer_now((BufferObject *)c->other, out)) return -1;
+        if (!c->from && cudago_writable(out->cell, "dst")) return -1;
+    }
+    return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
+}
+
+/* CUDAGO_AGAIN if the stream captures, and its graph is to keep what was not made an Operand. */
+static QUIET int copy_now(const copying *c) {
+    cudago_span b, o;
+    cudago_stream *s = cudago_stream_now(c->stream);
+    if (!s || cudago_buffer_now(c->buffer, &b)) return -1;
+    if (c->from && cudago_writable(b.cell, "the buffer")) return -1;
+    if (other_side(c, &b, &o)) return -1;
+    if (cudago_capturing(s)) {
+        if (!c->mine || !c->operand) return CUDAGO_AGAIN;
+        return cudago_capture_memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
+    }
+    if (!b.size) return 0;
+    if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
+    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell},
+                  .s = s, .pageable = c->operand && c->operand->pageable};
+    /* Another library frees in the order of its own streams. */
+    if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
+    return transfer_now(&t);
 }
 
 /* From pageable memory the driver takes up to so many bytes aside, and returns. Larger copies, and those to pageable
@@ -38,168 +115,138 @@ int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, i
  * Driver API, "API synchronization behavior". */
 enum { STAGED_BYTES = 64 << 10 };
 
-static int await_turn(BufferObject *b, const OperandObject *o, int from, cudago_stream *s) {
-    if (!o->pageable || (from && o->nbytes <= STAGED_BYTES) || cudago_capturing(s)) return 0;
-    cudago_stream_retain(s); /* another thread may close the stream or the buffer meanwhile */
+static int await_turn(const copying *c) {
+    const OperandObject *o = c->operand;
+    if (!o || !o->pageable || (c->from && o->nbytes <= STAGED_BYTES) || cudago_may_be_capturing(c->stream)) return 0;
+    cudago_stream *s = cudago_stream_now(c->stream);
+    if (!s) return -1;
+    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     int r = cudago_wait(WAIT_STREAM, s->id);
-    if (!r && s->closed) r = cudago_raise_closed("stream");
     cudago_stream_release(s);
-    if (!r && !b->cell) r = cudago_raise_closed("buffer");
     return r;
 }
 
-/* A copy between a Buffer and anything else. While s captures, both sides are kept by the graph. */
-int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s) {
-    BufferObject *b = (BufferObject *)buffer;
-    OperandObject *o = cudago_operand(other, from ? 0 : OPERAND_WRITABLE, from ? "src" : "dst");
-    if (!o) return -1;
-    int r = -1;
-    if (o->nbytes != b->size) {
-        cudago_raise_sizes(from, b->size, o->nbytes);
-    } else if (await_turn(b, o, from, s)) {
-        r = -1;
-    } else if (cudago_capturing(s)) {
-        OperandObject *mine = cudago_operand(buffer, 0, from ? "dst" : "src");
-        if (mine) {
-            OperandObject *dst = from ? mine : o, *src = from ? o : mine;
-            r = cudago_capture_memcpy(s, dst, src, b->size);
-            Py_DECREF(mine);
-        }
-    } else {
-        cudago_cell_used(b->cell, s);
-        if (o->cell) cudago_cell_used(o->cell, s);
-        r = o->host ? 0 : cudago_order_after(other, s);
-        if (!r) r = cudago_memcpy(from ? b->ptr : o->address, from ? o->address : b->ptr, b->size, s, o->pageable);
-        if (!r && o->cell && o->cell->kind == CUDAGO_CELL_FOREIGN && !o->host) {
-            PyObject *kept = PyList_New(0); /* its library frees in the order of its own streams */
-            r = !kept || PyList_Append(kept, (PyObject *)o) ? -1 : cudago_keep_until_done(s, kept);
-            Py_XDECREF(kept);
-        }
-    }
-    Py_DECREF(o);
-    return r;
+static int make_operand(OperandObject **at, PyObject *object, int writable, const char *name) {
+    if (!*at) *at = cudago_operand(object, writable ? OPERAND_WRITABLE : 0, name);
+    return *at ? 0 : -1;
 }
+
+static int run(copying *c) {
+    const char *name = c->from ? "src" : "dst";
+    if (Py_TYPE(c->other) != cudago_cls[CLS_BUFFER]) {
+        if (make_operand(&c->operand, c->other, !c->from, name)) return -1;
+        if (cudago_theirs(c->operand, c->stream->device, &c->theirs)) return -1;
+    }
+    cudago_note_site();
+    if (await_turn(c)) return -1;
+    int r = copy_now(c);
+    if (r != CUDAGO_AGAIN) return r;
+    if (make_operand(&c->mine, (PyObject *)c->buffer, 0, c->from ? "dst" : "src") || make_operand(&c->operand, c->other, !c->from, name))
+        return -1;
+    return copy_now(c);
+}
+
+/* One argument and stream=. */
+static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) {
+    if (n == 1 && names && PyTuple_Size(names) == 1 && !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream")) return 0;
+    return PyErr_Format(PyExc_TypeError, "%s", signature), -1;
+}
+
+PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
+    CUDAGO_ENTER(NULL);
+    if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream="
+                                      : "copy_to(dst, *, stream) takes one operand and stream="))
+        return NULL;
+    cudago_span open;
+    if (cudago_buffer_now(self, &open)) return NULL; /* the first mistake is named first; it is asked again */
+    PyObject *keep = NULL;
+    copying c = {.buffer = self, .other = args[0], .from = from, .stream = cudago_stream_arg(args[1], &keep)};
+    int r = c.stream ? run(&c) : -1;
+    Py_XDECREF(c.operand);
+    Py_XDECREF(c.mine);
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
 
 /* An int that fits 1, 2 or 4 bytes, or bytes of that length. Like the driver's, an int is one byte if it fits. */
-int cudago_fill_value(PyObject *value, uint64_t size, uint32_t *out, uint32_t *width) {
+int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     *out = 0;
     if (PyLong_Check(value)) {
-        long long v = PyLong_AsLongLong(value);
-        if (v == -1 && PyErr_Occurred()) return -1;
-        if (v < INT32_MIN || v > UINT32_MAX)
+        int overflow;
+        long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow || v < INT32_MIN || v > UINT32_MAX)
             return PyErr_Format(PyExc_OverflowError, "fill value must fit 4 bytes, got %S", value), -1;
         *width = v >= -128 && v <= 255 ? 1 : v >= -32768 && v <= 65535 ? 2 : 4;
         *out = *width == 1 ? (uint8_t)v : *width == 2 ? (uint16_t)v : (uint32_t)v;
-    } else {
-        Py_buffer view;
-        if (!PyObject_CheckBuffer(value)) {
-            PyErr_Format(PyExc_TypeError, "fill value must be an int, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
-                         (PyObject *)Py_TYPE(value));
-            return -1;
-        }
-        if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)) return -1;
-        Py_ssize_t n = view.len;
-        if (n == 1 || n == 2 || n == 4) memcpy(out, view.buf, (size_t)n);
-        PyBuffer_Release(&view);
-        if (n != 1 && n != 2 && n != 4) {
-            PyErr_Format(PyExc_ValueError, "fill value must have 1, 2 or 4 bytes, got %zd", n);
-            return -1;
-        }
-        *width = (uint32_t)n;
+        return 0;
     }
-    if (size % *width) {
-        PyErr_Format(PyExc_ValueError, "a fill value of %u bytes does not divide %llu bytes", *width, (unsigned long long)size);
+    Py_buffer view;
+    if (!PyObject_CheckBuffer(value)) {
+        PyErr_Format(PyExc_TypeError, "fill value must be an int, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
+                     (PyObject *)Py_TYPE(value));
         return -1;
     }
+    if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)) return -1;
+    Py_ssize_t n = view.len;
+    if (n == 1 || n == 2 || n == 4) memcpy(out, view.buf, (size_t)n);
+    PyBuffer_Release(&view);
+    if (n != 1 && n != 2 && n != 4)
+        return PyErr_Format(PyExc_ValueError, "fill value must have 1, 2 or 4 bytes, got %zd", n), -1;
+    *width = (uint32_t)n;
     return 0;
 }
 
-int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream *s) {
-    BufferObject *b = (BufferObject *)buffer;
-    if (!b->size) return 0;
-    if (cudago_capturing(s)) {
-        OperandObject *o = cudago_operand(buffer, 0, "dst");
-        if (!o) return -1;
-        int r = cudago_capture_memset(s, o, value, width, b->size / width);
-        Py_DECREF(o);
-        return r;
-    }
-    cudago_cell_used(b->cell, s);
-    cudago_status st = {0};
-    uint64_t id = s->id, ptr = b->ptr, count = b->size / width;
-    s->launched++;
-    Py_BEGIN_ALLOW_THREADS
-    cudagoMemset(id, ptr, value, width, count, &st);
-    Py_END_ALLOW_THREADS
-    return st.kind ? cudago_raise(&st) : 0;
-}
-
-/* Makes the stream `then` wait for what is queued on `first`, both numbers of the device. The event is one per device:
- * a wait is for its latest record, and the GIL keeps the pair together. */
-int cudago_order_streams(int32_t device, uintptr_t ctx, uintptr_t first, uintptr_t then) {
-    static uintptr_t events[CUDAGO_MAX_DEVICES];
-    if (first == then) return 0;
-    if (!events[device]) {
-        cudago_status st = {0};
-        events[device] = cudagoEventForGood(device, &st);
-        if (st.kind) return cudago_raise(&st);
-    }
-    int pushed;
-    int32_t first_captures = 0, then_captures = 0;
-    int32_t r = cudago_ctx_enter(ctx, &pushed);
-    if (!r) r = cu.cuStreamIsCapturing(first, &first_captures);
-    if (!r) r = cu.cuStreamIsCapturing(then, &then_captures);
-    if (!r && !first_captures && !then_captures) {
-        r = cu.cuEventRecord(events[device], first);
-        if (!r) r = cu.cuStreamWaitEvent(then, events[device], 0);
-    }
-    cudago_ctx_leave(pushed);
-    if (r) return cudago_raise_result("cuStreamWaitEvent", r);
-    if (!first_captures && !then_captures) return 0;
-    PyErr_SetString(PyExc_BufferError, "the other library's stream and ours cannot be ordered while one is capturing: use one "
-                                       "stream for both, or pass stream=-1 and order them yourself");
+QUIET int cudago_fill_fits(uint32_t width, uint64_t size) {
+    if (size % width == 0) return 0;
+    PyErr_Format(PyExc_ValueError, "a fill value of %u bytes does not divide %llu bytes", width, (unsigned long long)size);
     return -1;
 }
 
-/* Makes s wait for what another library has queued on its current stream: obj is its, and may not be written yet. */
-int cudago_order_after(PyObject *obj, cudago_stream *s) {
-    intptr_t theirs;
-    DLDevice device = {2, s->device}; /* kDLCUDA */
-    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
-    if (cudago_foreign_stream(obj, device, &theirs)) return -1;
-    return cudago_order_streams(s->device, s->ctx, (uintptr_t)theirs, s->h);
+/* With the GIL given away: the call goes through Go. */
+static int fill_away(cudago_stream *s, const cudago_span *b, uint32_t value, uint32_t width) {
+    cudago_status st = {0};
+    cudago_cell_retain(b->cell);
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoMemset(s->id, b->ptr, value, width, b->size / width, &st);
+    cudago_cell_note(b->cell, s, cudago_gil_back(&l, st.kind));
+    cudago_cell_release(b->cell);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
 }
 
-/* For exchange with others: makes a consumer's stream wait for the work that is pending on a cell of ours, or the host
- * if consumer is 0. */
-int cudago_stream_order(cudago_cell *cell, intptr_t consumer) {
-    if (!consumer && !cudago_cell_has_stream(cell)) cudago_host_access(cell->ptr, cell->size);
-    if (!cudago_cell_has_stream(cell)) return 0; /* pinned and managed memory: see Notes of PinnedMemoryResource */
-    cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (consumer && (uintptr_t)consumer == c->stream->h && !c->last_stream) return 0;
-    if (cudago_capturing(c->stream)) {
-        PyErr_SetString(PyExc_BufferError, "the memory's stream is capturing, so its work cannot be waited for; pass "
-                                           "stream=-1 to order it yourself");
-        return -1;
+/* mine: an Operand of the buffer, or NULL; CUDAGO_AGAIN if the stream captures and it is missing. */
+static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObject *mine, uint32_t value, uint32_t width) {
+    cudago_span b;
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || cudago_buffer_now(self, &b)) return -1;
+    if (cudago_writable(b.cell, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
+    if (!b.size) return 0;
+    if (cudago_capturing(s)) return mine ? cudago_capture_memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
+    if (cudago_cell_reserve(b.cell, s)) return -1;
+    return fill_away(s, &b, value, width);
+}
+
+PyObject *cudago_buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    if (read_arguments(n, names, "fill(value, *, stream) takes a value and stream=")) return NULL;
+    cudago_span open;
+    uint32_t value, width;
+    if (cudago_buffer_now(self, &open) || cudago_writable(open.cell, "the buffer")) return NULL;
+    if (cudago_fill_value(args[0], &value, &width)) return NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[1], &keep);
+    if (!stream) return NULL;
+    cudago_note_site();
+    int r = fill_now(self, stream, NULL, value, width);
+    if (r == CUDAGO_AGAIN) {
+        OperandObject *mine = cudago_operand((PyObject *)self, OPERAND_WRITABLE, "dst");
+        r = mine ? fill_now(self, stream, mine, value, width) : -1;
+        Py_XDECREF(mine);
     }
-    if (!consumer) {
-        if (c->last_stream && cudago_wait(WAIT_STREAM, c->last_stream)) PyErr_Clear(); /* closed: nothing is pending */
-        if (cudago_wait(WAIT_STREAM, c->stream->id)) return -1;
-        cudago_host_access(cell->ptr, cell->size);
-        return 0;
-    }
-    cudago_stream *s = c->stream;
-    if (s->mark && !c->last_stream) {
-        /* The launch budget's mark serves: recorded later than it believes, it proves no less. */
-        int pushed;
-        int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-        if (!r) r = cu.cuEventRecord(s->mark, s->h);
-        if (!r) s->marked = s->launched;
-        if (!r) r = cu.cuStreamWaitEvent((uintptr_t)consumer, s->mark, 0);
-        cudago_ctx_leave(pushed);
-        return r ? cudago_raise_result("cuStreamWaitEvent", r) : 0;
-    }
-    cudago_status st = {0};
-    cudagoStreamOrder(c->stream->id, c->last_stream, (uint64_t)consumer, &st);
-    return st.kind ? cudago_raise(&st) : 0;
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
 }

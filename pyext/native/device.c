@@ -6,55 +6,59 @@
 
 #include "_cgo_export.h"
 
-static uintptr_t contexts[CUDAGO_MAX_DEVICES];
-
-/* Makes one stream of a device wait for another, given by their numbers. */
-int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
-    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_BufferError, "no such device"), -1;
-    if (!contexts[device]) { /* somebody else's memory, before the first use of the device here */
-        cudago_status st = {0};
-        int32_t pageable;
-        if (cudago_open()) return -1;
-        contexts[device] = cudagoDeviceContext(device, &pageable, &st);
-        if (st.kind) return cudago_raise(&st);
-    }
-    return cudago_order_streams(device, contexts[device], first, then);
-}
-
 /* _device(ordinal): a new Device; the Python face keeps one for each ordinal. */
 PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    long ordinal = PyLong_AsLong(arg);
+    int overflow;
+    long ordinal = PyLong_AsLongAndOverflow(arg, &overflow);
     if (ordinal == -1 && PyErr_Occurred()) return NULL;
+    if (overflow) return PyErr_Format(PyExc_ValueError, "ordinal must be the number of a device, got %S", arg);
     if (cudago_open()) return NULL;
     cudago_status st = {0};
-    uintptr_t ctx = 0;
     int32_t pageable = 0;
+    uint32_t generation;
     Py_BEGIN_ALLOW_THREADS /* makes the primary context, which takes long the first time */
-    ctx = cudagoDeviceContext((int64_t)ordinal, &pageable, &st);
+    cudagoDeviceContext((int64_t)ordinal, &pageable, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     if (ordinal >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "cudago supports 16 devices"), NULL;
+    if (cudago_device_ready((int32_t)ordinal, &generation)) return NULL;
     DeviceObject *self = cudago_alloc(CLS_DEVICE);
     if (!self) return NULL;
     self->ordinal = (int32_t)ordinal;
-    self->ctx = contexts[ordinal] = ctx;
     self->pageable = pageable;
     return (PyObject *)self;
 }
 
+/* One that a reset has taken away is none. */
+static QUIET int has_resource(DeviceObject *self) {
+    ResourceObject *r = (ResourceObject *)self->resource;
+    return r && !cudago_lost(r->home, r->generation);
+}
+
+/* A new reference: a conversion, or another thread, may set another resource meanwhile. */
+static PyObject *resource_of(DeviceObject *self) {
+    if (!has_resource(self)) {
+        PyObject *made = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
+        if (!made || cudago_expect(made, CLS_RESOURCE, "resource")) return Py_XDECREF(made), NULL;
+        PyObject *other = made; /* another thread may have been faster */
+        if (!has_resource(self)) {
+            other = self->resource;
+            self->resource = made;
+        }
+        Py_XDECREF(other);
+    }
+    return NEW_REF(self->resource);
+}
+
 /* allocate(size, *, stream): the default resource's, without a detour through Python. */
 static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    if (!self->resource) {
-        self->resource = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
-        if (!self->resource) return NULL;
-        if (cudago_expect(self->resource, CLS_RESOURCE, "resource")) {
-            Py_CLEAR(self->resource);
-            return NULL;
-        }
-    }
-    return cudago_allocate(self->resource, args, n, names);
+    CUDAGO_ENTER(NULL);
+    PyObject *resource = resource_of(self);
+    PyObject *buffer = resource ? cudago_allocate(resource, args, n, names) : NULL;
+    Py_XDECREF(resource);
+    return buffer;
 }
 
 static PyObject *device_ordinal(DeviceObject *self, void *unused) {
@@ -64,8 +68,8 @@ static PyObject *device_ordinal(DeviceObject *self, void *unused) {
 
 static PyObject *device_resource(DeviceObject *self, void *unused) {
     (void)unused;
-    if (!self->resource) self->resource = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
-    return self->resource ? NEW_REF(self->resource) : NULL;
+    CUDAGO_ENTER(NULL);
+    return resource_of(self);
 }
 
 static int device_set_resource(DeviceObject *self, PyObject *value, void *unused) {
@@ -115,6 +119,7 @@ static void device_dealloc(DeviceObject *self) {
 
 static PyMethodDef methods[] = {
     {"allocate", METHOD(device_allocate), METH_FASTCALL | METH_KEYWORDS, DOC_DEVICE_ALLOCATE},
+    {"_reset", METHOD(cudago_device_reset), METH_NOARGS, NULL},
     {"sync", METHOD(device_sync), METH_NOARGS, DOC_DEVICE_SYNC},
     {0},
 };

@@ -83,16 +83,26 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			return err
 		}
 		d.OnWarning(reportAside)
+		// To give back can wait for the device, and who ends a capture has the GIL.
+		d.OnCaptureEnd(func() { reaper.Add(once(func() error { d.Drain(); return nil })) })
+		graph.OnWarning(reportAside)
 		drv.Store(d)
 		return nil
 	})
 }
 
 // reportAside is where an error goes that has no caller: any goroutine, no GIL.
+// What a check has found, and told to the reaper, is for the next wait.
 // After a fault that breaks a device for good every release on it fails too:
 // that was reported when it happened.
 func reportAside(err error) {
+	if abandoned.hold(err) {
+		return
+	}
 	var r cuda.Result
+	if errors.Is(err, cuda.ErrLost) { // a reset has taken it, or is about to
+		return
+	}
 	if errors.As(err, &r) && (r.Sticky() || r == cuda.ErrorDeinitialized || r == cuda.ErrorContextIsDestroyed) {
 		return
 	}
@@ -187,7 +197,7 @@ func liveObjects() map[string]int {
 			m[kind] += n
 		}
 	}
-	add("Stream", streams.len())
+	add("Stream", openStreams())
 	add("Event", events.len())
 	add("ObjectCode", codes.len())
 	add("MemoryResource", ownResources())

@@ -10,9 +10,7 @@
  * fill, by a pending call, at the next entry of the API, and at exit. */
 
 _Atomic int cudago_drop_hint;
-int cudago_forked;
 int cudago_unusable;
-unsigned long cudago_main_thread;
 int cudago_closed; /* after exit: leak, never touch */
 
 static int pending_call(void *unused) {
@@ -36,8 +34,23 @@ void cudago_drain(void) {
     cudagoDrain();
     cudago_cells_drain();
     cudago_free_put_off();
+    cudago_streams_sweep();
+    cudago_captures_end_orphans();
     PyErr_Restore(type, value, trace);
 }
+
+/* Around code of others that is called while something is let go of: it neither meets nor eats an exception that is on its
+ * way, and what it raises is nobody's. */
+void cudago_keep_exception(void (*run)(void *), void *with) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    run(with);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+    PyErr_Restore(type, value, trace);
+}
+
+static void decref(void *capsule) { Py_XDECREF((PyObject *)capsule); }
+void cudago_drop_capsule(PyObject *capsule) { cudago_keep_exception(decref, capsule); }
 
 void cudago_drop_references(uintptr_t *refs, size_t n) {
     for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
@@ -51,8 +64,10 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     (void)unused;
     enum { TIME_LIMIT_MS = 2000 };
     if (cudago_unusable) Py_RETURN_NONE;
-    cudagoFinalizeAll(); /* may use everything, and wait for work with callbacks */
+    cudago_finalize_all(TIME_LIMIT_MS); /* may use everything, and wait for work with callbacks */
     cudago_unusable = 1;
+    PyObject *type, *value, *trace; /* of a finalizer that ended the others' run: atexit reports it */
+    PyErr_Fetch(&type, &value, &trace);
     cudagoCloseGraphs();
     cudago_callbacks_close();
     cudago_buffers_give_up();
@@ -62,18 +77,27 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     idle = cudagoReaperFlush(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudago_drain();
+    cudago_closed = 1; /* other threads run meanwhile, and must not give back to what is being closed */
     ts = PyEval_SaveThread();
     if (idle) cudagoCloseRest(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudagoDropClose();
     cudago_cells_set_poke(NULL); /* deleters of other libraries still run, and find nobody to wake */
-    cudago_closed = 1;
+    if (type) return PyErr_Restore(type, value, trace), NULL;
     Py_RETURN_NONE;
 }
 
-PyObject *cudago_after_fork(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
-    cudago_forked = cudago_unusable = 1;
-    Py_RETURN_NONE;
+/* After the interpreter: for an import so late, in a hook of atexit, that _shutdown is not called. No Python here. */
+static void after_exit(void) {
+    if (cudago_forked || cudago_closed) return;
+    cudago_unusable = cudago_closed = 1;
+    cudago_cells_set_poke(NULL);
+    cudago_callbacks_close();
+    cudagoDropClose();
+}
+
+int cudago_watch_exit(void) {
+    if (!Py_AtExit(after_exit)) return 0;
+    PyErr_SetString(PyExc_ImportError, "cudago found no room among the functions to be called at exit");
+    return -1;
 }

@@ -46,10 +46,16 @@ func dropReferences(refs []uintptr) {
 }
 
 //export cudagoDrain
-func cudagoDrain() { drops.Drain() }
+func cudagoDrain() {
+	drops.Drain()
+	due.Drain()
+}
 
 //export cudagoDropClose
-func cudagoDropClose() { drops.Close() }
+func cudagoDropClose() {
+	due.Close()
+	drops.Close()
+}
 
 // cudagoReaperFlush waits without the GIL until nothing is left to be reaped.
 //
@@ -61,18 +67,18 @@ func cudagoReaperFlush(ms C.long) C.int {
 	return 0
 }
 
-//export cudagoFinalizeAll
-func cudagoFinalizeAll() { finalizers.Shutdown() }
-
 // stepFunc is a reaper's item.
 type stepFunc func() (bool, error)
 
 func (f stepFunc) Step() (bool, error) { return f() }
 
 // once is an item that is done with one step: work that may block elsewhere and
-// so must not be done with the GIL held.
+// so must not be done with the GIL held, nor while a callback is waited for.
 func once(f func() error) finalize.Item {
-	return stepFunc(func() (bool, error) { return true, f() })
+	return stepFunc(func() (done bool, err error) {
+		done = callbacks.alone(func() { err = f() })
+		return done, err
+	})
 }
 
 // cudagoCloseRest closes what is open besides graphs, newest first and streams
@@ -86,7 +92,6 @@ func cudagoCloseRest(ms C.long) {
 	go func() {
 		defer close(done)
 		closeAll(events)
-		closeAll(marks)
 		closeAll(kernels)
 		closeAll(codes)
 		closeAll(resources)

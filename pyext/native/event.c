@@ -15,11 +15,11 @@ PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (timing < 0 || blocking < 0) return NULL;
     EventObject *self = cudago_alloc(CLS_EVENT);
     if (!self) return NULL;
-    DeviceObject *d = (DeviceObject *)args[0];
-    int32_t ordinal = d->ordinal;
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
     cudago_status st = {0};
     uint64_t id = 0;
     uintptr_t h = 0;
+    if (cudago_device_ready(ordinal, &self->generation)) return Py_DECREF(self), NULL;
     Py_BEGIN_ALLOW_THREADS /* cuEventCreate waits while another thread is stuck in a full launch queue */
     id = cudagoEventNew(ordinal, timing, blocking, &h, &st);
     Py_END_ALLOW_THREADS
@@ -30,12 +30,24 @@ PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n
     }
     self->id = id;
     self->h = h;
-    self->ctx = d->ctx;
     self->device = ordinal;
+    if (cudago_made("event", ordinal, self->generation)) return Py_DECREF(self), NULL;
     return (PyObject *)self;
 }
 
-static int open_event(EventObject *self) { return self->h ? 0 : cudago_raise_closed("event"); }
+QUIET int cudago_event_now(const EventObject *self) {
+    if (!self->h) return cudago_raise_closed("event");
+    return cudago_event_closed(self) ? cudago_raise_lost("event", self->device) : 0;
+}
+
+/* Go's handle of an event that can be asked; 0 with an exception. Asking spoils the capture while it is open, and is refused
+ * after it. */
+static QUIET uint64_t askable(EventObject *self) {
+    if (cudago_event_now(self)) return 0;
+    if (!self->captured) return self->id;
+    return PyErr_SetString(PyExc_ValueError, "the event was recorded in a capture: it stands for a place in the graph, and has no "
+                                             "state to ask for"), 0;
+}
 
 static PyObject *event_close(EventObject *self, PyObject *unused) {
     (void)unused;
@@ -55,18 +67,18 @@ static PyObject *event_exit(EventObject *self, PyObject *const *args, Py_ssize_t
 static PyObject *event_sync(EventObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (open_event(self)) return NULL;
-    if (cudago_wait(WAIT_EVENT, self->id)) return NULL;
-    if (cudago_print_flush()) return NULL;
+    uint64_t id = askable(self);
+    if (!id || cudago_wait(WAIT_EVENT, id) || cudago_print_flush()) return NULL;
     Py_RETURN_NONE;
 }
 
 static PyObject *event_done(EventObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (open_event(self)) return NULL;
+    uint64_t id = askable(self);
+    if (!id) return NULL;
     cudago_status st = {0};
-    int done = cudagoEventDone(self->id, &st);
+    int done = cudagoEventDone(id, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyBool_FromLong(done);
 }
@@ -74,20 +86,21 @@ static PyObject *event_done(EventObject *self, void *unused) {
 /* _elapsed_ms(start) */
 static PyObject *event_elapsed(EventObject *self, PyObject *start) {
     CUDAGO_ENTER(NULL);
-    if (open_event(self) || cudago_expect(start, CLS_EVENT, "start") || open_event((EventObject *)start)) return NULL;
+    uint64_t from, to;
+    if (cudago_expect(start, CLS_EVENT, "start") || !(to = askable(self)) || !(from = askable((EventObject *)start))) return NULL;
     cudago_status st = {0};
-    double ms = cudagoEventElapsed(((EventObject *)start)->id, self->id, &st);
+    double ms = cudagoEventElapsed(from, to, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyFloat_FromDouble(ms);
 }
 
-static PyObject *event_is_closed(EventObject *self, void *unused) {
+static QUIET PyObject *event_is_closed(EventObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->h == 0);
+    return PyBool_FromLong(cudago_event_closed(self));
 }
-static PyObject *event_handle(EventObject *self, void *unused) {
+static QUIET PyObject *event_handle(EventObject *self, void *unused) {
     (void)unused;
-    return open_event(self) ? NULL : PyLong_FromUnsignedLongLong(self->h);
+    return cudago_event_now(self) ? NULL : PyLong_FromUnsignedLongLong(self->h);
 }
 static PyObject *event_ordinal(EventObject *self, void *unused) {
     (void)unused;

@@ -7,50 +7,44 @@
 #include "_cgo_export.h"
 #include <unistd.h>
 
-/* An executable: the launch stays in C, on a block that Go owns. */
+/* An executable: the launch stays in C, on a block that Go made. */
 
-static int open_exec(ExecObject *self) { return self->x ? 0 : cudago_raise_closed("graph executable"); }
-
-/* The index of s among the streams that the executable was launched on; asks Go to note a new one. More streams than
- * there is room for take turns: Go notes one that it knows without doing anything. */
-static int slot(ExecObject *self, cudago_exec *x, cudago_stream *s) {
-    uint32_t known = x->n < CUDAGO_EXEC_STREAMS ? x->n : CUDAGO_EXEC_STREAMS;
-    for (uint32_t i = 0; i < known; i++)
-        if (x->stream[i] == s->id) return (int)i;
-    cudago_status st = {0};
-    cudagoExecNoteStream(self->id, s->id, &st);
-    if (st.kind) return cudago_raise(&st);
-    uint32_t i = x->n++ % CUDAGO_EXEC_STREAMS;
-    x->stream[i] = s->id;
-    return (int)i;
+static QUIET int is_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
+static QUIET int open_exec(ExecObject *self) {
+    if (!self->x) return cudago_raise_closed("graph executable");
+    return is_lost(self->x) ? cudago_raise_lost("graph executable", self->device) : 0;
 }
 
-/* A stream of another library: Go marks each launch with an event, since nobody tells when such a stream ends. */
-static int32_t launch_foreign(ExecObject *self, cudago_stream *s, cudago_status *st) {
-    uint64_t id = self->id, stream = s->id;
-    cudago_exec *x = self->x;
-    atomic_fetch_add_explicit(&x->busy, 1, memory_order_seq_cst);
-    x->foreign = cudago_foreign_launches = 1;
+/* The reaper leaves streams alone that others have: there the thread that closes has its work marked. */
+static QUIET int has_unmarked(cudago_exec *x) {
+    cudago_use *use = cudago_uses_at(&x->uses);
+    for (uint32_t i = 0; i < x->uses.n; i++)
+        if (use[i].clock->exposed && use[i].position > atomic_load(&use[i].clock->marked)) return 1;
+    return 0;
+}
+/* The end of an executable that nobody is inside of: Go's reaper destroys it, and lets its operands go, when its uses have
+ * ended. */
+static void end(cudago_exec *x) {
+    if (!cudago_callbacks_alive && has_unmarked(x)) cudagoProveExposed(); /* otherwise close() has, or a sync does */
+    cudagoExecClose(x->id);
+    cudago_uses_free(&x->uses);
+    cudago_hierarchy_release(x->of);
+    free(x);
+}
+
+static void leave(cudago_exec *x) {
+    if (!--x->inside && x->closing && !cudago_unusable) end(x);
+}
+
+static void nap(void) {
     Py_BEGIN_ALLOW_THREADS
-    cudagoExecLaunch(id, stream, st);
+    usleep(50);
     Py_END_ALLOW_THREADS
-    atomic_fetch_sub_explicit(&x->busy, 1, memory_order_release);
-    return st->kind;
 }
 
-/* An update must not meet a launch of the same executable in the driver, and a launch that gave the GIL away may be
- * waiting for a callback that needs it. So the update waits first, with the GIL released. */
-static int wait_for_launches(ExecObject *self) {
-    while (self->x && atomic_load_explicit(&self->x->busy, memory_order_acquire)) {
-        Py_BEGIN_ALLOW_THREADS
-        usleep(50);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) return -1;
-    }
-    return open_exec(self);
-}
+/* --- launches ----------------------------------------------------------------------------------------------------------- */
 
-static int32_t call_driver(cudago_exec *x, cudago_stream *s) {
+static QUIET int32_t call_driver(cudago_exec *x, cudago_stream *s) {
     int pushed;
     int32_t r = cudago_ctx_enter(x->ctx, &pushed);
     if (!r) r = cu.cuGraphLaunch(x->h, s->h);
@@ -58,69 +52,164 @@ static int32_t call_driver(cudago_exec *x, cudago_stream *s) {
     return r;
 }
 
-static int32_t launch_own(cudago_exec *x, cudago_stream *s, int i) {
-    int32_t r;
-    cudago_note_site();
-    if (cudago_budget(s) && !x->calls_python) {
-        x->launches++; /* the GIL is the lock */
-        r = call_driver(x, s);
-    } else {
-        atomic_fetch_add_explicit(&x->busy, 1, memory_order_seq_cst); /* before launches: the reaper reads them so */
-        x->launches++;
-        Py_BEGIN_ALLOW_THREADS
-        r = call_driver(x, s);
-        Py_END_ALLOW_THREADS
-        atomic_fetch_sub_explicit(&x->busy, 1, memory_order_release);
+static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64_t position) {
+    cudago_uses_note(&x->uses, s, position);
+    if (!code) {
+        s->graphs = position;
+        return 0;
     }
-    x->last[i] = s->launched;
+    cudago_status st = {0};
+    cudagoDetailError("cuGraphLaunch", code, x->device, "", &st);
+    return cudago_raise(&st);
+}
+
+static int launch_away(cudago_exec *x, cudago_stream *s) {
+    int calls_python = x->calls_python;
+    x->inside++;
+    cudago_leave l = cudago_gil_leave(s);
+    if (calls_python) cudagoCallbackEnter();
+    int32_t code = call_driver(x, s);
+    uint64_t position = cudago_gil_back(&l, code);
+    if (calls_python) cudagoCallbackLeave(s->id, position);
+    int r = launched(x, s, code, position);
+    leave(x);
+    cudago_leave_end(&l);
+    return r;
+}
+
+/* A launch at the gate. */
+typedef struct {
+    cudago_exec *x; /* that it waits at, to be compared only; NULL: not waiting */
+    uint64_t phase; /* when it came */
+} ticket;
+
+/* Must a launch wait for an update? A launch that an update has kept waiting goes before the next one. */
+static QUIET int must_wait(cudago_exec *x, ticket *t) {
+    int came_before = t->x == x;
+    if (x->updates && (!came_before || t->phase == x->phase)) {
+        if (!came_before) {
+            *t = (ticket){x, x->phase};
+            x->waiting++;
+        }
+        return 1;
+    }
+    return 0;
+}
+
+/* The launch goes, or gives up. */
+static QUIET void leave_gate(ExecObject *self, ticket *t) {
+    if (!t->x || t->x != self->x) return; /* closed meanwhile */
+    t->x->waiting--;
+    if (t->x->owed) t->x->owed--;
+    t->x = NULL;
+}
+
+/* CUDAGO_AGAIN while an update is before it. */
+static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || open_exec(self)) return -1;
+    cudago_exec *x = self->x;
+    if (cudago_capturing(s)) /* cuGraphLaunch would fail, and spoil the capture */
+        return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its graph "
+                                                 "instead"), -1;
+    if (must_wait(x, t)) return CUDAGO_AGAIN;
+    leave_gate(self, t);
+    if (cudago_uses_reserve(&x->uses, s)) return -1;
+    x->launches++;
+    if (x->calls_python || !cudago_keeps_gil(s)) return launch_away(x, s);
+    int32_t code = call_driver(x, s);
+    return launched(x, s, code, code ? 0 : cudago_queued(s));
+}
+
+static int launch_on(ExecObject *self, StreamObject *stream) {
+    if (stream->device != self->device) {
+        PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
+        return -1;
+    }
+    ticket t = {0};
+    cudago_note_site();
+    int r = launch_now(self, stream, &t);
+    while (r == CUDAGO_AGAIN) {
+        nap();
+        r = PyErr_CheckSignals() ? -1 : launch_now(self, stream, &t);
+    }
+    leave_gate(self, &t);
     return r;
 }
 
 /* launch(stream): the hot call. */
-static PyObject *exec_launch(ExecObject *self, PyObject *stream) {
+static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     if (open_exec(self)) return NULL;
     PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(stream, &keep);
-    if (!s) return NULL;
-    cudago_status st = {0};
-    int i = 0, refused = 1;
-    int32_t r = 0;
-    if (s->device != self->device)
-        PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, s->device);
-    else if (cudago_capturing(s)) /* cuGraphLaunch would fail, and spoil the capture */
-        PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its graph "
-                                          "instead");
-    else if (s->foreign)
-        refused = launch_foreign(self, s, &st) ? cudago_raise(&st) : 0;
-    else if ((i = slot(self, self->x, s)) >= 0)
-        refused = (r = launch_own(self->x, s, i)) != 0;
-    if (r) {
-        cudagoDetailError("cuGraphLaunch", r, self->device, "", &st);
-        cudago_raise(&st);
-    }
+    StreamObject *stream = cudago_stream_arg(argument, &keep);
+    int r = stream ? launch_on(self, stream) : -1;
     Py_XDECREF(keep);
-    if (refused) return NULL;
+    if (r) return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *exec_upload(ExecObject *self, PyObject *stream) {
-    CUDAGO_ENTER(NULL);
-    if (open_exec(self)) return NULL;
-    PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(stream, &keep);
-    if (!s) return NULL;
+static int upload_away(cudago_exec *x, cudago_stream *s) {
     cudago_status st = {0};
-    uint64_t id = self->id, sid = s->id;
-    Py_BEGIN_ALLOW_THREADS
-    cudagoExecUpload(id, sid, &st);
-    Py_END_ALLOW_THREADS
+    x->inside++;
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoExecUpload(x->id, s->id, &st);
+    cudago_uses_note(&x->uses, s, cudago_gil_back(&l, st.kind));
+    leave(x);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int upload_now(ExecObject *self, StreamObject *stream) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || open_exec(self)) return -1;
+    if (cudago_capturing(s))
+        return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
+    if (cudago_uses_reserve(&self->x->uses, s)) return -1;
+    return upload_away(self->x, s);
+}
+
+static PyObject *exec_upload(ExecObject *self, PyObject *argument) {
+    CUDAGO_ENTER(NULL);
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(argument, &keep);
+    int r = -1;
+    if (stream && stream->device != self->device)
+        PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
+    else if (stream)
+        r = upload_now(self, stream);
     Py_XDECREF(keep);
-    if (st.kind) return cudago_raise(&st), NULL;
+    if (r) return NULL;
     Py_RETURN_NONE;
 }
 
 /* --- updates ------------------------------------------------------------------------------------------------------ */
+
+/* Through the gate, after all arguments have been evaluated: on success nobody is inside the driver with the executable,
+ * nothing of it is being instantiated, and no launch begins before leave_update. NULL with an exception. */
+static cudago_exec *enter_update(ExecObject *self) {
+    cudago_exec *x = self->x;
+    if (open_exec(self)) return NULL;
+    x->updates++;
+    int stopped = 0;
+    while (self->x == x && !is_lost(x) && (x->inside || x->owed || x->of->busy || cudago_stall()) && !stopped) {
+        nap();
+        stopped = PyErr_CheckSignals();
+    }
+    if (self->x != x) { /* closed meanwhile: the block may be gone */
+        if (!stopped) cudago_raise_closed("graph executable");
+        return NULL;
+    }
+    if (!stopped && !is_lost(x)) return x;
+    x->updates--;
+    if (!stopped) open_exec(self); /* says so */
+    return NULL;
+}
+
+static QUIET void leave_update(cudago_exec *x) {
+    x->updates--;
+    x->phase++;
+    x->owed = x->waiting;
+}
 
 static PyObject *done(cudago_status *st) {
     if (st->kind) return cudago_raise(st), NULL;
@@ -128,122 +217,161 @@ static PyObject *done(cudago_status *st) {
     Py_RETURN_NONE;
 }
 
+static int read_node(PyObject *o, uint64_t *node) {
+    *node = PyLong_AsUnsignedLongLong(o);
+    return *node == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
+    cudago_ref refs[2];
+    int m = 0;
+    for (int i = 0; i < 2; i++)
+        if (o[i] && cudago_operand_lost(o[i])) {
+            leave_update(x);
+            return cudago_operand_now(o[i]);
+        }
+    for (int i = 1; i >= 0; i--) /* src first, as everywhere */
+        if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
+    cudagoExecMemcpy(x->id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
+                     o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
+    leave_update(x);
+    return 0;
+}
+
 /* _update_memcpy(node, dst or None, src or None) */
 static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 3 || wait_for_launches(self)) return NULL;
-    uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
-    if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    uint64_t node;
+    if (n != 3 || open_exec(self) || read_node(args[0], &node)) return NULL;
     static const char *const names[] = {"dst", "src"};
     OperandObject *o[2] = {NULL, NULL};
-    cudago_ref refs[2];
-    int given[2] = {args[1] != Py_None, args[2] != Py_None}, m = 0, ok = 1;
+    int ok = 1;
     for (int i = 0; i < 2 && ok; i++) {
-        if (!given[i]) continue;
+        if (args[1 + i] == Py_None) continue;
         ok = (o[i] = cudago_operand(args[1 + i], i ? 0 : OPERAND_WRITABLE, names[i])) != NULL;
         ok = ok && !cudago_copies(self->device, o[i], names[i]);
     }
     cudago_status st = {0};
-    if (ok) {
-        for (int i = 1; i >= 0; i--) /* src first, as everywhere */
-            if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
-        cudagoExecMemcpy(self->id, node, given[0], o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
-                         given[1], o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, &st);
-    }
+    cudago_exec *x = ok ? enter_update(self) : NULL;
+    if (x && memcpy_now(x, node, o, &st)) x = NULL;
     Py_XDECREF(o[0]);
     Py_XDECREF(o[1]);
-    return ok ? done(&st) : NULL;
+    return x ? done(&st) : NULL;
+}
+
+static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
+    cudago_ref ref;
+    if (cudago_operand_lost(o)) {
+        leave_update(x);
+        return cudago_operand_now(o);
+    }
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
+    cudagoExecMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
+    leave_update(x);
+    return 0;
 }
 
 /* _update_memset(node, dst, value) */
 static PyObject *exec_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 3 || wait_for_launches(self)) return NULL;
-    uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
-    if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
+    uint64_t node;
     uint32_t value, width;
-    if (!o || cudago_fill_value(args[2], o->nbytes, &value, &width)) {
-        Py_XDECREF(o);
-        return NULL;
-    }
-    cudago_ref ref;
+    if (n != 3 || open_exec(self) || read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
+    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
-    cudagoExecMemset(self->id, node, o->address, value, width, o->nbytes / width, &ref, &st);
-    Py_DECREF(o);
-    return done(&st);
+    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? enter_update(self) : NULL;
+    if (x && memset_now(x, node, o, value, width, &st)) x = NULL;
+    Py_XDECREF(o);
+    return x ? done(&st) : NULL;
 }
 
 typedef struct {
-    uint64_t exec, node;
+    ExecObject *exec;
+    uint64_t node;
 } exec_node;
-static uint64_t set_kernel(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c, cudago_status *st) {
+static PyObject *set_kernel(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;
-    cudagoExecKernel(e->exec, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, st);
-    return e->node;
+    cudago_status st = {0};
+    cudago_exec *x = enter_update(e->exec);
+    if (!x) return cudago_refs_drop(refs, n), NULL;
+    cudagoExecKernel(x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    leave_update(x);
+    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
 /* _update_kernel(node, config, kernel, args) */
 static PyObject *exec_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 4 || wait_for_launches(self)) return NULL;
-    exec_node at = {self->id, PyLong_AsUnsignedLongLong(args[0])};
-    if (at.node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    exec_node at = {.exec = self};
+    if (n != 4 || open_exec(self) || read_node(args[0], &at.node)) return NULL;
     PyObject *r = cudago_with_kernel(self->device, args[1], args[2], args[3], set_kernel, &at);
     if (r) cudago_drain();
     return r;
 }
 
+static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
+    cudagoExecHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
+    leave_update(x);
+    return 0;
+}
+
 /* _update_host(node, callable) */
 static PyObject *exec_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 2 || wait_for_launches(self)) return NULL;
-    uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
-    if (node == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-    OperandObject *o = cudago_callable_operand(args[1]);
-    if (!o) return NULL;
-    cudago_ref ref;
+    uint64_t node;
+    if (n != 2 || open_exec(self) || read_node(args[0], &node)) return NULL;
+    OperandObject *o = cudago_callable_operand(args[1], self->device);
     cudago_status st = {0};
-    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
-    cudagoExecHost(self->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, &st);
-    Py_DECREF(o);
-    return done(&st);
+    cudago_exec *x = o ? enter_update(self) : NULL;
+    if (x) host_now(x, node, o, &st);
+    Py_XDECREF(o);
+    return x ? done(&st) : NULL;
 }
 
 /* _set_enabled(node, bool) */
 static PyObject *exec_set_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    if (n != 2 || wait_for_launches(self)) return NULL;
-    uint64_t node = PyLong_AsUnsignedLongLong(args[0]);
+    uint64_t node;
+    if (n != 2 || open_exec(self) || read_node(args[0], &node)) return NULL;
     int enabled = PyObject_IsTrue(args[1]);
-    if (PyErr_Occurred()) return NULL;
     cudago_status st = {0};
-    cudagoExecEnable(self->id, node, enabled, &st);
+    cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
+    if (!x) return NULL;
+    cudagoExecEnable(x->id, node, enabled, &st);
+    leave_update(x);
     return done(&st);
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
+static QUIET uint64_t number_now(ExecObject *self) { return open_exec(self) ? 0 : self->id; }
 static PyObject *exec_text(ExecObject *self, PyObject *what) {
     CUDAGO_ENTER(NULL);
     const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
-    if (!w || open_exec(self)) return NULL;
+    uint64_t id = w ? number_now(self) : 0;
+    if (!id) return NULL;
     cudago_status st = {0};
-    char *text = cudagoExecText(self->id, (char *)w, &st);
+    char *text = cudagoExecText(id, (char *)w, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     PyObject *r = PyUnicode_FromString(text);
     free(text);
     return r;
 }
-static PyObject *exec_held(ExecObject *self, PyObject *address) { return cudago_held_at(self->held, address); }
-static PyObject *exec_launches(ExecObject *self, void *unused) {
+static QUIET PyObject *held_now(ExecObject *self, uint64_t address) { return cudago_held_at(self->held, address); }
+static PyObject *exec_held(ExecObject *self, PyObject *address) {
+    CUDAGO_ENTER(NULL);
+    uint64_t a;
+    return read_node(address, &a) ? NULL : held_now(self, a);
+}
+static QUIET PyObject *exec_launches(ExecObject *self, void *unused) {
     (void)unused;
     return open_exec(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches);
 }
-static PyObject *exec_is_closed(ExecObject *self, void *unused) {
+static QUIET PyObject *exec_is_closed(ExecObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->x == NULL);
+    return PyBool_FromLong(!self->x || is_lost(self->x));
 }
 static PyObject *exec_ordinal(ExecObject *self, void *unused) {
     (void)unused;
@@ -251,15 +379,25 @@ static PyObject *exec_ordinal(ExecObject *self, void *unused) {
 }
 
 static void give_up(ExecObject *self) {
-    uint64_t id = self->id;
+    cudago_exec *x = self->x;
     self->id = 0;
-    self->x = NULL;    /* Go's reaper frees it when the last launch has ended */
+    self->x = NULL;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
-    if (id && !cudago_unusable) cudagoExecClose(id);
+    if (!x || cudago_unusable) return;
+    x->closing = 1;
+    if (!x->inside) end(x);
 }
+static QUIET int needs_marks(ExecObject *self) { return self->x && has_unmarked(self->x); }
+static void prove_exposed(void) {
+    Py_BEGIN_ALLOW_THREADS /* the driver is asked */
+    cudagoProveExposed();
+    Py_END_ALLOW_THREADS
+}
+
 static PyObject *exec_close(ExecObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
+    if (needs_marks(self)) prove_exposed();
     give_up(self);
     cudago_drain();
     Py_RETURN_NONE;
@@ -272,15 +410,7 @@ static PyObject *exec_exit(ExecObject *self, PyObject *const *args, Py_ssize_t n
 
 /* While a launch may be in flight, what it reads is not shown to the collector, which would otherwise clear the
  * operands of a graph that nobody can reach any more under the launch. */
-static int in_flight(cudago_exec *x) {
-    if (!x || cudago_unusable) return 0;
-    if (x->foreign || atomic_load_explicit(&x->busy, memory_order_relaxed)) return 1;
-    for (uint32_t i = 0; i < x->n && i < CUDAGO_EXEC_STREAMS; i++) {
-        const cudago_stream *s = cudago_budget_find(x->stream[i]);
-        if (s && x->last[i] > s->proven) return 1;
-    }
-    return 0;
-}
+static QUIET int in_flight(cudago_exec *x) { return x && !cudago_unusable && (x->inside || cudago_uses_pending(&x->uses)); }
 static int exec_traverse(ExecObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     return in_flight(self->x) ? 0 : cudago_held_traverse(self->held, visit, arg);

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -26,7 +25,7 @@ import (
 type pyExec struct {
 	*graph.Exec
 	holder holder
-	block  atomic.Pointer[C.cudago_exec] // nil once freed, by the reaper's goroutine
+	block  *C.cudago_exec // until cudagoExecClose, whose caller frees it; read with the GIL
 
 	of *pyGraph // what it is made from; until it is adopted
 
@@ -36,17 +35,21 @@ type pyExec struct {
 
 var execs = newTable[*pyExec]("graph executable")
 
-func (x *pyExec) busy() bool {
-	b := x.block.Load()
-	return b != nil && C.cudago_exec_busy(b) != 0
+// uses is graph's: where C has launched it, and up to which position. It runs
+// within updates and Close, so with the GIL, while no launch is in the driver.
+func (x *pyExec) uses() []graph.Use {
+	u := &x.block.uses
+	list := make([]graph.Use, 0, int(u.n))
+	for _, use := range unsafe.Slice(C.cudago_uses_at(u), int(u.n)) {
+		if l, err := lines.get(uint64(use.clock.id)); err == nil {
+			list = append(list, graph.Use{Line: l.Line, Pos: uint64(use.position)})
+		}
+	}
+	return list
 }
 
-func (x *pyExec) launches() uint64 {
-	if b := x.block.Load(); b != nil {
-		return uint64(C.cudago_exec_launches(b))
-	}
-	return 0
-}
+// launches is graph's too, and runs as uses does.
+func (x *pyExec) launches() uint64 { return uint64(x.block.launches) }
 
 // cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt follows with it.
 //
@@ -57,31 +60,42 @@ func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.u
 		if err != nil {
 			return err
 		}
-		b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
-		x := &pyExec{nodes: map[uint64]*graph.ExecNode{}}
-		x.holder.launches = true
-		x.block.Store(b)
-		x.Exec, err = g.Instantiate(graph.ExecOptions{
-			Flags: uint64(flags), OnBundles: x.holder.tell, Busy: x.busy, Launches: x.launches,
-			OnReleased: released, Reaper: reaper,
-		})
+		x, err := instantiate(g, uint64(flags))
 		if err != nil {
-			C.free(unsafe.Pointer(b))
 			return err
-		}
-		b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
-		b.device = C.int32_t(x.Context().Device().Ordinal())
-		b.open = 1
-		for _, e := range x.Nodes() {
-			if e.Kind() == cuda.HostNode {
-				b.calls_python = 1
-			}
 		}
 		x.of = g
 		exec = C.uint64_t(execs.put(x))
+		x.block.id = exec
 		return nil
 	})
 	return exec
+}
+
+// instantiate makes an executable and its block.
+func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
+	b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
+	x := &pyExec{nodes: map[uint64]*graph.ExecNode{}, block: b}
+	x.holder.launches = true
+	err := afterReleases(func() (err error) {
+		x.Exec, err = g.Instantiate(graph.ExecOptions{
+			Flags: flags, OnBundles: x.holder.tell, Uses: x.uses, Launches: x.launches,
+			OnReleased: released, Quiet: true, Reaper: reaper,
+		})
+		return err
+	})
+	if err != nil {
+		C.free(unsafe.Pointer(b))
+		return nil, err
+	}
+	b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
+	b.device = C.int32_t(x.Context().Device().Ordinal())
+	for _, e := range x.Nodes() {
+		if e.Kind() == cuda.HostNode {
+			b.calls_python = 1
+		}
+	}
+	return x, nil
 }
 
 //export cudagoExecAdopt
@@ -92,7 +106,7 @@ func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
 	}
 	*held = x.holder.open()
 	x.adopt()
-	return x.block.Load()
+	return x.block
 }
 
 // adopt gives the nodes the numbers that those of the graph have. It needs the
@@ -107,7 +121,8 @@ func (x *pyExec) adopt() {
 	}
 }
 
-// cudagoExecClose: launches in flight go on, and the reaper waits for them.
+// cudagoExecClose: nobody is inside the driver with it. Launches in flight go
+// on, and the reaper waits for them. The block is the caller's from now on.
 //
 //export cudagoExecClose
 func cudagoExecClose(id C.uint64_t) {
@@ -119,38 +134,13 @@ func cudagoExecClose(id C.uint64_t) {
 		reportAside(err)
 	}
 	x.holder.end()
-	// After Close: the reaper steps in order, so graph has read Busy for the last
-	// time when no launch is in the driver any more.
-	reaper.Add(stepFunc(func() (bool, error) {
-		if x.busy() {
-			return false, nil
-		}
-		C.free(unsafe.Pointer(x.block.Swap(nil)))
-		return true, nil
-	}))
+	x.block = nil
 }
 
-//export cudagoExecNoteStream
-func cudagoExecNoteStream(id, stream C.uint64_t, st *C.cudago_status) {
-	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error { return x.NoteStream(s) })
-}
-
-//export cudagoExecLaunch
-func cudagoExecLaunch(id, stream C.uint64_t, st *C.cudago_status) {
-	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error { return x.Launch(s) })
-}
-
+// cudagoExecUpload runs without the GIL; the caller notes the use.
+//
 //export cudagoExecUpload
 func cudagoExecUpload(id, stream C.uint64_t, st *C.cudago_status) {
-	withStream(id, stream, st, func(x *pyExec, s *cuda.Stream) error {
-		if err := x.NoteStream(s); err != nil {
-			return err
-		}
-		return x.Context().ExecUpload(x.Handle(), s)
-	})
-}
-
-func withStream(id, stream C.uint64_t, st *C.cudago_status, do func(*pyExec, *cuda.Stream) error) {
 	guard(st, func() error {
 		x, err := execs.get(uint64(id))
 		if err != nil {
@@ -160,7 +150,7 @@ func withStream(id, stream C.uint64_t, st *C.cudago_status, do func(*pyExec, *cu
 		if err != nil {
 			return err
 		}
-		return do(x, s)
+		return x.Context().ExecUpload(x.Handle(), s)
 	})
 }
 
@@ -306,20 +296,4 @@ func cudagoExecText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.c
 		return nil
 	})
 	return text
-}
-
-// cudagoExecSettle learns which launches on streams of other libraries have
-// ended. It needs the GIL, which guards what the blocks say of them.
-//
-//export cudagoExecSettle
-func cudagoExecSettle() {
-	for _, id := range execs.ids() {
-		x, err := execs.get(id)
-		if err != nil {
-			continue
-		}
-		if b := x.block.Load(); b != nil && b.foreign != 0 && !x.busy() && !x.MarkedPending() {
-			b.foreign = 0
-		}
-	}
 }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "graph.h"
+#include "native.h"
 
 /* C for Go: a file with exported functions cannot define any. */
 
@@ -16,5 +16,3 @@ int64_t cudago_live_cells(void) {
 
 uint32_t *cudago_drop_hint_address(void) { return (uint32_t *)&cudago_drop_hint; }
 void cudago_incref(uintptr_t object) { Py_IncRef((PyObject *)object); }
-uint32_t cudago_exec_busy(cudago_exec *x) { return atomic_load_explicit(&x->busy, memory_order_seq_cst); }
-uint64_t cudago_exec_launches(cudago_exec *x) { return __atomic_load_n(&x->launches, __ATOMIC_SEQ_CST); }

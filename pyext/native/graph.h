@@ -4,6 +4,41 @@
 #pragma once
 #include "native.h"
 
+/* What one lock of package graph guards: a graph with what is in it, and its executables. Whoever changes one of these
+ * waits, without the GIL, until nothing of it is being instantiated: that holds the lock across a driver call that can
+ * block. Guarded by the GIL. */
+typedef struct {
+    uint32_t refs;
+    uint32_t busy; /* instantiations under way */
+} cudago_hierarchy;
+cudago_hierarchy *cudago_hierarchy_new(void); /* NULL with MemoryError */
+QUIET cudago_hierarchy *cudago_hierarchy_retain(cudago_hierarchy *h);
+QUIET void cudago_hierarchy_release(cudago_hierarchy *h);
+int cudago_hierarchy_wait(cudago_hierarchy *h); /* -1 with an exception of a signal */
+
+/* An executable. C memory that Go made; guarded by the GIL.
+ *
+ * Launches and updates of one executable must not meet in the driver, and a launch that gave the GIL away may be waiting
+ * for a callback that needs it. So updates pass a gate (exec.c): new launches wait, those under way end, the update goes,
+ * and the launches that have waited go before the next update. */
+typedef struct {
+    uint64_t id;       /* Go's handle */
+    uintptr_t h;
+    uintptr_t ctx;
+    uint64_t launches;
+    int32_t device;
+    uint32_t generation;
+    int32_t calls_python;
+    cudago_hierarchy *of;
+    cudago_uses uses;  /* launches and uploads */
+    uint32_t inside;   /* calls that gave the GIL away and are in the driver */
+    int32_t closing;   /* its GraphExec has gone; the last call inside ends it */
+    uint32_t updates;  /* that wait or go: launches that come now wait */
+    uint32_t waiting;  /* launches that do */
+    uint32_t owed;     /* launches that the last update has kept waiting, and that go before the next */
+    uint64_t phase;    /* updates that went */
+} cudago_exec;
+
 int cudago_copies(int32_t device, OperandObject *o, const char *what); /* -1 with ValueError if a graph there may not */
 
 /* What a graph or an executable holds, as Python's collector sees it: one counted reference each. Guarded by the GIL;
@@ -32,8 +67,12 @@ typedef struct {
     cudago_held *held; /* NULL once closed */
     uintptr_t ctx;
     int32_t device;
+    uint32_t generation;
     cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
+    unsigned long thread;     /* that began the capture, and must end it */
+    int32_t mode;             /* of the capture */
     PyObject *owner;          /* of a body of a conditional node: the Graph that it is in, which holds; NULL otherwise */
+    cudago_hierarchy *of;
 } GraphObject;
 
 /* Where a node goes: the numbers of what it waits for, and its name. */
@@ -46,7 +85,14 @@ typedef struct {
 } cudago_place;
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
 PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
-int cudago_graph_open(GraphObject *self);                               /* -1 with an exception if it is not */
+QUIET int cudago_graph_open(GraphObject *self);                         /* -1 with an exception if it is not */
+/* Ready to be changed: open, and nothing of it is being instantiated. May give the GIL away, so it comes before the last
+ * look. */
+int cudago_graph_ready(GraphObject *self);
+uint64_t cudago_graph_number(GraphObject *self); /* both: Go's handle of a graph that can be changed; 0 with an exception */
+GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of); /* takes a count of of, or makes one */
+
+void cudago_capture_abandon(GraphObject *self); /* capture.c: the graph goes, and its capture with it */
 
 /* graph_inner.c: methods of Graph */
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -65,18 +111,20 @@ typedef struct {
     int32_t device;
 } ExecObject;
 
-/* Fills refs with new references to the Operands of a list, named "parameter 0", ...; returns how many. */
-Py_ssize_t cudago_refs_from_list(PyObject *list, cudago_ref *refs);
-void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
-OperandObject *cudago_callable_operand(PyObject *callable); /* callback.c */
-uintptr_t cudago_host_function(void);
+/* A new reference; memory that an Operand is of is a graph's from now on. */
+QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* callback.c */
+QUIET uintptr_t cudago_host_function(void);
 
-/* Checks and packs the arguments of a kernel node, and calls then with them: to add a node, or to update one. */
-typedef uint64_t (*cudago_kernel_call)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c,
-                                       cudago_status *st);
+/* Checks and packs the arguments of a kernel node, and calls then with them, QUIET: to add a node, or to update one. It
+ * takes the refs over. */
+typedef PyObject *(*cudago_kernel_call)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
 PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel, PyObject *args, cudago_kernel_call then,
                              void *at);
-PyObject *cudago_held_at(cudago_held *h, PyObject *address); /* the held object at an address, or None */
+/* New references to the Operands of a packed launch, named "argument 0", ..., and to the kernel; returns how many. */
+QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
+void cudago_refs_drop(cudago_ref *refs, int n);
+QUIET PyObject *cudago_held_at(cudago_held *h, uint64_t address); /* the held object at an address, or None */
 
 /* For Go. */
 cudago_held *cudago_held_new(void);
@@ -87,5 +135,3 @@ typedef struct {
     int32_t own;  /* added: the count is Go's own, not one more; removed: the count stays */
 } cudago_change;
 void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
-uint32_t cudago_exec_busy(cudago_exec *x);
-uint64_t cudago_exec_launches(cudago_exec *x);

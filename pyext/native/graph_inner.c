@@ -19,23 +19,24 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
     cudago_note_site();
     for (int attempt = 0;; attempt++) {
+        uint64_t graph = cudago_graph_number(self);
+        if (!graph) return NULL;
         cudago_status st = {0};
-        uint64_t node = cudagoGraphAlloc(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
+        uint64_t node = cudagoGraphAlloc(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
         PyObject *r = cudago_node_added(node, &st);
         if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
         PyErr_Clear();
         Py_BEGIN_ALLOW_THREADS /* what was let go of before may wait to be given back: see afterReleases */
         cudagoReaperFlush(CUDAGO_PATIENCE_MS);
         Py_END_ALLOW_THREADS
-        if (cudago_graph_open(self)) return NULL;
     }
 }
 
 /* The memory of an alloc node: whole, and not a view of some of it. */
-static int whole_memory(PyObject *buffer) {
+static QUIET int whole_memory(PyObject *buffer) {
     if (cudago_expect(buffer, CLS_BUFFER, "buffer")) return -1;
     BufferObject *b = (BufferObject *)buffer;
-    if (!b->cell) return cudago_raise_closed("buffer");
+    if (cudago_cell_now(b->cell, "buffer")) return -1;
     if (b->cell->kind != CUDAGO_CELL_GRAPH)
         return PyErr_SetString(PyExc_TypeError, "buffer must be memory that a graph allocates; other memory goes when nobody holds it"), -1;
     if (b->ptr == b->cell->ptr && b->size == b->cell->size) return 0;
@@ -48,11 +49,12 @@ PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t
     cudago_place p;
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || whole_memory(args[1])) return NULL;
     OperandObject *o = cudago_operand(args[1], 0, "buffer");
-    if (!o) return NULL;
+    uint64_t graph = o ? cudago_graph_number(self) : 0;
+    if (!graph) return Py_XDECREF(o), NULL;
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
-    uint64_t node = cudagoGraphFree(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, o->address, &ref, &st);
+    uint64_t node = cudagoGraphFree(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, o->address, &ref, &st);
     Py_DECREF(o);
     return cudago_node_added(node, &st);
 }
@@ -67,19 +69,22 @@ static void release_graph_memory(cudago_cell *cell) {
 /* _buffer(node): a Buffer over what an alloc node allocates. */
 PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     CUDAGO_ENTER(NULL);
-    if (cudago_graph_open(self)) return NULL;
     unsigned long long number = PyLong_AsUnsignedLongLong(node);
     if (number == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
     cudago_go_cell *c = calloc(1, sizeof *c);
     if (!c) return PyErr_NoMemory();
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return free(c), NULL;
     cudago_status st = {0};
-    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(self->id, number, &ptr, &size, &st);
+    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(graph, number, &ptr, &size, &st);
     if (st.kind) {
         free(c);
         return cudago_raise(&st), NULL;
     }
     cudago_cell_init(&c->cell, CUDAGO_CELL_GRAPH, release_graph_memory);
     c->id = id;
+    c->device = self->device;
+    c->cell.class = cudago_exports_class(self->device);
     c->cell.device_type = 2; /* kDLCUDA */
     c->cell.device_id = self->device;
     c->cell.ptr = ptr;
@@ -92,27 +97,35 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     return cudago_buffer_new(&c->cell, ptr, size, self->device);
 }
 
+static int free_away(cudago_stream *s, uint64_t ptr) {
+    cudago_status st = {0};
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoGraphMemoryFree(s->id, ptr, &st);
+    cudago_gil_back(&l, st.kind);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || whole_memory((PyObject *)buffer)) return -1;
+    if (cudago_capturing(s))
+        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free node"), -1;
+    return free_away(s, buffer->ptr);
+}
+
 /* free(*, stream) of a Buffer */
 PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     if (n || !names || PyTuple_Size(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
         return PyErr_SetString(PyExc_TypeError, "free(*, stream) takes stream="), NULL;
-    if (whole_memory(buffer)) return NULL;
-    PyObject *keep = NULL, *r = NULL;
-    cudago_stream *s = cudago_stream_arg(args[0], &keep);
-    if (!s) return NULL;
-    if (cudago_capturing(s)) {
-        PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free node");
-    } else {
-        cudago_note_site();
-        cudago_status st = {0};
-        cudagoGraphMemoryFree(s->id, ((BufferObject *)buffer)->ptr, &st);
-        if (st.kind) cudago_raise(&st);
-        else r = NEW_REF(Py_None);
-        cudago_forget_site();
-    }
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[0], &keep);
+    cudago_note_site();
+    int r = stream ? free_now((BufferObject *)buffer, stream) : -1;
+    cudago_forget_site();
     Py_XDECREF(keep);
-    return r;
+    if (r) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* --- conditions ------------------------------------------------------------------------------------------------- */
@@ -120,11 +133,12 @@ PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t
 /* _condition(first, or None): (number, handle) */
 PyObject *cudago_graph_condition(GraphObject *self, PyObject *first) {
     CUDAGO_ENTER(NULL);
-    if (cudago_graph_open(self)) return NULL;
     unsigned long long value = first == Py_None ? 0 : PyLong_AsUnsignedLongLong(first);
     if (value == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
     cudago_status st = {0};
-    uint64_t handle = 0, number = cudagoGraphCondition(self->id, (uint32_t)value, first != Py_None, &handle, &st);
+    uint64_t handle = 0, number = cudagoGraphCondition(graph, (uint32_t)value, first != Py_None, &handle, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return Py_BuildValue("KK", (unsigned long long)number, (unsigned long long)handle);
 }
@@ -136,11 +150,26 @@ PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
     unsigned long long condition = PyLong_AsUnsignedLongLong(args[1]);
     long type = PyLong_AsLong(args[2]), count = PyLong_AsLong(args[3]);
-    if (PyErr_Occurred()) return NULL;
+    uint64_t graph = PyErr_Occurred() ? 0 : cudago_graph_number(self);
+    if (!graph) return NULL;
     cudago_status st = {0};
-    uint64_t node = cudagoGraphConditional(self->id, p.v, (int)p.n, (char *)p.name, (int)p.name_len, condition, (int)type,
+    uint64_t node = cudagoGraphConditional(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, condition, (int)type,
                                            (int64_t)count, &st);
     return cudago_node_added(node, &st);
+}
+
+static QUIET GraphObject *body_object(GraphObject *self) {
+    if (cudago_graph_open(self)) return NULL;
+    return cudago_graph_alloc_object(self->device, self->generation, self->of);
+}
+static QUIET int body_now(GraphObject *self, GraphObject *body, uint64_t node, long index) {
+    if (cudago_graph_open(self)) return -1;
+    cudago_status st = {0};
+    uint64_t id = cudagoGraphBody(self->id, node, (int64_t)index, &st);
+    if (st.kind) return cudago_raise(&st);
+    body->id = id;
+    body->owner = NEW_REF(self->owner ? self->owner : (PyObject *)self);
+    return 0;
 }
 
 /* _body(node, index): a Graph over a body of a conditional node. It keeps the graph that the node is in. */
@@ -150,14 +179,8 @@ PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t
     unsigned long long node = PyLong_AsUnsignedLongLong(args[0]);
     long index = PyLong_AsLong(args[1]);
     if (PyErr_Occurred()) return NULL;
-    cudago_status st = {0};
-    uint64_t id = cudagoGraphBody(self->id, node, (int64_t)index, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
-    GraphObject *body = cudago_alloc(CLS_GRAPH);
+    GraphObject *body = body_object(self);
     if (!body) return NULL;
-    body->id = id;
-    body->device = self->device;
-    body->ctx = self->ctx;
-    body->owner = NEW_REF(self->owner ? self->owner : (PyObject *)self);
+    if (cudago_graph_ready(self) || body_now(self, body, node, index)) return Py_DECREF(body), NULL;
     return (PyObject *)body;
 }

@@ -8,7 +8,10 @@
 
 /* A Kernel is loaded on a device when it is first needed there. */
 cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
-    if (self->on[device]) return self->on[device];
+    cudago_kernel *before = self->on[device];
+    uint32_t generation;
+    if (before && !cudago_lost(device, before->generation)) return before;
+    if (cudago_making(device, &generation)) return NULL;
     Py_ssize_t n;
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &n);
     if (!name) return NULL;
@@ -19,8 +22,13 @@ cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     k = cudagoKernelLoad(code, (char *)name, (int)n, device, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
-    if (!self->on[device]) self->on[device] = k;
-    return self->on[device];
+    if (cudago_made("kernel", device, generation)) return cudagoKernelRelease(k), NULL;
+    before = self->on[device];
+    if (before && before->generation == generation) return cudagoKernelRelease(k), before; /* another thread was faster */
+    if (before) cudagoKernelForget(before);
+    k->generation = generation;
+    k->before = before;
+    return self->on[device] = k;
 }
 
 /* _kernel_new(cls, code object, code id, name, device) */
@@ -90,8 +98,8 @@ static PyObject *kernel_attribute(KernelObject *self, PyObject *const *args, Py_
 static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    long block = PyLong_AsLong(args[1]), shared = PyLong_AsLong(args[2]);
-    if (PyErr_Occurred()) return NULL;
+    int32_t block, shared;
+    if (cudago_int32(args[1], "block", 1, &block) || cudago_int32(args[2], "shared_memory", 0, &shared)) return NULL;
     int32_t device = ((DeviceObject *)args[0])->ordinal;
     if (!cudago_kernel_on(self, device)) return NULL;
     Py_ssize_t len;
@@ -106,15 +114,16 @@ static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssi
 static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    long attribute = PyLong_AsLong(args[1]), value = PyLong_AsLong(args[2]);
-    if (PyErr_Occurred()) return NULL;
+    int32_t attribute, value;
+    if (cudago_int32(args[1], "attribute", 0, &attribute)) return NULL;
+    if (cudago_int32(args[2], "the attribute's value", INT32_MIN, &value)) return NULL;
     int32_t device = ((DeviceObject *)args[0])->ordinal;
     cudago_kernel *k = cudago_kernel_on(self, device);
     if (!k) return NULL;
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
     cudago_status st = {0};
-    cudagoKernelSetAttribute(self->code, (char *)name, (int)len, device, (int)attribute, (int)value, &st);
+    cudagoKernelSetAttribute(self->code, (char *)name, (int)len, device, attribute, value, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     if (attribute == 8) k->max_shared = (uint32_t)value; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     Py_RETURN_NONE;
@@ -130,7 +139,10 @@ static void kernel_dealloc(KernelObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     for (int i = 0; i < CUDAGO_MAX_DEVICES && !cudago_unusable; i++)
-        if (self->on[i]) cudagoKernelRelease(self->on[i]);
+        for (cudago_kernel *k = self->on[i], *before; k; k = before) {
+            before = k->before;
+            cudagoKernelRelease(k);
+        }
     Py_XDECREF(self->name);
     Py_XDECREF(self->owner);
     cudago_free((PyObject *)self);

@@ -29,7 +29,7 @@ typedef struct {
 } launch_config;
 _Static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56, "layout of cuda.h");
 
-static void fill_config(launch_config *c, launch_attribute *a, const ConfigObject *o, uintptr_t stream) {
+static QUIET void fill_config(launch_config *c, launch_attribute *a, const ConfigObject *o, uintptr_t stream) {
     memcpy(c->grid, o->grid, sizeof c->grid);
     memcpy(c->block, o->block, sizeof c->block);
     c->shared = o->shared_memory;
@@ -43,43 +43,97 @@ static void fill_config(launch_config *c, launch_attribute *a, const ConfigObjec
     if (o->has_priority) a[c->n].id = 8, a[c->n++].value.number = o->priority;
 }
 
-static int32_t call_driver(launch_config *c, cudago_kernel *k, cudago_stream *s, void **params) {
+/* A launch, evaluated. */
+typedef struct {
+    StreamObject *stream;
+    ConfigObject *config;
+    cudago_packing *p;
+    uintptr_t *refs;  /* what is kept until it has ended: references of its own once the driver has it */
+    Py_ssize_t n_refs;
+} launching;
+
+static QUIET int32_t call_driver(launch_config *c, const cudago_packing *p, cudago_stream *s) {
     int pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuLaunchKernelEx(c, k->f, params, NULL);
+    if (!r) r = cu.cuLaunchKernelEx(c, p->k->f, (void **)p->params, NULL);
     cudago_ctx_leave(pushed);
     return r;
 }
 
-static int launch_on(cudago_stream *s, ConfigObject *config, KernelObject *kernel, PyObject *const *args, Py_ssize_t n) {
-    if (s->device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "no such device"), -1;
-    cudago_kernel *k = cudago_kernel_on(kernel, s->device);
+static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint64_t position) {
+    const cudago_packing *p = l->p;
+    for (int i = 0; i < p->natives; i++) cudago_cell_note(p->used[i], s, position);
+    if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
+    if (!l->n_refs) return 0;
+    for (Py_ssize_t i = 0; i < l->n_refs; i++) l->refs[i] = (uintptr_t)NEW_REF(PyList_GetItem(p->keep, i));
+    cudago_keep_until(s, position, l->refs, (size_t)l->n_refs);
+    return 0;
+}
+
+/* With the GIL given away: the cells and the kernel's code are held for the call. */
+static int launch_away(const launching *l, launch_config *c, cudago_stream *s) {
+    const cudago_packing *p = l->p;
+    for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
+    cudago_leave leave = cudago_gil_leave(s);
+    int32_t code = call_driver(c, p, s);
+    int r = finish(l, s, code, cudago_gil_back(&leave, code));
+    for (int i = 0; i < p->natives; i++) cudago_cell_release(p->used[i]);
+    cudago_leave_end(&leave);
+    return r;
+}
+
+static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
+    for (int i = 0; i < p->natives; i++) {
+        if (!cudago_cell_reserve(p->used[i], s)) continue;
+        while (i-- > 0) cudago_cell_note(p->used[i], s, 0);
+        return -1;
+    }
+    return 0;
+}
+
+/* CUDAGO_AGAIN if the stream captures and our own objects were not made Operands, which its graph is to keep. */
+static QUIET int launch_now(const launching *l) {
+    cudago_packing *p = l->p;
+    cudago_stream *s = cudago_stream_now(l->stream);
+    if (!s) return -1;
+    launch_config c;
+    launch_attribute attributes[3];
+    fill_config(&c, attributes, l->config, s->h);
+    if (cudago_capturing(s)) {
+        if (p->natives && !p->own) return CUDAGO_AGAIN;
+        return cudago_pack_now(p) ? -1 : cudago_capture_launch(s, &c, l->config, p);
+    }
+    if (cudago_pack_now(p)) return -1;
+    for (int i = 0; i < p->n_theirs; i++)
+        if (cudago_order_streams(s->device, p->theirs[i], s->h)) return -1;
+    if (reserve(p, s)) return -1;
+    if (!cudago_keeps_gil(s)) return launch_away(l, &c, s);
+    int32_t code = call_driver(&c, p, s);
+    return finish(l, s, code, code ? 0 : cudago_queued(s));
+}
+
+static int launch_packed(launching *l) {
+    l->n_refs = l->p->keep ? PyList_Size(l->p->keep) : 0;
+    if (l->n_refs && !(l->refs = malloc((size_t)l->n_refs * sizeof *l->refs))) return PyErr_NoMemory(), -1;
+    cudago_note_site();
+    int r = launch_now(l);
+    if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p) ? -1 : launch_now(l);
+    free(l->refs);
+    return r;
+}
+
+static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *kernel, PyObject *const *args, Py_ssize_t n) {
+    if (stream->device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "no such device"), -1;
+    cudago_kernel *k = cudago_kernel_on(kernel, stream->device);
     if (!k || cudago_check_config(config, k)) return -1;
     uint8_t small[SMALL_VALUES] __attribute__((aligned(16))), *values = small;
-    void *params[CUDAGO_MAX_PARAMS];
     if (k->size > sizeof small && !(values = malloc(k->size))) return PyErr_NoMemory(), -1;
-    int capturing = cudago_capturing(s), r;
-    PyObject *kept;
-    r = cudago_pack(kernel, k, s, args, n, capturing, values, params, &kept);
+    cudago_packing p;
+    int r = cudago_pack(&p, kernel, k, args, n, values);
     if (!r) {
-        launch_config c;
-        launch_attribute attributes[3];
-        fill_config(&c, attributes, config, s->h);
-        if (capturing) {
-            r = cudago_capture_launch(s, &c, config, k, params, (PyObject *)kernel, kept);
-        } else {
-            int32_t code;
-            cudago_note_site();
-            if (cudago_budget(s)) {
-                code = call_driver(&c, k, s, params);
-            } else {
-                Py_BEGIN_ALLOW_THREADS
-                code = call_driver(&c, k, s, params);
-                Py_END_ALLOW_THREADS
-            }
-            r = code ? cudago_launch_error(kernel, k, config, code) : kept ? cudago_keep_until_done(s, kept) : 0;
-        }
-        Py_XDECREF(kept);
+        launching l = {.stream = stream, .config = config, .p = &p};
+        r = launch_packed(&l);
+        cudago_pack_free(&p);
     }
     if (values != small) free(values);
     return r;
@@ -91,9 +145,8 @@ PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     if (n < 3) return PyErr_SetString(PyExc_TypeError, "launch(stream, config, kernel, *args)"), NULL;
     if (cudago_expect(args[1], CLS_CONFIG, "config") || cudago_expect(args[2], CLS_KERNEL, "kernel")) return NULL;
     PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(args[0], &keep);
-    if (!s) return NULL;
-    int r = launch_on(s, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3);
+    StreamObject *stream = cudago_stream_arg(args[0], &keep);
+    int r = stream ? launch_on(stream, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3) : -1;
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;
@@ -109,31 +162,4 @@ int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c,
     cudago_status st = {0};
     cudagoDetailError("cuLaunchKernelEx", code, k->device, text, &st);
     return cudago_raise(&st);
-}
-
-/* The stream of an argument: ours, or any object with __cuda_stream__, wrapped for the call. */
-cudago_stream *cudago_stream_arg(PyObject *o, PyObject **keep) {
-    if (!cudago_is(o, CLS_STREAM)) {
-        PyObject *face = PyImport_ImportModule("cudago._stream");
-        PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
-        Py_XDECREF(face);
-        if (!wrapped) return NULL;
-        *keep = wrapped;
-        o = wrapped;
-    }
-    cudago_stream *s = ((StreamObject *)o)->s;
-    if (!s) cudago_raise_closed("stream");
-    return s;
-}
-
-/* The host memory that a launch may read is kept until the launch has ended. */
-int cudago_keep_until_done(cudago_stream *s, PyObject *kept) {
-    Py_ssize_t n = PyList_Size(kept);
-    uintptr_t *refs = malloc((size_t)n * sizeof *refs);
-    if (!refs) return PyErr_NoMemory(), -1;
-    for (Py_ssize_t i = 0; i < n; i++) refs[i] = (uintptr_t)NEW_REF(PyList_GetItem(kept, i));
-    cudago_status st = {0};
-    cudagoKeepUntilDone(s->id, refs, (int)n, &st); /* takes the references over, also when it fails */
-    free(refs);
-    return st.kind ? cudago_raise(&st) : 0;
 }

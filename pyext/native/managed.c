@@ -8,74 +8,89 @@
 
 /* Advice about managed memory. The Python half has checked that it is managed; here a location is a number. */
 
-static int managed(BufferObject *self, Py_ssize_t n, Py_ssize_t want) {
-    if (!self->cell) return cudago_raise_closed("buffer");
+static QUIET int managed(BufferObject *self, Py_ssize_t n, Py_ssize_t want) {
+    if (cudago_cell_now(self->cell, "buffer")) return -1;
     if (n == want && self->cell->kind == CUDAGO_CELL_MANAGED) return 0;
     PyErr_SetString(PyExc_TypeError, "not managed memory");
     return -1;
 }
 
-static int number_of(PyObject *o, int32_t *out) {
-    long v = PyLong_AsLong(o);
-    if (v == -1 && PyErr_Occurred()) return -1;
-    *out = (int32_t)v;
-    return 0;
+static int advise_away(cudago_span b, int32_t device, int32_t advice, int32_t at) {
+    cudago_status st = {0};
+    cudago_cell_retain(b.cell);
+    Py_BEGIN_ALLOW_THREADS
+    cudagoAdvise(device, b.ptr, b.size, advice, at, &st);
+    Py_END_ALLOW_THREADS
+    cudago_cell_release(b.cell);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int advise_now(BufferObject *self, int32_t advice, int32_t at) {
+    cudago_span b;
+    if (cudago_buffer_now(self, &b)) return -1;
+    return advise_away(b, self->device, advice, at);
 }
 
 /* _advise(advice, location) */
 PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     int32_t advice, at;
-    if (managed(self, n, 2) || number_of(args[0], &advice) || number_of(args[1], &at)) return NULL;
-    cudago_status st = {0};
-    cudago_cell *cell = self->cell; /* close() of another thread may take the buffer's */
-    uint64_t ptr = self->ptr, size = self->size;
-    cudago_cell_retain(cell);
-    Py_BEGIN_ALLOW_THREADS
-    cudagoAdvise(self->device, ptr, size, advice, at, &st);
-    Py_END_ALLOW_THREADS
-    cudago_cell_release_gil(cell);
-    if (st.kind) return cudago_raise(&st), NULL;
+    if (managed(self, n, 2) || cudago_int32(args[0], "advice", INT32_MIN, &advice) ||
+        cudago_int32(args[1], "location", INT32_MIN, &at) || advise_now(self, advice, at))
+        return NULL;
     Py_RETURN_NONE;
+}
+
+static int prefetch_away(cudago_stream *s, cudago_span b, int32_t at) {
+    cudago_status st = {0};
+    cudago_cell_retain(b.cell);
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoPrefetch(s->id, b.ptr, b.size, at, &st);
+    cudago_gil_back(&l, st.kind);
+    cudago_cell_release(b.cell);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int prefetch_now(BufferObject *self, StreamObject *stream, int32_t at) {
+    cudago_span b;
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || cudago_buffer_now(self, &b)) return -1;
+    return prefetch_away(s, b, at);
 }
 
 /* _prefetch(location, stream) */
 PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     int32_t at;
-    if (managed(self, n, 2) || number_of(args[0], &at)) return NULL;
+    if (managed(self, n, 2) || cudago_int32(args[0], "location", INT32_MIN, &at)) return NULL;
     PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(args[1], &keep);
-    if (!s) return NULL;
-    cudago_status st = {0};
-    cudago_cell *cell = self->cell;
-    uint64_t id = s->id, ptr = self->ptr, size = self->size;
-    s->launched++;
-    cudago_cell_retain(cell);
-    Py_BEGIN_ALLOW_THREADS
-    cudagoPrefetch(id, ptr, size, at, &st);
-    Py_END_ALLOW_THREADS
-    cudago_cell_release_gil(cell);
+    StreamObject *stream = cudago_stream_arg(args[1], &keep);
+    int r = stream ? prefetch_now(self, stream, at) : -1;
     Py_XDECREF(keep);
-    if (st.kind) return cudago_raise(&st), NULL;
+    if (r) return NULL;
     Py_RETURN_NONE;
+}
+
+static int range_away(cudago_span b, int32_t device, cudago_advice *range) {
+    cudago_status st = {0};
+    cudago_cell_retain(b.cell);
+    Py_BEGIN_ALLOW_THREADS
+    cudagoRangeAttributes(device, b.ptr, b.size, range, &st);
+    Py_END_ALLOW_THREADS
+    cudago_cell_release(b.cell);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int range_now(BufferObject *self, cudago_advice *range) {
+    cudago_span b;
+    if (managed(self, 0, 0) || cudago_buffer_now(self, &b)) return -1;
+    return range_away(b, self->device, range);
 }
 
 /* _range() -> (read_mostly, preferred, accessed_by, last_prefetch) */
 PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (managed(self, 0, 0)) return NULL;
-    cudago_status st = {0};
-    cudago_range range = {0};
-    cudago_cell *cell = self->cell;
-    uint64_t ptr = self->ptr, size = self->size;
-    cudago_cell_retain(cell);
-    Py_BEGIN_ALLOW_THREADS
-    cudagoRangeAttributes(self->device, ptr, size, &range, &st);
-    Py_END_ALLOW_THREADS
-    cudago_cell_release_gil(cell);
-    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_advice range = {0};
+    if (range_now(self, &range)) return NULL;
     PyObject *accessed = PyTuple_New(range.accessed);
     for (int32_t i = 0; accessed && i < range.accessed; i++) PyTuple_SetItem(accessed, i, PyLong_FromLong(range.accessed_by[i]));
     if (!accessed) return NULL;

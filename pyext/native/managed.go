@@ -67,7 +67,7 @@ func cudagoPrefetch(stream, ptr, size C.uint64_t, at C.int32_t, st *C.cudago_sta
 }
 
 //export cudagoRangeAttributes
-func cudagoRangeAttributes(ordinal C.int32_t, ptr, size C.uint64_t, out *C.cudago_range, st *C.cudago_status) {
+func cudagoRangeAttributes(ordinal C.int32_t, ptr, size C.uint64_t, out *C.cudago_advice, st *C.cudago_status) {
 	guard(st, func() error {
 		c, err := contextOf(ordinal)
 		if err != nil {

@@ -15,8 +15,10 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
 )
 
 // resource is a memory resource that a Python MemoryResource stands for.
@@ -186,11 +188,12 @@ const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
 
 // afterReleases allocates, and where there is no memory does so once more when
 // what was let go of before has been given back: that is the reaper's, and late.
-// It does so even if nothing is pending any more: the last release may have
-// ended just after the first attempt.
+// So with an executable of a graph that can have only one. It does so even if
+// nothing is pending any more: the last release may have ended just after the
+// first attempt.
 func afterReleases(allocate func() error) error {
 	err := allocate()
-	if errors.Is(err, cuda.ErrorOutOfMemory) {
+	if errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, cuda.ErrorNotSupported) {
 		reaper.Flush(patience)
 		err = allocate()
 	}
@@ -207,30 +210,27 @@ func cudagoBufferRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoVirtualRelease gives virtual memory back after what is queued on its
-// stream, and on another one that used it last. While its stream captures, it
-// cannot be made to wait for the other, so the host does.
+// cudagoVirtualRelease gives virtual memory back after what is in its stream now,
+// and after its uses on others. It needs the GIL, as the streams' blocks do.
 //
 //export cudagoVirtualRelease
-func cudagoVirtualRelease(id, stream, last C.uint64_t) {
+func cudagoVirtualRelease(id, stream C.uint64_t, others, positions *C.uint64_t, n C.int) {
 	b, ok := buffers.take(uint64(id))
 	if !ok {
 		return
 	}
-	wait := func() {}
-	if last != 0 {
-		if s, err := streams.get(uint64(stream)); err == nil {
-			if status, err := s.IsCapturing(); err == nil && status == cuda.CaptureNone {
-				cudagoStreamJoin(stream, last)
-			} else if o, err := streams.get(uint64(last)); err == nil {
-				wait = func() { _ = o.Synchronize() } // its error is that of earlier work
-			}
+	var left atomic.Int64
+	left.Store(int64(n) + 1)
+	one := func() {
+		if left.Add(-1) == 0 {
+			reaper.Add(once(b.CloseIdle))
 		}
 	}
-	reaper.Add(once(func() error {
-		wait()
-		return b.Close()
-	}))
+	afterAll(stream, one)
+	at := unsafe.Slice(positions, int(n))
+	for i, other := range unsafe.Slice(others, int(n)) {
+		onLine(other, func(l *graph.Line) { l.After(uint64(at[i]), one) })
+	}
 }
 
 // cudagoBufferGrow makes virtual memory larger and returns the size that it has.

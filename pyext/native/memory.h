@@ -16,19 +16,23 @@ typedef struct {
     uintptr_t pool; /* CUmemoryPool of a pool resource */
     int32_t kind, device, closed;
     int32_t host_visible; /* the driver's device memory has an address for the host */
+    int32_t home;         /* the device whose reset takes it away */
+    uint32_t generation;
 } ResourceObject;
+QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open one; 0 with ClosedError */
 
 /* Stream-ordered memory: made and freed in C, without Go on the way. */
 typedef struct {
     cudago_cell cell;
-    cudago_stream *stream; /* the stream it was allocated on, and will be freed on */
-    uint64_t last_stream;  /* id of another stream that used it last, or 0 */
+    cudago_stream *stream; /* the stream it was allocated on, and will be freed on: in that one's order */
+    cudago_uses uses;      /* on other streams: the free waits for them, and who is given the memory does */
     uint64_t resource;     /* Go's handle of the memory resource, which may have gone */
 } cudago_pool_cell;
 
 typedef struct {
     cudago_cell cell;
     uint64_t id; /* Go's handle of the cuda.Buffer */
+    int32_t device; /* whose reset takes it away */
 } cudago_go_cell;
 
 /* Virtual memory, CUDAGO_CELL_DEVICE: Go's, but released after the streams that used it, as a pool's. */
@@ -38,14 +42,31 @@ typedef struct {
 } cudago_virtual_cell;
 
 /* Is the cell a cudago_pool_cell, or begins like one? Then it is device memory, and has a stream. */
-static inline int cudago_cell_has_stream(const cudago_cell *cell) {
+static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
     return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
 }
 
 /* Is it device memory? Simulated memory has a host address, but a program that used it would fail on a GPU. */
-static inline int cudago_cell_on_device(const cudago_cell *cell) {
+static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
     return cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
 }
+
+QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
+/* Was the memory taken away by a reset of its device? */
+static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
+    if (cudago_cell_has_stream(cell)) return cudago_stream_lost(((const cudago_pool_cell *)cell)->stream);
+    if (cell->kind == CUDAGO_CELL_GRAPH) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
+    if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == 2 && cudago_old_cell(cell, cell->device_id); /* kDLCUDA */
+    return 0; /* a device with open pinned or managed memory is not reset */
+}
+/* The cell of an object, NULL once closed: 0 if its memory is there, or -1 with ClosedError "WHAT is closed". */
+QUIET int cudago_cell_now(const cudago_cell *cell, const char *what);
+static inline QUIET int cudago_cell_closed(const cudago_cell *cell) { return !cell || cudago_cell_lost(cell); }
+
+/* Pinned and managed allocations that somebody holds, by the device whose reset would unmap them. */
+extern int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
+/* The class of a cell's exports, by the device whose reset takes the memory away: see cudago_exports_open. */
+static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint32_t)device + 1; }
 
 PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names); /* graph_inner.c */
 
@@ -54,10 +75,27 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
-/* The cell is used on s: its free waits for s. */
-static inline void cudago_cell_used(cudago_cell *cell, const cudago_stream *s) {
-    if (cudago_cell_has_stream(cell) && ((cudago_pool_cell *)cell)->stream != s)
-        ((cudago_pool_cell *)cell)->last_stream = s->id;
+
+/* A graph was given the memory: its launches may use it, and are not among the cell's uses, at no cost for a launch. Set
+ * with the GIL, never taken back. */
+enum { CUDAGO_CELL_IN_GRAPH = 1u << 16 };
+
+/* An open buffer as a call uses it: close() takes the wrapper's count away, not what is here. */
+typedef struct {
+    cudago_cell *cell; /* borrowed, unless the caller retains it */
+    uint64_t ptr, size;
+} cudago_span;
+QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out); /* -1 with ClosedError */
+
+/* The cell is about to be used on s, and then: it is, up to position (0: the driver refused). Its own stream needs no
+ * note: the free is in that one's order. */
+static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
+    cudago_pool_cell *c = (cudago_pool_cell *)cell;
+    return cudago_cell_has_stream(cell) && c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
+}
+static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
+    cudago_pool_cell *c = (cudago_pool_cell *)cell;
+    if (cudago_cell_has_stream(cell) && c->stream != s) cudago_uses_note(&c->uses, s, position);
 }
 
 /* managed.c: METH_FASTCALL, and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
@@ -67,26 +105,33 @@ typedef struct {
     int32_t read_mostly, preferred, prefetched;
     int32_t accessed; /* how many of accessed_by */
     int32_t accessed_by[CUDAGO_MAX_DEVICES + 1];
-} cudago_range;
+} cudago_advice;
 PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused);
 
 /* peer.c: may kernels on a device touch the cell's memory, which is on owner or, if that is -1, on no device? 1 if so, 0 if
  * not, -1 with an exception. */
-int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
+QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* copy.c */
-int cudago_memcpy(uint64_t dst, uint64_t src, uint64_t size, cudago_stream *s, int pageable);
-int cudago_copy_operand(PyObject *buffer, PyObject *other, int from, cudago_stream *s);
-void cudago_raise_sizes(int from, uint64_t buffer, uint64_t other);
-int cudago_fill_value(PyObject *value, uint64_t size, uint32_t *out, uint32_t *width);
-int cudago_fill(PyObject *buffer, uint32_t value, uint32_t width, cudago_stream *s);
-int cudago_order_after(PyObject *obj, cudago_stream *s);
+PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from);
+PyObject *cudago_buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */
+QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
+
+/* order.c: makes the work of one stream wait for that of another. */
+/* The stream whose work must come before the use of what another library gave us, or 0. Runs code of that library. */
+int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
+/* Makes the stream `then` wait for what is queued on `first`, both numbers of the device. BufferError if one captures. */
+QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then);
 int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
-int cudago_order_streams(int32_t device, uintptr_t ctx, uintptr_t first, uintptr_t then);
+/* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number, 1 the legacy and
+ * 2 the per-thread default stream, or 0 for the host, which then blocks with the GIL released: the caller holds a count
+ * of the cell. -1 with an exception. */
+int cudago_cell_order(cudago_cell *cell, intptr_t consumer);
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);

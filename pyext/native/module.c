@@ -25,12 +25,46 @@ PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
     return NEW_REF(self);
 }
 
-int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
-    if (cudago_is(o, k)) return 0;
+int cudago_forgive(void) {
+    if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+int cudago_has(PyObject *o, const char *name) {
+    PyObject *found = PyObject_GetAttrString(o, name);
+    if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear(); /* PyObject_HasAttrString would clear whatever there is */
+    Py_XDECREF(found);
+    return found != NULL;
+}
+
+static int raise_expected(PyObject *o, enum cudago_class k, const char *name) {
     PyObject *want = PyObject_GetAttrString((PyObject *)cudago_cls[k], "__name__");
     PyErr_Format(PyExc_TypeError, "%s must be a %S, not %R", name, want ? want : Py_None, (PyObject *)Py_TYPE(o));
     Py_XDECREF(want);
     return -1;
+}
+QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
+    return cudago_is(o, k) ? 0 : raise_expected(o, k, name);
+}
+
+int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
+    PyObject *number = PyNumber_Index(o);
+    if (!number) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name, o);
+        return -1;
+    }
+    int overflow;
+    long v = PyLong_AsLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow || v < least || v > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s must be %d to %d, got %S", name, least, INT32_MAX, o);
+        return -1;
+    }
+    *out = (int32_t)v;
+    return 0;
 }
 
 /* _set_class(name, cls): the public class of a native type, made by the Python face. */
@@ -130,7 +164,8 @@ void cudago_warn_result(const char *operation, int32_t code) {
     PyErr_Fetch(&type, &value, &trace);
     errors = PyImport_ImportModule("cudago.errors");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
-    if (!r) PyErr_WriteUnraisable(NULL);
+    if (!r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear(), PyErr_SetInterrupt(); /* again, later */
+    if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
     Py_XDECREF(r);
     Py_XDECREF(errors);
     PyErr_Restore(type, value, trace);
@@ -155,14 +190,20 @@ int cudago_print_flush(void) {
     return bad ? -1 : 0;
 }
 
+/* The types, and what they hold, are of one interpreter: the main one, whichever imports first. */
+static int in_main_interpreter(void) {
+    int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
+    if (id == 0) return 1;
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "cudago works in the main interpreter only");
+    return 0;
+}
+
+/* For an interpreter that is given the module of the main one: PyInit__core is not called again. */
 static PyObject *check_interpreter(PyObject *module, PyObject *unused) {
-    (void)unused;
-    static PyInterpreterState *home;
     (void)module;
-    if (!home) home = PyInterpreterState_Get();
-    if (PyInterpreterState_Get() == home) Py_RETURN_NONE;
-    PyErr_SetString(PyExc_ImportError, "cudago works in the main interpreter only");
-    return NULL;
+    (void)unused;
+    if (!in_main_interpreter()) return NULL;
+    Py_RETURN_NONE;
 }
 
 /* _panic(text): a panic in Go, for the test that it becomes an exception. */
@@ -180,7 +221,7 @@ static PyObject *drain(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_budget_settle();
+    cudago_prove_all();
     cudago_drain();
     Py_RETURN_NONE;
 }
@@ -202,6 +243,7 @@ static PyObject *reaper_flush(PyObject *module, PyObject *ms) {
 static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},
     {"_set_class", set_class, METH_VARARGS, NULL},
+    {"_set_closed_error", cudago_set_closed_error, METH_O, NULL},
     {"_open", open_driver, METH_NOARGS, NULL},
     {"_is_open", is_open, METH_NOARGS, NULL},
     {"_info", info, METH_O, NULL},
@@ -218,17 +260,18 @@ static PyMethodDef functions[] = {
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
     {"_config_new", cudago_config_new, METH_VARARGS, NULL},
     {"_graph_new", cudago_graph_new, METH_O, NULL},
-    {"_capture_begin", METHOD(cudago_capture_begin), METH_FASTCALL, NULL},
+    {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
-    {"_finalizer_new", cudago_finalizer_new, METH_VARARGS, NULL},
     {"_collect_prove", METHOD(cudago_collect_prove), METH_FASTCALL, NULL},
     {"_set_checks", cudago_set_checks, METH_O, NULL},
+    {"_set_package", cudago_set_package, METH_O, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
     {"_panic", panic, METH_O, NULL},
     {"_drain", drain, METH_NOARGS, NULL},
     {"_reaper_flush", reaper_flush, METH_O, NULL},
     {"_shutdown", cudago_shutdown, METH_NOARGS, NULL},
+    {"_watch_forks", cudago_watch_forks, METH_NOARGS, NULL},
     {"_after_fork", cudago_after_fork, METH_NOARGS, NULL},
     {"_check_interpreter", check_interpreter, METH_NOARGS, NULL},
     {0},
@@ -257,17 +300,18 @@ PyMODINIT_FUNC PyInit__core(void) {
                                      &cudago_buffer_spec, &cudago_pointer_spec, &cudago_code_spec,    &cudago_kernel_spec,
                                      &cudago_config_spec, &cudago_operand_spec, &cudago_graph_spec,   &cudago_exec_spec,
                                      &cudago_finalizer_spec};
-    PyObject *m = PyModule_Create(&definition);
+    PyObject *m = in_main_interpreter() ? PyModule_Create(&definition) : NULL;
     if (!m) return NULL;
     for (int k = 0; k < CLS_COUNT; k++)
         if (cudago_add_type(m, (enum cudago_class)k, specs[k])) return NULL;
-    if (cudago_tensor_module_init(m)) return NULL;
+    if (cudago_tensor_module_init(m) || cudago_capture_type_init()) return NULL;
     if (PyModule_AddStringConstant(m, "__version__", cudagoVersion())) return NULL;
     if (PyInit__gobind) {
         PyObject *g = PyInit__gobind();
         if (!g || PyModule_AddObject(m, "_gobind", g)) return NULL;
     }
-    cudago_main_thread = PyThread_get_thread_ident();
+    if (cudago_watch_exit()) return NULL;
     cudago_cells_set_poke(cudago_request_drain);
+    cudago_exchange_set_guard(cudago_keep_exception);
     return m;
 }

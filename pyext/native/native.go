@@ -22,8 +22,6 @@ package native
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/../include -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
-#include "graph.h"
-#include "memory.h"
 */
 import "C"
 

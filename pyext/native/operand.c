@@ -15,8 +15,8 @@
  *   __cuda_array_interface__        the object alone: the protocol has no owner
  */
 
-static int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
-    if (!b->cell) return cudago_raise_closed("buffer");
+static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
+    if (cudago_cell_now(b->cell, "buffer")) return -1;
     cudago_cell_retain(b->cell);
     o->cell = b->cell;
     o->address = b->ptr + offset;
@@ -26,7 +26,7 @@ static int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
     return 0;
 }
 
-static int from_tensor(OperandObject *o, PyObject *t) {
+static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     cudago_cell *cell;
     uint64_t ptr;
     if (cudago_tensor_argument(t, &ptr, &cell)) return -1;
@@ -91,16 +91,20 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
 }
 
 /* dict -> address and size; strides must be absent or C order. */
-static int from_cai(OperandObject *o, PyObject *interface, const char *what) {
+static int from_cai(OperandObject *o, PyObject *interface, int flags, const char *what) {
     unsigned long long address = 0, nbytes = 0;
+    PyObject *stream = NULL;
     PyObject *errors = PyImport_ImportModule("cudago._interop");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_read_cuda_array_interface", "Os", interface, what) : NULL;
     Py_XDECREF(errors);
-    int ok = r && PyArg_ParseTuple(r, "KK", &address, &nbytes);
+    int ok = r && PyArg_ParseTuple(r, "KKOp", &address, &nbytes, &stream, &o->readonly);
+    if (ok && stream != Py_None) o->stream = (uintptr_t)PyLong_AsUnsignedLongLong(stream);
     Py_XDECREF(r);
+    if (ok && o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;
     o->address = address;
     o->nbytes = nbytes;
     o->device = -1;
+    o->interface = 1;
     return ok ? 0 : -1;
 }
 
@@ -112,13 +116,15 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     }
     if (cudago_is_tensor(object)) return from_tensor(o, object);
     if (PyObject_CheckBuffer(object)) return from_export(o, object, flags, what);
-    if (PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__")) return from_dlpack(o, object, what);
+    int exports = cudago_has((PyObject *)Py_TYPE(object), "__dlpack__");
+    if (exports) return exports < 0 ? -1 : from_dlpack(o, object, what);
     PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
     if (cai) {
-        int r = from_cai(o, cai, what);
+        int r = from_cai(o, cai, flags, what);
         Py_DECREF(cai);
         return r;
     }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
                  "%s must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, __dlpack__ or "
@@ -127,7 +133,7 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     return -1;
 }
 
-int cudago_writable(const cudago_cell *cell, const char *what) {
+QUIET int cudago_writable(const cudago_cell *cell, const char *what) {
     if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
     PyErr_Format(PyExc_BufferError, "%s is read-only", what);
     return -1;
@@ -144,6 +150,9 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     }
     return o;
 }
+
+QUIET int cudago_operand_lost(const OperandObject *o) { return o->cell && cudago_cell_lost(o->cell); }
+QUIET int cudago_operand_now(const OperandObject *o) { return o->cell ? cudago_cell_now(o->cell, "memory") : 0; }
 
 /* Device work may touch the pageable memory of o until o goes. */
 void cudago_operand_allow(OperandObject *o) {

@@ -11,15 +11,7 @@
 /* One path to a kernel: each argument is checked against the kernel's real parameter and written to its place. Nothing
  * has happened when this fails. */
 
-typedef struct {
-    KernelObject *kernel;
-    cudago_kernel *k;
-    cudago_stream *stream; /* NULL for a graph node */
-    int32_t pageable;      /* the device reads pageable memory */
-    int all;               /* keep every operand, not only those of host memory */
-    int index;
-    PyObject *keep;        /* list of Operands, or NULL */
-} packing;
+typedef cudago_packing packing;
 
 static const char *type_name(const cudago_param *p, char *out, size_t n) {
     static const char *const words[] = {"", "integer s", "integer u", "float f", "struct of ", "value b"};
@@ -95,6 +87,7 @@ static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t
 }
 
 static int keep(packing *pk, OperandObject *o) {
+    o->index = pk->index;
     if (!pk->keep && !(pk->keep = PyList_New(0))) return -1;
     return PyList_Append(pk->keep, (PyObject *)o);
 }
@@ -106,16 +99,8 @@ static const char *parameter_name(int index) {
     return names[index];
 }
 
-static int keep_object(packing *pk, PyObject *arg) {
-    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
-    if (o) o->index = pk->index;
-    int r = o ? keep(pk, o) : -1;
-    Py_XDECREF(o);
-    return r;
-}
-
 /* Memory of another device is fine where the kernel's has access to it. */
-static int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
+static QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
     if (device < 0 || device == pk->k->device) return 0;
     int can = cudago_reachable(cell, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
@@ -126,13 +111,19 @@ static int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
     return -1;
 }
 
-static int pack_buffer(packing *pk, BufferObject *b, uint64_t offset, PyObject *arg, uint8_t *to) {
-    if (!b->cell) return cudago_raise_closed("buffer");
-    if (check_device(pk, b->cell, b->device)) return -1;
-    uint64_t address = b->ptr + offset;
-    memcpy(to, &address, 8);
-    if (pk->stream) cudago_cell_used(b->cell, pk->stream);
-    return pk->all ? keep_object(pk, arg) : 0;
+/* An object of ours: its address is taken when nothing can run any more that might close it. */
+static int pack_later(packing *pk) {
+    pk->native[pk->natives++] = (uint16_t)pk->index;
+    return 0;
+}
+
+static int note_theirs(packing *pk, OperandObject *o) {
+    uintptr_t stream;
+    if (cudago_theirs(o, pk->k->device, &stream)) return -1;
+    for (int i = 0; i < pk->n_theirs; i++)
+        if (pk->theirs[i] == stream) return 0;
+    if (stream) pk->theirs[pk->n_theirs++] = stream;
+    return 0;
 }
 
 /* Everything else that has memory. */
@@ -140,104 +131,168 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (!o) return -1;
     int r = check_device(pk, o->cell, o->device);
-    if (!r && o->pageable && !pk->pageable && !cudago_host_known(o->address)) {
+    if (!r && o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
                      "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "
                      "to the device, or pin it (PinnedMemoryResource)",
                      pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), pk->k->device);
         r = -1;
     }
-    if (!r && pk->stream && !o->host) r = cudago_order_after(arg, pk->stream);
+    if (!r) r = note_theirs(pk, o);
     if (!r) {
         memcpy(to, &o->address, 8);
         if (o->pageable) cudago_operand_allow(o);
-        o->index = pk->index;
         r = keep(pk, o);
     }
     Py_DECREF(o);
     return r;
 }
 
-static int is_numpy_scalar(PyObject *arg) {
-    PyTypeObject *t = Py_TYPE(arg);
-    return PyObject_HasAttrString((PyObject *)t, "dtype") && PyObject_HasAttrString((PyObject *)t, "item") &&
-           !PyObject_HasAttrString((PyObject *)t, "__dlpack__");
+/* What kind of object of others is it? Read from its type, but for __cuda_array_interface__, which CuPy's and Numba's objects
+ * have as a property that may raise. -1 with an exception. */
+enum { NUMPY_SCALAR = 1, HAS_DLPACK = 2, HAS_MEMORY = 4 };
+static int kind_of(PyObject *arg, int maybe_memory) {
+    PyObject *t = (PyObject *)Py_TYPE(arg);
+    int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
+    if (dlpack < 0 || dtype < 0 || item < 0) return -1;
+    if (item) return NUMPY_SCALAR;
+    if (dlpack) return HAS_DLPACK | HAS_MEMORY;
+    if (PyObject_CheckBuffer(arg)) return HAS_MEMORY;
+    int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
+    return interface < 0 ? -1 : interface ? HAS_MEMORY : 0;
+}
+
+static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    PyObject *item = PyObject_CallMethod(arg, "item", NULL);
+    if (!item) return -1;
+    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to) : wrong_type(pk, p, arg);
+    Py_DECREF(item);
+    return r;
 }
 
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_bytes(pk, p, arg, to);
-    if (is_numpy_scalar(arg)) {
-        PyObject *item = PyObject_CallMethod(arg, "item", NULL);
-        if (!item) return -1;
-        int r = p->type == PARAM_FLOAT          ? pack_float(pk, p, item, to)
-                : PyLong_Check(item)            ? pack_int(pk, p, item, to)
-                                                : wrong_type(pk, p, arg);
-        Py_DECREF(item);
-        return r;
-    }
-    if (p->type == PARAM_FLOAT)
-        return PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__dlpack__") ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
-    if (p->size == 8) {
-        if (arg == Py_None) return memset(to, 0, 8), 0;
-        if (PyObject_CheckBuffer(arg) || PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__dlpack__") ||
-            PyObject_HasAttrString(arg, "__cuda_array_interface__"))
-            return pack_memory(pk, arg, to);
-    }
-    if (PyIndex_Check(arg) && !PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__dlpack__")) {
-        PyObject *v = PyNumber_Index(arg);
-        int r = v ? pack_int(pk, p, v, to) : -1;
-        Py_XDECREF(v);
-        return r;
-    }
-    return wrong_type(pk, p, arg);
+    int pointer = p->type != PARAM_FLOAT && p->size == 8;
+    if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
+    int kind = kind_of(arg, pointer);
+    if (kind < 0) return -1;
+    if (kind & NUMPY_SCALAR) return pack_scalar(pk, p, arg, to);
+    if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
+    if (pointer && kind & HAS_MEMORY) return pack_memory(pk, arg, to);
+    if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
+    PyObject *v = PyNumber_Index(arg);
+    int r = v ? pack_int(pk, p, v, to) : -1;
+    Py_XDECREF(v);
+    return r;
+}
+
+/* A Tensor over memory that the driver does not know, or that another library frees in the order of its own streams, is
+ * kept by an Operand until the launch has ended. */
+static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
+    uint64_t address;
+    cudago_cell *cell;
+    if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
+    int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
+    if (pageable) return pack_memory(pk, (PyObject *)t, to);
+    if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
+    OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
+    int r = o ? check_device(pk, o->cell, t->device) : -1;
+    if (!r) memcpy(to, &o->address, 8);
+    if (!r) r = keep(pk, o);
+    Py_XDECREF(o);
+    return r;
 }
 
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyTypeObject *t = Py_TYPE(arg);
     int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
-    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_buffer(pk, (BufferObject *)arg, 0, arg, to) : wrong_type(pk, p, arg);
+    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (PyLong_Check(arg)) {
         if (p->type == PARAM_FLOAT) return pack_float(pk, p, arg, to);
         return p->type == PARAM_BYTES ? wrong_type(pk, p, arg) : pack_int(pk, p, arg, to);
     }
     if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? pack_float(pk, p, arg, to) : wrong_type(pk, p, arg);
-    if (t == cudago_cls[CLS_POINTER]) {
-        PointerObject *q = (PointerObject *)arg;
-        return pointer ? pack_buffer(pk, (BufferObject *)q->buffer, (uint64_t)q->offset, arg, to) : wrong_type(pk, p, arg);
-    }
-    if (cudago_is_tensor(arg)) {
-        uint64_t address;
-        cudago_cell *cell;
-        if (!pointer) return wrong_type(pk, p, arg);
-        if (cudago_tensor_argument(arg, &address, &cell)) return -1;
-        if (cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL)
-            return pack_memory(pk, arg, to);
-        if (check_device(pk, cell, ((TensorObject *)arg)->device)) return -1;
-        memcpy(to, &address, 8);
-        if (pk->stream) cudago_cell_used(cell, pk->stream);
-        /* Another library frees in the order of its own streams: its memory is kept until the launch has ended. */
-        return pk->all || cell->kind == CUDAGO_CELL_FOREIGN ? keep_object(pk, arg) : 0;
-    }
-    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_buffer(pk, (BufferObject *)arg, 0, arg, to) : wrong_type(pk, p, arg);
+    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
+    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     return pack_object(pk, p, arg, to);
 }
 
-int cudago_pack(KernelObject *kernel, cudago_kernel *k, cudago_stream *stream, PyObject *const *args, Py_ssize_t n, int all,
-                uint8_t *values, void **params, PyObject **kept) {
-    *kept = NULL;
+int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
     if (n != k->n) {
         PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, k->n, n);
         return -1;
     }
-    packing pk = {.kernel = kernel, .k = k, .stream = stream, .all = all, .pageable = k->pageable};
-    for (pk.index = 0; pk.index < k->n; pk.index++) {
-        const cudago_param *p = &k->params[pk.index];
-        params[pk.index] = values + p->offset;
-        if (pack_one(&pk, p, args[pk.index], values + p->offset)) {
-            Py_XDECREF(pk.keep);
+    pk->kernel = kernel; /* the arrays are filled as far as they are used */
+    pk->k = k;
+    pk->args = args;
+    pk->values = values;
+    pk->keep = NULL;
+    pk->own = NULL;
+    pk->natives = pk->n_theirs = 0;
+    for (pk->index = 0; pk->index < k->n; pk->index++) {
+        const cudago_param *p = &k->params[pk->index];
+        pk->params[pk->index] = values + p->offset;
+        if (!pack_one(pk, p, args[pk->index], values + p->offset)) continue;
+        cudago_pack_free(pk);
+        return -1;
+    }
+    return 0;
+}
+
+int cudago_pack_own(packing *pk) {
+    if (pk->own || !pk->natives) return 0;
+    pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
+    if (!pk->own) return PyErr_NoMemory(), -1;
+    for (int i = 0; i < pk->natives; i++) {
+        int index = pk->native[i];
+        if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, parameter_name(index)))) return -1;
+        pk->own[i]->index = index;
+    }
+    return 0;
+}
+
+/* The memory of one of our own objects. */
+static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_t *device) {
+    if (cudago_is_tensor(arg)) {
+        *device = ((TensorObject *)arg)->device;
+        return cudago_tensor_argument(arg, &out->ptr, &out->cell);
+    }
+    uint64_t offset = 0;
+    if (cudago_is(arg, CLS_POINTER)) {
+        offset = (uint64_t)((PointerObject *)arg)->offset;
+        arg = ((PointerObject *)arg)->buffer;
+    }
+    if (cudago_buffer_now((BufferObject *)arg, out)) return -1;
+    out->ptr += offset;
+    *device = ((BufferObject *)arg)->device;
+    return 0;
+}
+
+QUIET int cudago_pack_now(packing *pk) {
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
+        if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
+    for (int i = 0; i < pk->natives; i++) {
+        cudago_span memory = {0};
+        int32_t device = -1;
+        pk->index = pk->native[i];
+        if (pk->own) {
+            if (cudago_operand_now(pk->own[i])) return -1;
+            memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0};
+            device = pk->own[i]->device;
+        } else if (native_now(pk, pk->args[pk->index], &memory, &device)) {
             return -1;
         }
+        if (check_device(pk, memory.cell, device)) return -1;
+        memcpy(pk->params[pk->index], &memory.ptr, 8);
+        pk->used[i] = memory.cell;
     }
-    *kept = pk.keep;
     return 0;
+}
+
+void cudago_pack_free(packing *pk) {
+    Py_CLEAR(pk->keep);
+    for (int i = 0; pk->own && i < pk->natives; i++) Py_XDECREF(pk->own[i]);
+    free(pk->own);
+    pk->own = NULL;
 }

@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
+QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device) {
     if (owner < 0 || owner == device) return 1;
     if (cell && cell->kind == CUDAGO_CELL_MANAGED) return 1;
     cudago_status st = {0};
@@ -32,15 +32,20 @@ PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t
     return PyBool_FromLong(can);
 }
 
+static QUIET int peers_now(ResourceObject *self, uint32_t *mask) {
+    cudago_status st = {0};
+    uint64_t id = cudago_resource_now(self);
+    if (!id) return -1;
+    *mask = cudagoResourcePeers(id, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 /* _peers() -> the ordinals of the other devices that may touch what the pool gives out */
 PyObject *cudago_resource_peers(PyObject *resource, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    ResourceObject *self = (ResourceObject *)resource;
-    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
-    cudago_status st = {0};
-    uint32_t mask = cudagoResourcePeers(self->id, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
+    uint32_t mask;
+    if (peers_now((ResourceObject *)resource, &mask)) return NULL;
     PyObject *list = PyList_New(0);
     for (long i = 0; list && i < CUDAGO_MAX_DEVICES; i++) {
         if (!(mask & 1u << i)) continue;
@@ -55,12 +60,11 @@ PyObject *cudago_resource_peers(PyObject *resource, PyObject *unused) {
 PyObject *cudago_resource_set_peer(PyObject *resource, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     ResourceObject *self = (ResourceObject *)resource;
-    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
-    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "peer")) return NULL;
+    if (!cudago_resource_now(self) || n != 2 || cudago_expect(args[0], CLS_DEVICE, "peer")) return NULL;
     int allowed = PyObject_IsTrue(args[1]);
-    if (allowed < 0) return NULL;
+    uint64_t id = allowed < 0 ? 0 : cudago_resource_now(self);
+    if (!id) return NULL;
     cudago_status st = {0};
-    uint64_t id = self->id;
     int32_t peer = ((DeviceObject *)args[0])->ordinal;
     Py_BEGIN_ALLOW_THREADS
     cudagoResourceSetPeer(id, peer, allowed, &st);

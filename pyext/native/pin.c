@@ -13,6 +13,7 @@
 static void release_pin(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     if (!cudago_forked) cudagoPinRelease(c->id);
+    cudago_host_allocations[c->device]--;
     free(c);
 }
 
@@ -42,6 +43,8 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     int read_only = PyObject_IsTrue(args[1]), visible;
     if (read_only < 0 || cudago_open()) return NULL;
     uint64_t address, size, id;
+    uint32_t generation;
+    if (cudago_making(0, &generation)) return NULL;
     PyObject *export = export_of(args[0], read_only, &address, &size);
     if (!export) return NULL;
     cudago_go_cell *c = calloc(1, sizeof *c);
@@ -61,11 +64,18 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
         Py_DECREF(export);
         return cudago_raise(&st), NULL;
     }
+    if (cudago_made("buffer", 0, generation)) {
+        free(c);
+        cudagoPinRelease(id);
+        return NULL;
+    }
+    cudago_host_allocations[0]++; /* its context is the first device's */
     cudago_cell_init(&c->cell, CUDAGO_CELL_PINNED, release_pin);
     c->id = id;
     c->cell.device_type = visible ? 1 : 3; /* kDLCPU, kDLCUDAHost */
     c->cell.ptr = c->cell.host = address;
     c->cell.size = size;
+    c->cell.class = cudago_exports_class(0);
     if (read_only) c->cell.flags |= CUDAGO_CELL_READONLY;
     return cudago_buffer_new(&c->cell, address, size, -1);
 }

@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"errors"
+	"time"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -61,7 +62,13 @@ func (u *unpinning) Step() (done bool, err error) {
 			return false, nil
 		}
 		u.ended = make(chan error, 1)
-		go func() { u.ended <- contained(u.b.Close) }()
+		go func() {
+			var err error
+			for !callbacks.alone(func() { err = contained(u.b.Close) }) {
+				time.Sleep(time.Millisecond)
+			}
+			u.ended <- err
+		}()
 	}
 	select {
 	case err := <-u.ended:

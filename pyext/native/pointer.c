@@ -15,18 +15,18 @@ PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset) {
     return (PyObject *)self;
 }
 
-static BufferObject *base(PointerObject *self) { return (BufferObject *)self->buffer; }
-static uint64_t address(PointerObject *self) { return base(self)->ptr + (uint64_t)self->offset; }
+static QUIET BufferObject *base(PointerObject *self) { return (BufferObject *)self->buffer; }
+static QUIET uint64_t address(PointerObject *self) { return base(self)->ptr + (uint64_t)self->offset; }
 
 static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
     CUDAGO_ENTER(NULL);
-    if (!base(self)->cell) return cudago_raise_closed("buffer"), NULL;
+    cudago_span b;
     PyObject *number = PyNumber_Index(by);
     if (!number) return NULL;
     int overflow;
     long long d = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
-    if (PyErr_Occurred()) return NULL;
+    if (PyErr_Occurred() || cudago_buffer_now(base(self), &b)) return NULL;
     int64_t to;
     if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
         __builtin_add_overflow(self->offset, to, &to) || to < 0 || (uint64_t)to > base(self)->size) {
@@ -47,13 +47,13 @@ static PyObject *pointer_add(PyObject *a, PyObject *b) {
     return moved((PointerObject *)a, b, 1);
 }
 
-static PyObject *pointer_subtract(PyObject *a, PyObject *b) {
+static QUIET PyObject *pointer_subtract(PyObject *a, PyObject *b) {
     if (!cudago_is(a, CLS_POINTER)) Py_RETURN_NOTIMPLEMENTED;
     if (!cudago_is(b, CLS_POINTER)) {
         if (!PyIndex_Check(b)) Py_RETURN_NOTIMPLEMENTED;
         return moved((PointerObject *)a, b, -1);
     }
-    if (!base((PointerObject *)a)->cell || base((PointerObject *)a)->cell != base((PointerObject *)b)->cell) {
+    if (cudago_cell_closed(base((PointerObject *)a)->cell) || base((PointerObject *)a)->cell != base((PointerObject *)b)->cell) {
         PyErr_SetString(PyExc_ValueError, "pointers into different allocations have no difference");
         return NULL;
     }
@@ -71,8 +71,8 @@ static Py_hash_t pointer_hash(PointerObject *self) {
     return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
 }
 
-static PyObject *pointer_int(PointerObject *self) {
-    if (!base(self)->cell) return cudago_raise_closed("buffer"), NULL;
+static QUIET PyObject *pointer_int(PointerObject *self) {
+    if (cudago_cell_now(base(self)->cell, "buffer")) return NULL;
     return PyLong_FromUnsignedLongLong(address(self));
 }
 static PyObject *pointer_buffer(PointerObject *self, void *unused) {
@@ -84,8 +84,8 @@ static PyObject *pointer_offset(PointerObject *self, void *unused) {
     return PyLong_FromLongLong(self->offset);
 }
 static int pointer_true(PointerObject *self) { return address(self) != 0; }
-static PyObject *pointer_repr(PointerObject *self) {
-    if (!base(self)->cell) return PyUnicode_FromString("<cudago.Pointer of a closed buffer>");
+static QUIET PyObject *pointer_repr(PointerObject *self) {
+    if (cudago_cell_closed(base(self)->cell)) return PyUnicode_FromString("<cudago.Pointer of a closed buffer>");
     char hex[24];
     snprintf(hex, sizeof hex, "0x%llx", (unsigned long long)address(self));
     return PyUnicode_FromFormat("<cudago.Pointer %s: byte %lld of %llu>", hex, (long long)self->offset,

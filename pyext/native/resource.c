@@ -13,29 +13,84 @@
  * release may run in any; the first waits for it. */
 enum { LEGACY = 1, PER_THREAD = 2 };
 
-static cudago_cell *put_off; /* waits for its stream's capture to end; guarded by the GIL */
+static cudago_cell *put_off; /* waits for the end of a capture, or of a reset; guarded by the GIL */
 
-/* Stream-ordered memory is freed on the stream it was allocated on, after the stream it was last used on. A free can
- * happen while somebody captures, even in this thread: the exchange to the relaxed mode keeps it from spoiling that. */
-static void release_pool(cudago_cell *cell) {
-    cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    if (c->cell.ptr && !cudago_forked && !cudago_closed) {
-        if (cudago_capturing(c->stream)) { /* the free would become a node of the graph */
-            cell->next = put_off;
-            put_off = cell;
-            return;
-        }
-        int32_t mode = 2, r, pushed = 0;
-        cu.cuThreadExchangeStreamCaptureMode(&mode);
-        r = cudago_ctx_enter(c->stream->ctx, &pushed);
-        if (c->last_stream && c->last_stream != c->stream->id) cudagoStreamJoin(c->stream->id, c->last_stream);
-        if (!r) r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
-        cudago_ctx_leave(pushed);
-        cu.cuThreadExchangeStreamCaptureMode(&mode);
-        if (r) cudago_warn_result("cuMemFreeAsync", r);
-    }
+static void put_away(cudago_cell *cell) {
+    cell->next = put_off;
+    put_off = cell;
+}
+
+/* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a stream
+ * that captures would become a node of its graph, and a use in one that captures cannot be waited for. */
+static QUIET int joined(cudago_pool_cell *c) {
+    if (cudago_capturing(c->stream)) return 0;
+    cudago_use *use = cudago_uses_at(&c->uses);
+    for (uint32_t i = 0; i < c->uses.n; i++)
+        if (cudago_join_or_later(c->stream, use[i].clock, use[i].position)) return 0;
+    return 1;
+}
+
+/* Stream-ordered memory is freed on the stream it was allocated on. A free can happen while somebody captures, even in
+ * this thread: the exchange to the relaxed mode keeps it from spoiling that. 0 if it must be tried later. */
+static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
+    int32_t mode = 2;
+    int pushed;
+    if (!joined(c)) return 0;
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    *r = cudago_ctx_enter(c->stream->ctx, &pushed);
+    if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
+    cudago_ctx_leave(pushed);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    return 1;
+}
+
+static void forget(cudago_pool_cell *c) {
+    if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     free(c);
+}
+
+/* Nobody else knows the cell any more, so the GIL can be given away; no capture of its stream begins meanwhile. */
+static int free_away(cudago_pool_cell *c, int32_t *r) {
+    cudago_leave l = cudago_gil_leave(c->stream);
+    int done = free_now(c, r);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    return done;
+}
+
+/* What a reset has taken, or the end of the process, is not given back. */
+static QUIET int is_gone(const cudago_pool_cell *c) {
+    return !c->cell.ptr || cudago_forked || cudago_closed ||
+           (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
+}
+static int free_or_later(cudago_pool_cell *c, int32_t *r) {
+    if (cudago_resetting(c->stream->device)) return 0; /* which may fail */
+    return cudago_stall() ? free_away(c, r) : free_now(c, r);
+}
+
+static void release_pool(cudago_cell *cell) {
+    cudago_pool_cell *c = (cudago_pool_cell *)cell;
+    int32_t r = 0;
+    if (!is_gone(c) && !free_or_later(c, &r)) {
+        put_away(cell);
+        return;
+    }
+    if (r) cudago_warn_result("cuMemFreeAsync", r);
+    forget(c);
+}
+
+/* Unmapping is in no stream's order, so Go waits for the uses, and for all that its own stream has now. */
+static void release_virtual(cudago_cell *cell) {
+    cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
+    if (!cudago_forked && c->id) {
+        cudago_use *use = cudago_uses_at(&c->pool.uses);
+        uint32_t n = c->pool.uses.n;
+        uint64_t ids[n + 1], positions[n + 1];
+        for (uint32_t i = 0; i < n; i++) ids[i] = use[i].clock->id, positions[i] = use[i].position;
+        cudagoVirtualRelease(c->id, c->pool.stream->id, ids, positions, (int)n);
+    }
+    forget(&c->pool);
 }
 
 /* With the GIL, under which our captures begin: so none can begin between the look and the free. */
@@ -44,7 +99,7 @@ void cudago_free_put_off(void) {
     put_off = NULL;
     for (; cell; cell = next) {
         next = cell->next;
-        release_pool(cell);
+        cell->release(cell);
     }
 }
 
@@ -52,27 +107,17 @@ void cudago_free_put_off(void) {
 static void release_go(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     if (!cudago_forked) cudagoBufferRelease(c->id);
-    free(c);
-}
-
-/* Virtual memory is unmapped after the stream it was allocated on, and the stream it was last used on. */
-static void release_virtual(cudago_cell *cell) {
-    cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
-    if (!cudago_forked) {
-        cudago_pool_cell *p = &c->pool;
-        uint64_t last = p->last_stream == p->stream->id ? 0 : p->last_stream;
-        if (c->id) cudagoVirtualRelease(c->id, p->stream->id, last);
-        cudago_stream_release(p->stream);
-    }
+    cudago_host_allocations[c->device]--;
     free(c);
 }
 
 /* Fills in a cell of device memory. */
-static cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
     c->cell.device_type = 2; /* kDLCUDA */
     c->cell.device_id = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
+    c->cell.class = cudago_exports_class(self->device);
     c->stream = s;
     c->resource = self->id;
     cudago_stream_retain(s);
@@ -84,26 +129,35 @@ static cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint6
     return &c->cell;
 }
 
-static cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, cudago_stream *s) {
-    cudago_pool_cell *c = calloc(1, sizeof *c);
-    if (!c) return PyErr_NoMemory(), NULL;
+QUIET uint64_t cudago_resource_now(ResourceObject *self) {
+    if (self->closed) return cudago_raise_closed("memory resource"), 0;
+    return cudago_lost(self->home, self->generation) ? (cudago_raise_lost("memory resource", self->home), 0) : self->id;
+}
+
+/* What the allocation found when nothing could run any more. */
+static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *stream) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || !cudago_resource_now(self)) return NULL;
+    if (!cudago_capturing(s)) return s;
+    return PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
+                                             "capture, or on another stream"), NULL;
+}
+
+static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    cudago_stream *s = may_allocate(self, stream);
+    cudago_pool_cell *c = s ? calloc(1, sizeof *c) : NULL;
+    if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
     uint64_t ptr = 0;
     if (size) {
         int pushed = 0;
         int32_t r, mode = 2;
-        int capturing = cudago_capturing(s);
-        if (!capturing) cu.cuThreadExchangeStreamCaptureMode(&mode);
+        cu.cuThreadExchangeStreamCaptureMode(&mode);
         r = cudago_ctx_enter(s->ctx, &pushed);
-        if (!r) r = capturing ? 900 : cu.cuMemAllocFromPoolAsync(&ptr, size, self->pool, s->h);
+        if (!r) r = cu.cuMemAllocFromPoolAsync(&ptr, size, self->pool, s->h);
         cudago_ctx_leave(pushed);
-        if (!capturing) cu.cuThreadExchangeStreamCaptureMode(&mode);
+        cu.cuThreadExchangeStreamCaptureMode(&mode);
         if (r) {
             free(c);
-            if (capturing) {
-                PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate "
-                                                  "it before the capture, or on another stream");
-                return NULL;
-            }
             cudago_status st = {0};
             cudagoAllocError(self->device, size, r, &st);
             return cudago_raise(&st), NULL;
@@ -123,12 +177,15 @@ static uint64_t buffer_new(ResourceObject *self, uint64_t size, cudago_stream *s
         Py_END_ALLOW_THREADS
     }
     if (st.kind) cudago_raise(&st);
-    return id;
+    if (!id || !cudago_made("buffer", self->home, self->generation)) return id;
+    cudagoBufferRelease(id);
+    return 0;
 }
 
-static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, cudago_stream *s) {
-    cudago_virtual_cell *c = calloc(1, sizeof *c);
-    if (!c) return PyErr_NoMemory(), NULL;
+static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    cudago_stream *s = may_allocate(self, stream);
+    cudago_virtual_cell *c = s ? calloc(1, sizeof *c) : NULL;
+    if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
     uint64_t ptr = 0, host = 0;
     cudago_stream_retain(s); /* it may be closed while the GIL is away */
     c->id = buffer_new(self, size, s, &ptr, &host);
@@ -143,10 +200,21 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, cudago
     return (cudago_cell *)c;
 }
 
-static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, cudago_stream *s) {
+/* Managed memory is allocated in no stream's order, but a closed stream is a mistake. The stream is held. */
+static QUIET int may_allocate_go(ResourceObject *self, StreamObject *stream, cudago_stream **s) {
+    if (!cudago_resource_now(self)) return -1;
+    if (stream && !(*s = cudago_stream_now(stream))) return -1;
+    if (*s) cudago_stream_retain(*s);
+    return 0;
+}
+
+static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    cudago_stream *s = NULL;
     cudago_go_cell *c = calloc(1, sizeof *c);
     if (!c) return PyErr_NoMemory(), NULL;
+    if (may_allocate_go(self, stream, &s)) return free(c), NULL;
     uint64_t ptr = 0, host = 0, id = buffer_new(self, size, s, &ptr, &host);
+    if (s) cudago_stream_release(s);
     if (size && !id) {
         free(c);
         return NULL;
@@ -154,6 +222,9 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, cudago_stre
     int managed = self->kind == RESOURCE_MANAGED;
     cudago_cell_init(&c->cell, managed ? CUDAGO_CELL_MANAGED : CUDAGO_CELL_PINNED, release_go);
     c->id = id;
+    c->device = self->home;
+    cudago_host_allocations[self->home]++;
+    c->cell.class = cudago_exports_class(self->home);
     c->cell.device_type = self->host_visible ? 1 : managed ? 13 : 3; /* kDLCPU, kDLCUDAManaged, kDLCUDAHost */
     c->cell.device_id = 0;
     c->cell.ptr = ptr;
@@ -188,23 +259,23 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream");
         return NULL;
     }
-    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
     uint64_t size;
     if (cudago_size(args[0], &size)) return NULL;
     PyObject *given = named ? args[1] : Py_None, *keep = NULL;
-    cudago_stream *s = NULL;
-    if (given != Py_None && !(s = cudago_stream_arg(given, &keep))) return NULL;
+    StreamObject *stream = NULL;
+    if (given != Py_None && !(stream = cudago_stream_arg(given, &keep))) return NULL;
     PyObject *buffer = NULL;
     int virtual = self->kind == RESOURCE_VIRTUAL, pool = self->kind == RESOURCE_POOL;
-    if ((pool || virtual) && !s) {
+    if ((pool || virtual) && !stream) {
         PyErr_SetString(PyExc_TypeError, "allocate() needs stream=: device memory is allocated in a stream's order");
-    } else if (s && self->device >= 0 && s->device != self->device) {
-        PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, s->device);
+    } else if (stream && self->device >= 0 && stream->device != self->device) {
+        PyErr_Format(PyExc_ValueError, "the memory is on device %d, the stream on device %d", self->device, stream->device);
     } else {
         cudago_note_site();
-        cudago_cell *cell = pool      ? allocate_pool(self, size, s)
-                            : virtual ? allocate_virtual(self, size, s)
-                                      : allocate_go(self, size, s);
+        if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
+        cudago_cell *cell = pool      ? allocate_pool(self, size, stream)
+                            : virtual ? allocate_virtual(self, size, stream)
+                                      : allocate_go(self, size, stream);
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
     }
@@ -229,15 +300,18 @@ PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     if (cudago_open()) return NULL;
     cudago_status st = {0};
     uint64_t id;
+    uint32_t generation;
     uintptr_t pool = 0;
-    int32_t ordinal = device == Py_None ? -1 : ((DeviceObject *)device)->ordinal, visible;
+    int32_t ordinal = device == Py_None ? -1 : ((DeviceObject *)device)->ordinal, home = ordinal < 0 ? 0 : ordinal, visible;
+    if (cudago_making(home, &generation)) return NULL;
     Py_BEGIN_ALLOW_THREADS
-    visible = cudagoHostVisible(ordinal < 0 ? 0 : ordinal);
+    visible = cudagoHostVisible(home);
     id = cudagoResourceNew(kind, ordinal, threshold, max_size, &pool, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     PyTypeObject *type = (PyTypeObject *)cls;
-    ResourceObject *self = (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    int lost = cudago_made("memory resource", home, generation);
+    ResourceObject *self = lost ? NULL : (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) {
         cudagoResourceRelease(id);
         return NULL;
@@ -246,6 +320,8 @@ PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
     self->kind = kind;
     self->pool = pool;
     self->device = ordinal;
+    self->home = home;
+    self->generation = generation;
     self->host_visible = visible;
     return (PyObject *)self;
 }
@@ -266,31 +342,33 @@ static PyObject *resource_exit(ResourceObject *self, PyObject *const *args, Py_s
 
 static PyObject *resource_stat(ResourceObject *self, PyObject *name) {
     CUDAGO_ENTER(NULL);
-    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
     long attribute = PyLong_AsLong(name);
     if (attribute == -1 && PyErr_Occurred()) return NULL;
+    uint64_t id = cudago_resource_now(self);
+    if (!id) return NULL;
     cudago_status st = {0};
-    uint64_t v = cudagoResourceStat(self->id, (int)attribute, &st);
+    uint64_t v = cudagoResourceStat(id, (int)attribute, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyLong_FromUnsignedLongLong(v);
 }
 
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
-    if (self->closed) return cudago_raise_closed("memory resource"), NULL;
     unsigned long long bytes = PyLong_AsUnsignedLongLong(keep);
     if (bytes == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    uint64_t id = cudago_resource_now(self);
+    if (!id) return NULL;
     cudago_status st = {0};
     Py_BEGIN_ALLOW_THREADS
-    cudagoResourceTrim(self->id, bytes, &st);
+    cudagoResourceTrim(id, bytes, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *resource_is_closed(ResourceObject *self, void *unused) {
+static QUIET PyObject *resource_is_closed(ResourceObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->closed);
+    return PyBool_FromLong(self->closed || cudago_lost(self->home, self->generation));
 }
 static PyObject *resource_ordinal(ResourceObject *self, void *unused) {
     (void)unused;

@@ -5,10 +5,22 @@
 #include "native.h"
 
 #include "_cgo_export.h"
-#include <unistd.h>
+
+/* ClosedError is known here: at the interpreter's end it is raised where nothing can be imported, and the globals of
+ * errors.py are gone. */
+static PyObject *closed_error;
+
+PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls) {
+    (void)module;
+    PyObject *was = closed_error;
+    closed_error = NEW_REF(cls);
+    Py_XDECREF(was);
+    Py_RETURN_NONE;
+}
 
 /* One way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and detail. */
 static PyObject *make(int32_t kind, int32_t code, const char *message, const char *detail) {
+    if (kind == CUDAGO_CLOSED && closed_error) return PyObject_CallFunction(closed_error, "s", message);
     PyObject *errors = PyImport_ImportModule("cudago.errors");
     if (!errors) return NULL;
     PyObject *e = PyObject_CallMethod(errors, "_make", "iizz", (int)kind, (int)code, message, detail);
@@ -16,19 +28,15 @@ static PyObject *make(int32_t kind, int32_t code, const char *message, const cha
     return e;
 }
 
-/* A thread that outlives the interpreter: Python stops such a thread where it next asks for the GIL, and so do we. It
- * must not print errors about an end that is none of its business. */
-static void stop_at_exit(void) {
-    if (!cudago_unusable || cudago_forked || PyThread_get_thread_ident() == cudago_main_thread) return;
-    Py_BEGIN_ALLOW_THREADS
-    for (;;) pause();
-    Py_END_ALLOW_THREADS
-}
-
+/* Every thread gets its error, while the interpreter ends too: one that waited for ever could be the one that Python waits
+ * for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from printing it. */
 static int raise(int32_t kind, int32_t code, const char *message, const char *detail) {
-    stop_at_exit();
     PyObject *e = make(kind, code, message, detail);
     if (!e) return -1;
+    if (cudago_unusable && PyObject_SetAttrString(e, "_at_exit", Py_True)) {
+        Py_DECREF(e);
+        return -1;
+    }
     PyErr_SetObject((PyObject *)Py_TYPE(e), e);
     Py_DECREF(e);
     return -1;
@@ -42,10 +50,11 @@ int cudago_raise(cudago_status *st) {
     return r;
 }
 
+int cudago_raise_closed_as(const char *text) { return raise(CUDAGO_CLOSED, 0, text, NULL); }
 int cudago_raise_closed(const char *what) {
     char text[128];
     snprintf(text, sizeof text, "%s is closed", what);
-    return raise(CUDAGO_CLOSED, 0, text, NULL);
+    return cudago_raise_closed_as(text);
 }
 
 /* The words for the code are Go's, so that an error reads the same whoever made the call. */

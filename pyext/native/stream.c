@@ -12,19 +12,80 @@
 
 /* --- the block ---------------------------------------------------------------------------------------------- */
 
-void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
+cudago_stream *cudago_streams;
 
-/* The last reference hands the block back to Go, whose reaper destroys the stream: cuStreamDestroy can wait for
- * another thread's full launch queue and so must not run with the GIL held. */
-void cudago_stream_release(cudago_stream *s) {
+void cudago_streams_add(cudago_stream *s, uint32_t generation) {
+    if (s->listed) return; /* a default stream: it has one block */
+    s->listed = 1;
+    s->generation = generation;
+    s->next = cudago_streams;
+    s->prev = NULL;
+    if (cudago_streams) cudago_streams->prev = s;
+    cudago_streams = s;
+}
+
+static void free_block(cudago_stream *s) {
+    cudago_clock_release(s->clock);
+    free(s);
+}
+
+void cudago_stream_ended(cudago_stream *s) {
+    if (!s->listed) { /* made beside a reset, and nobody's */
+        free_block(s);
+        return;
+    }
+    atomic_store_explicit(&s->ended, 1, memory_order_release);
+    atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
+}
+
+/* The list is the GIL's, and Go ends a block on a thread that has none: so it is taken out here, from a drain. */
+void cudago_streams_sweep(void) {
+    for (cudago_stream *s = cudago_streams, *next; s; s = next) {
+        next = s->next;
+        if (!atomic_load_explicit(&s->ended, memory_order_acquire)) continue;
+        if (s->prev) s->prev->next = next;
+        else cudago_streams = next;
+        if (next) next->prev = s->prev;
+        free_block(s);
+    }
+}
+
+QUIET void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
+
+/* The last reference hands the block back to Go, whose reaper destroys the stream when all its work is known to have
+ * ended: cuStreamDestroy can wait for another thread's full launch queue and so must not run with the GIL held. */
+QUIET void cudago_stream_release(cudago_stream *s) {
     if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1 && !cudago_forked) cudagoStreamRelease(s->id);
 }
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
-static cudago_stream *open_stream(StreamObject *self) {
-    if (!self->s) cudago_raise_closed("stream");
-    return self->s;
+QUIET cudago_stream *cudago_stream_now(StreamObject *self) {
+    cudago_stream *s = self->s;
+    if (!s) return cudago_raise_closed("stream"), NULL;
+    if (cudago_stream_lost(s)) return cudago_raise_lost("stream", s->device), NULL;
+    return s;
+}
+
+StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
+    if (cudago_is(o, CLS_STREAM)) return (StreamObject *)o;
+    PyObject *face = PyImport_ImportModule("cudago._stream");
+    PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
+    Py_XDECREF(face);
+    if (wrapped && cudago_expect(wrapped, CLS_STREAM, "stream")) Py_CLEAR(wrapped);
+    return (StreamObject *)(*keep = wrapped);
+}
+
+static PyObject *stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner) {
+    if (st->kind) return cudago_raise(st), NULL;
+    if (cudago_made("stream", s->device, generation)) return cudago_stream_release(s), NULL;
+    cudago_streams_add(s, generation);
+    StreamObject *self = cudago_alloc(CLS_STREAM);
+    if (!self) return cudago_stream_release(s), NULL;
+    self->s = s;
+    self->device = s->device;
+    if (owner != Py_None) self->owner = NEW_REF(owner);
+    return (PyObject *)self;
 }
 
 /* _stream_new(device, priority): a non-blocking stream. */
@@ -32,28 +93,20 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     (void)module;
     CUDAGO_ENTER(NULL);
     if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    long priority = PyLong_AsLong(args[1]);
+    int overflow;
+    long priority = PyLong_AsLongAndOverflow(args[1], &overflow);
     if (priority == -1 && PyErr_Occurred()) return NULL;
-    if (priority < INT32_MIN || priority > INT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "priority out of range");
-        return NULL;
-    }
-    StreamObject *self = cudago_alloc(CLS_STREAM);
-    if (!self) return NULL;
+    if (overflow || priority < INT32_MIN || priority > INT32_MAX)
+        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", args[1]);
     cudago_status st = {0};
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    uint32_t generation;
     cudago_stream *s;
-    Py_BEGIN_ALLOW_THREADS /* the mark: cuEventCreate waits while another thread is stuck in a full launch queue */
+    if (cudago_device_ready(ordinal, &generation)) return NULL;
+    Py_BEGIN_ALLOW_THREADS /* the marks: cuEventCreate waits while another thread is stuck in a full launch queue */
     s = cudagoStreamNew(ordinal, (int32_t)priority, &st);
     Py_END_ALLOW_THREADS
-    self->s = s;
-    if (st.kind) {
-        cudago_raise(&st);
-        Py_DECREF(self);
-        return NULL;
-    }
-    cudago_budget_add(s);
-    return (PyObject *)self;
+    return stream_object(s, generation, &st, Py_None);
 }
 
 /* _stream_wrap(device, handle, owner): somebody else's stream; owner keeps it alive. Handle 0 or 1: the legacy default
@@ -64,27 +117,22 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
     uint64_t h = PyLong_AsUnsignedLongLong(args[1]);
     if (h == (uint64_t)-1 && PyErr_Occurred()) return NULL;
-    StreamObject *self = cudago_alloc(CLS_STREAM);
-    if (!self) return NULL;
     cudago_status st = {0};
-    self->s = cudagoStreamWrap(((DeviceObject *)args[0])->ordinal, h, &st);
-    if (st.kind) {
-        cudago_raise(&st);
-        Py_DECREF(self);
-        return NULL;
-    }
-    if (args[2] != Py_None) self->owner = NEW_REF(args[2]);
-    return (PyObject *)self;
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    uint32_t generation;
+    cudago_stream *s;
+    if (cudago_device_ready(ordinal, &generation)) return NULL;
+    Py_BEGIN_ALLOW_THREADS /* an event for its marks, as above */
+    s = cudagoStreamWrap(ordinal, h, &st);
+    Py_END_ALLOW_THREADS
+    return stream_object(s, generation, &st, args[2]);
 }
 
-/* The block goes on: memory is freed on it, and executables were launched on it. Off the budget's list it must be now,
- * because the budget records marks in every stream that it finds there. */
+/* The block goes on: memory is freed on it, and executables were launched on it. */
 static void give_up(StreamObject *self) {
     cudago_stream *s = self->s;
     if (!s) return;
     self->s = NULL;
-    atomic_store(&s->closed, 1);
-    cudago_budget_close(s);
     cudago_stream_release(s);
 }
 
@@ -101,30 +149,34 @@ static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize
     return stream_close(self, NULL);
 }
 
+/* A stream that can be waited for, held by the caller's count. */
+static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    if (cudago_capturing(s)) /* the driver would refuse, and spoil the capture */
+        return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its graph "
+                                                 "is launched"), NULL;
+    *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
+    cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
+    return s;
+}
+
 static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
+    uint64_t queued;
+    cudago_stream *s = to_wait_for(self, &queued);
     if (!s) return NULL;
-    if (cudago_capturing(s)) { /* the driver would refuse, and spoil the capture */
-        PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its graph is "
-                                          "launched");
-        return NULL;
-    }
-    uint64_t launched = s->launched; /* what is launched during the wait need not have ended after it */
-    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     int r = cudago_wait(WAIT_STREAM, s->id);
-    if (!r) cudago_budget_proven(s, launched);
+    if (!r) cudagoLineProved(s->id, queued);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;
     CUDAGO_ENTER(NULL); /* what the work kept may go now */
     Py_RETURN_NONE;
 }
 
-static PyObject *stream_done(StreamObject *self, void *unused) {
-    (void)unused;
-    CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
+static QUIET PyObject *done_now(StreamObject *self) {
+    cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     if (cudago_capturing(s)) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
     cudago_status st = {0};
@@ -132,14 +184,17 @@ static PyObject *stream_done(StreamObject *self, void *unused) {
     if (st.kind) return cudago_raise(&st), NULL;
     return PyBool_FromLong(done);
 }
-
-/* _wait_event(event): work queued on self from now on waits for the event. */
-static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
+static PyObject *stream_done(StreamObject *self, void *unused) {
+    (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
+    return done_now(self);
+}
+
+static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
+    cudago_stream *s = cudago_stream_now(self);
     if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
     EventObject *e = (EventObject *)event;
-    if (!e->h) return cudago_raise_closed("event"), NULL;
+    if (cudago_event_now(e)) return NULL;
     int pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
@@ -147,50 +202,78 @@ static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
     Py_RETURN_NONE;
 }
-
-/* _record(event): the hot call. The driver would refuse an event of another device too, but in words that help nobody. */
-static PyObject *stream_record(StreamObject *self, PyObject *event) {
+/* _wait_event(event): work queued on self from now on waits for the event. */
+static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
+    return wait_event_now(self, event);
+}
+
+/* The driver would refuse an event of another device too, but in words that help nobody. An event that stands for a place in
+ * a capture must not be asked for its state, or the capture is spoilt. */
+static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
+    cudago_stream *s = cudago_stream_now(self);
     if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
     EventObject *e = (EventObject *)event;
-    if (!e->h) return cudago_raise_closed("event"), NULL;
-    if (e->device != s->device) {
-        PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
-        return NULL;
-    }
-    int pushed;
+    if (cudago_event_now(e)) return NULL;
+    if (e->device != s->device)
+        return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
+    int pushed, capturing = cudago_capturing(s);
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuEventRecord(e->h, s->h);
     cudago_ctx_leave(pushed);
     if (r) return cudago_raise_result("cuEventRecord", r), NULL;
+    e->captured = capturing;
     return NEW_REF(event);
 }
+/* _record(event): the hot call. */
+static PyObject *stream_record(StreamObject *self, PyObject *event) {
+    CUDAGO_ENTER(NULL);
+    return record_now(self, event);
+}
 
+static QUIET PyObject *is_capturing_now(StreamObject *self) {
+    cudago_stream *s = cudago_stream_now(self);
+    return s ? PyBool_FromLong(cudago_capturing(s)) : NULL;
+}
 static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
-    if (!s) return NULL;
-    return PyBool_FromLong(cudago_capturing(s));
+    return is_capturing_now(self);
+}
+
+/* Who is given the handle may begin a capture on it behind our back: from now on the reaper leaves the stream alone. */
+QUIET void cudago_stream_expose(cudago_stream *s) {
+    if (s->clock->exposed || s->foreign) return;
+    s->clock->exposed = 1;
+    cudagoLineExpose(s->id);
 }
 
 static PyObject *stream_handle(StreamObject *self, void *unused) {
     (void)unused;
-    cudago_stream *s = open_stream(self);
+    CUDAGO_ENTER(NULL);
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    cudago_stream_expose(s);
+    return PyLong_FromUnsignedLongLong(s->h);
+}
+
+/* The handle as a name: for reprs, and to compare. */
+static PyObject *stream_number(StreamObject *self, void *unused) {
+    (void)unused;
+    cudago_stream *s = cudago_stream_now(self);
     return s ? PyLong_FromUnsignedLongLong(s->h) : NULL;
 }
 
 static PyObject *stream_id(StreamObject *self, void *unused) {
     (void)unused;
-    cudago_stream *s = open_stream(self);
+    cudago_stream *s = cudago_stream_now(self);
     return s ? PyLong_FromUnsignedLongLong(s->id) : NULL;
 }
 
 static PyObject *stream_priority(StreamObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = open_stream(self);
+    cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     cudago_status st = {0};
     int32_t p = cudagoStreamPriority(s->id, &st);
@@ -200,19 +283,22 @@ static PyObject *stream_priority(StreamObject *self, void *unused) {
 
 static PyObject *stream_ordinal(StreamObject *self, void *unused) {
     (void)unused;
-    cudago_stream *s = open_stream(self);
+    cudago_stream *s = cudago_stream_now(self);
     return s ? PyLong_FromLong(s->device) : NULL;
 }
 
-static PyObject *stream_is_closed(StreamObject *self, void *unused) {
+static QUIET PyObject *stream_is_closed(StreamObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->s == NULL);
+    return PyBool_FromLong(!self->s || cudago_stream_lost(self->s));
 }
 
 static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
     (void)unused;
-    cudago_stream *s = open_stream(self);
-    return s ? Py_BuildValue("(iK)", 0, (unsigned long long)s->h) : NULL;
+    CUDAGO_ENTER(NULL);
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    cudago_stream_expose(s);
+    return Py_BuildValue("(iK)", 0, (unsigned long long)s->h);
 }
 
 static void stream_dealloc(StreamObject *self) {
@@ -238,6 +324,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)stream_is_closed, NULL, DOC_STREAM_IS_CLOSED, NULL},
     {"handle", (getter)stream_handle, NULL, DOC_STREAM_HANDLE, NULL},
     {"priority", (getter)stream_priority, NULL, DOC_STREAM_PRIORITY, NULL},
+    {"_number", (getter)stream_number, NULL, NULL, NULL},
     {"_ordinal", (getter)stream_ordinal, NULL, NULL, NULL},
     {"_id", (getter)stream_id, NULL, NULL, NULL},
     {0},

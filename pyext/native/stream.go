@@ -14,19 +14,13 @@ import "C"
 import (
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
-	"github.com/cudago/cudago/graph"
 )
 
-var (
-	streams = newTable[*cuda.Stream]("stream")
-	// blocks are the C blocks of streams, freed with them.
-	blocks = newTable[*C.cudago_stream]("stream")
-	// marks are the events that the launch budget records.
-	marks = newTable[*cuda.Event]("stream")
-)
+var streams = newTable[*cuda.Stream]("stream")
 
 // contained runs fn and turns a panic into an error.
 func contained(fn func() error) (err error) {
@@ -38,24 +32,25 @@ func contained(fn func() error) (err error) {
 	return fn()
 }
 
-// newStreamBlock registers s and makes its block.
-func newStreamBlock(s *cuda.Stream, ordinal C.int32_t, foreign bool, mark *cuda.Event) *C.cudago_stream {
+// newStreamBlock registers s and makes its block and its line.
+func newStreamBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error) {
 	b := (*C.cudago_stream)(C.calloc(1, C.sizeof_cudago_stream))
+	b.foreign = boolInt(s.IsForeign() || s.IsDefault())
+	b.clock = (*C.cudago_clock)(C.calloc(1, C.sizeof_cudago_clock))
+	l, err := newLine(s, b)
+	if err != nil {
+		C.free(unsafe.Pointer(b.clock))
+		C.free(unsafe.Pointer(b))
+		return nil, err
+	}
 	id := streams.put(s)
-	b.id = C.uint64_t(id)
+	b.id, b.clock.id, b.clock.refs = C.uint64_t(id), C.uint64_t(id), 1
 	b.h = C.uintptr_t(s.Handle())
 	b.ctx = C.uintptr_t(s.Context().Handle())
 	b.device = ordinal
 	b.refs = 1
-	if foreign {
-		b.foreign = 1
-	}
-	if mark != nil {
-		b.mark = C.uintptr_t(mark.Handle())
-		marks.set(id, mark)
-	}
-	blocks.set(id, b)
-	return b
+	lines.set(id, &timeline{l, b})
+	return b, nil
 }
 
 //export cudagoStreamNew
@@ -69,17 +64,23 @@ func cudagoStreamNew(ordinal, priority C.int32_t, st *C.cudago_status) (b *C.cud
 		if err != nil {
 			return err
 		}
-		// Made now: cuEventCreate can wait for another thread's full launch queue.
-		mark, err := c.NewEvent(cuda.EventOptions{})
-		if err != nil {
+		if b, err = newStreamBlock(s, ordinal); err != nil {
 			return joinClose(err, s.Close)
 		}
-		b = newStreamBlock(s, ordinal, false, mark)
 		return nil
 	})
 	return b
 }
 
+// defaults are the blocks of the default streams, which live until their device
+// is reset: one for each, whoever wraps it.
+var defaults struct {
+	sync.Mutex
+	by map[*cuda.Stream]*C.cudago_stream // guarded by Mutex
+}
+
+// cudagoStreamWrap returns a block with a reference for the caller.
+//
 //export cudagoStreamWrap
 func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status) (b *C.cudago_stream) {
 	guard(st, func() error {
@@ -87,33 +88,58 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 		if err != nil {
 			return err
 		}
-		b = newStreamBlock(c.WrapStream(uintptr(handle)), ordinal, true, nil)
+		s := c.WrapStream(uintptr(handle))
+		if !s.IsDefault() {
+			b, err = newStreamBlock(s, ordinal)
+			return err
+		}
+		defaults.Lock()
+		defer defaults.Unlock()
+		if b = defaults.by[s]; b == nil {
+			if b, err = newStreamBlock(s, ordinal); err != nil {
+				return err
+			}
+			if defaults.by == nil {
+				defaults.by = map[*cuda.Stream]*C.cudago_stream{}
+			}
+			defaults.by[s] = b
+		}
+		C.cudago_stream_retain(b)
 		return nil
 	})
 	return b
 }
 
-// cudagoStreamRelease takes the last reference of a stream's block. Any thread.
-// Destroying the stream is the reaper's: it may have to wait.
+// openStreams counts those that somebody holds.
+func openStreams() int {
+	n := streams.len()
+	defaults.Lock()
+	defer defaults.Unlock()
+	for _, b := range defaults.by {
+		if b.refs == 1 { // its own
+			n--
+		}
+	}
+	return n
+}
+
+// cudagoStreamRelease takes the last reference of a stream's block. Nobody can
+// queue any more: when all has ended the reaper destroys the stream, and a drain
+// frees the block. It needs the GIL.
 //
 //export cudagoStreamRelease
 func cudagoStreamRelease(id C.uint64_t) {
 	s, ok := streams.take(uint64(id))
-	if !ok {
+	l, err := lines.get(uint64(id)) // others ask for it until all has ended
+	if !ok || err != nil {
 		return
 	}
-	b, _ := blocks.take(uint64(id))
-	mark, _ := marks.take(uint64(id))
-	end := func() error {
-		C.free(unsafe.Pointer(b))
+	l.Close(func() error {
+		lines.take(uint64(id))
 		err := s.Close()
-		graph.StreamClosed(s) // executables that were launched on it record their last event now
-		if mark != nil {
-			err = joinClose(err, mark.Close)
-		}
+		C.cudago_stream_ended(l.block)
 		return err
-	}
-	reaper.Add(once(end))
+	})
 }
 
 // joinClose closes something after err, which stays the first.
@@ -152,113 +178,4 @@ func cudagoStreamPriority(id C.uint64_t, st *C.cudago_status) (priority C.int32_
 		return err
 	})
 	return priority
-}
-
-// cudagoStreamJoin makes stream id wait for what is queued on another stream.
-// It serves releases, which have nobody to tell: what cannot be ordered any
-// more has been given up.
-//
-//export cudagoStreamJoin
-func cudagoStreamJoin(id, other C.uint64_t) {
-	if err := contained(func() error { return joinStreams(uint64(id), uint64(other)) }); err != nil {
-		reportAside(err)
-	}
-}
-
-func joinStreams(id, other uint64) error {
-	s, err := streams.get(id)
-	if err != nil {
-		return err
-	}
-	o, err := streams.get(other)
-	if err != nil {
-		return nil // closed: its last reference is gone, and so is who could use the memory
-	}
-	if status, err := o.IsCapturing(); err != nil || status != cuda.CaptureNone {
-		return err
-	}
-	e, err := o.Context().NewEvent(cuda.EventOptions{})
-	if err != nil {
-		return err
-	}
-	err = o.Record(e)
-	if err == nil {
-		err = s.Wait(e)
-	}
-	return joinClose(err, e.Close)
-}
-
-// cudagoKeepUntilDone keeps the references of a launch until the work queued on
-// the stream so far has ended. It takes the references over in any case.
-//
-//export cudagoKeepUntilDone
-func cudagoKeepUntilDone(id C.uint64_t, refs *C.uintptr_t, n C.int, st *C.cudago_status) {
-	list := make([]uintptr, int(n))
-	for i, r := range unsafe.Slice(refs, int(n)) {
-		list[i] = uintptr(r)
-	}
-	guard(st, func() error {
-		s, err := streams.get(uint64(id))
-		if err != nil {
-			drops.Put(list...)
-			return err
-		}
-		item, err := afterWork(s, func() { drops.Put(list...) })
-		if err == nil {
-			reaper.Add(item)
-			return nil
-		}
-		reaper.Add(once(func() error { // unknown when the work ends: wait for all of it
-			err := s.Synchronize()
-			drops.Put(list...)
-			return err
-		}))
-		return nil
-	})
-}
-
-// afterWork records an event on s and returns an item that runs then once the
-// event has completed.
-func afterWork(s *cuda.Stream, then func()) (stepFunc, error) {
-	e, err := s.Context().NewEvent(cuda.EventOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Record(e); err != nil {
-		return nil, joinClose(err, e.Close)
-	}
-	return func() (bool, error) {
-		over, err := e.Query()
-		if !over && err == nil {
-			return false, nil
-		}
-		then()
-		return true, joinClose(err, e.Close)
-	}, nil
-}
-
-// cudagoStreamOrder makes a stream of another library wait for what is queued
-// on stream id, and on the stream last if that is not 0.
-//
-//export cudagoStreamOrder
-func cudagoStreamOrder(id, last, consumer C.uint64_t, st *C.cudago_status) {
-	guard(st, func() error {
-		s, err := streams.get(uint64(id))
-		if err != nil {
-			return err
-		}
-		if last != 0 {
-			if err := joinStreams(uint64(id), uint64(last)); err != nil {
-				return err
-			}
-		}
-		e, err := s.Context().NewEvent(cuda.EventOptions{})
-		if err != nil {
-			return err
-		}
-		if err = s.Record(e); err == nil {
-			err = s.Context().WrapStream(uintptr(consumer)).Wait(e)
-		}
-		return joinClose(err, e.Close)
-	})
 }

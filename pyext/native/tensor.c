@@ -9,23 +9,20 @@ PyTypeObject *cudago_tensor_type;
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-TensorObject *cudago_tensor_alloc(int ndim) {
+QUIET TensorObject *cudago_tensor_alloc(int ndim) {
     TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
     if (!t) return NULL;
     t->ndim = ndim;
     t->shape = t->small;
     if (ndim > CUDAGO_SMALL_NDIM) {
         t->shape = malloc(2 * sizeof(int64_t) * (size_t)ndim);
-        if (!t->shape) {
-            Py_DECREF(t);
-            return (TensorObject *)PyErr_NoMemory();
-        }
+        if (!t->shape) return Py_DECREF(t), (TensorObject *)PyErr_NoMemory();
     }
     t->strides = t->shape + ndim;
     return t;
 }
 
-void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
+QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
                        const int64_t *strides) {
     t->cell = cell;
     t->ptr = ptr;
@@ -43,8 +40,9 @@ void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataT
     }
 }
 
-PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
+QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                const int64_t *strides) {
+    if (cudago_tensor_open(t)) return NULL;
     TensorObject *v = cudago_tensor_alloc(ndim);
     if (!v) return NULL;
     cudago_cell_retain(t->cell);
@@ -54,7 +52,7 @@ PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType d
     return (PyObject *)v;
 }
 
-PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
+QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                               const int64_t *shape, const int64_t *strides) {
     /* The check reads no data: any address that is not null will do where the memory has none for the host. */
     DLTensor d = {.data = (void *)(uintptr_t)(ptr ? ptr : 1), .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype,
@@ -80,7 +78,14 @@ PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dt
     return cudago_tensor_place(cell, cell->ptr, cell->size, ptr, dtype, ndim, shape, strides);
 }
 
-int cudago_tensor_open(const TensorObject *t) { return t->cell ? 0 : cudago_raise_closed("tensor"); }
+QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
+
+QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out) {
+    if (cudago_tensor_open(t)) return NULL;
+    cudago_tensor_describe(t, out);
+    cudago_cell_retain(t->cell);
+    return t->cell;
+}
 
 void cudago_cell_let_go(cudago_cell *cell) {
     if (atomic_load_explicit(&cell->refs, memory_order_relaxed) != 1) {
@@ -128,7 +133,7 @@ static void tensor_dealloc(TensorObject *t) {
 
 /* --- for the rest of the border --------------------------------------------------------------------------------- */
 
-int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
+QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
     TensorObject *t = (TensorObject *)tensor;
     if (cudago_tensor_open(t)) return -1;
     *ptr = t->ptr;
@@ -136,12 +141,12 @@ int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) 
     return 0;
 }
 
-static int64_t bytes_of(DLDataType d, int64_t elements) {
+static QUIET int64_t bytes_of(DLDataType d, int64_t elements) {
     int64_t itemsize = cudago_itemsize(d);
     return itemsize ? elements * itemsize : (elements * d.bits * d.lanes + 7) / 8;
 }
 
-int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes) {
+QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes) {
     TensorObject *t = (TensorObject *)tensor;
     if (!(t->flags & TENSOR_COMPACT)) {
         PyErr_SetString(PyExc_BufferError, "the tensor has gaps between its elements or is not in row-major order");
@@ -151,14 +156,14 @@ int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes) {
     return 0;
 }
 
-int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes) {
+QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes) {
     int64_t size = 1;
     for (int i = 0; i < t->ndim; i++) size *= t->shape[i];
     *nbytes = (uint64_t)bytes_of(t->dtype, size);
     return !t->strides || cudago_is_compact(t->ndim, t->shape, t->strides) ? 0 : -1;
 }
 
-void cudago_tensor_describe(const TensorObject *t, DLTensor *out) {
+QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out) {
     const cudago_cell *c = t->cell;
     uint64_t at = t->ptr;
     if (c->device_type != kDLCUDA && c->host) at = t->ptr - c->ptr + c->host;
@@ -182,7 +187,7 @@ static PyObject *get_strides(TensorObject *t, void *unused) { return (void)unuse
 static PyObject *get_dtype(TensorObject *t, void *unused) { return (void)unused, cudago_dtype_to_python(t->dtype); }
 static PyObject *get_ndim(TensorObject *t, void *unused) { return (void)unused, PyLong_FromLong(t->ndim); }
 static PyObject *get_size(TensorObject *t, void *unused) { return (void)unused, PyLong_FromLongLong(t->size); }
-static PyObject *get_is_closed(TensorObject *t, void *unused) { return (void)unused, PyBool_FromLong(!t->cell); }
+static QUIET PyObject *get_is_closed(TensorObject *t, void *unused) { return (void)unused, PyBool_FromLong(cudago_cell_closed(t->cell)); }
 static PyObject *get_readonly(TensorObject *t, void *unused) {
     return (void)unused, PyBool_FromLong(t->flags & TENSOR_READONLY);
 }
@@ -209,7 +214,7 @@ static PyObject *get_handle(TensorObject *t, void *unused) {
 }
 
 /* (kind, DLPack device type, DLPack device id, allocation's first byte, allocation's size): for Python's side. */
-static PyObject *get_memory(TensorObject *t, void *unused) {
+static QUIET PyObject *get_memory(TensorObject *t, void *unused) {
     (void)unused;
     if (cudago_tensor_open(t)) return NULL;
     const cudago_cell *c = t->cell;
@@ -232,7 +237,7 @@ static int tensor_bool(TensorObject *t) {
 }
 
 /* Equal are two views of the same elements, as for Buffers: what the elements are is not looked at. */
-static PyObject *tensor_compare(TensorObject *t, PyObject *other, int op) {
+static QUIET PyObject *tensor_compare(TensorObject *t, PyObject *other, int op) {
     if ((op != Py_EQ && op != Py_NE) || !cudago_is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;
     const TensorObject *o = (TensorObject *)other;
     size_t dims = sizeof(int64_t) * (size_t)t->ndim;

@@ -42,7 +42,7 @@ enum cudago_tensor_flags {
 extern PyTypeObject *cudago_tensor_type;
 
 /* Subclasses have no instances. */
-static inline int cudago_is_tensor(PyObject *o) { return Py_TYPE(o) == cudago_tensor_type; }
+static inline QUIET int cudago_is_tensor(PyObject *o) { return Py_TYPE(o) == cudago_tensor_type; }
 
 /* Adds the type, the functions and the exchange table to _core. */
 int cudago_tensor_module_init(PyObject *module);
@@ -58,15 +58,15 @@ PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dt
  * exports the bytes; METH_NOARGS: __dlpack_device__(); a getter: __cuda_array_interface__. */
 PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
-PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
+QUIET PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
 PyObject *cudago_buffer_cai(PyObject *buffer, void *unused);
 
 /* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
-int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell);
+QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell);
 
 /* The bytes of a tensor that has no gaps; -1 (with BufferError, for the Tensor) if it has some. */
-int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
-int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
+QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
+QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
 
 /* Memory of any object that has the C exchange table or __dlpack__. out describes it, with arrays that live as long as
  * *owned, a new count that is the caller's. Work that the producer has pending is not waited for: see
@@ -78,7 +78,7 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned);
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream);
 
 /* Is that host memory, pageable or pinned? Simulated device memory is not, though it has a host address. */
-static inline int cudago_cell_is_host(const cudago_cell *c) {
+static inline QUIET int cudago_cell_is_host(const cudago_cell *c) {
     switch (c->kind) {
     case CUDAGO_CELL_PINNED:
     case CUDAGO_CELL_HOST:
@@ -88,26 +88,23 @@ static inline int cudago_cell_is_host(const cudago_cell *c) {
     }
 }
 
-/* --- from the rest of pyext/native ----------------------------------------------------------------------------------- */
-
-/* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number, 1 the legacy and
- * 2 the per-thread default stream, or 0 for the host, which then blocks. -1 with an exception. */
-int cudago_stream_order(cudago_cell *cell, intptr_t consumer);
-
 /* --- between the tensor_*.c files ------------------------------------------------------------------------------------ */
 
 /* A Tensor without a cell and with room for ndim dimensions; NULL with MemoryError. */
-TensorObject *cudago_tensor_alloc(int ndim);
+QUIET TensorObject *cudago_tensor_alloc(int ndim);
 /* Fills it in; takes over the caller's count of cell. strides NULL: row-major. Cannot fail. */
-void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
+QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
                        const int64_t *strides);
-/* A Tensor over t's cell, with a count of its own. */
-PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
+/* A Tensor over t's cell, with a count of its own; ClosedError if t is closed. */
+QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                const int64_t *strides);
 /* t as DLPack has it: device and address are those of the cell; the arrays are t's own. */
-void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
+QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
 /* -1 with ClosedError if t is closed. */
-int cudago_tensor_open(const TensorObject *t);
+QUIET int cudago_tensor_open(const TensorObject *t);
+/* The cell of an open tensor with a count for the caller, who may then give the GIL away, and what it is; NULL with
+ * ClosedError. */
+QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out);
 /* Gives back a count in a place that must keep a pending exception, such as tp_dealloc. */
 void cudago_cell_let_go(cudago_cell *cell);
 
@@ -120,30 +117,33 @@ PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
 /* Reads a shape: an int or a sequence of ints. The number of dimensions, or -1. One -1 is worked out from size if size
  * is not negative. */
-int cudago_dims_from_python(PyObject *o, int64_t *dims); /* the same without any check */
-int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape);
+int cudago_dims_from_python(PyObject *o, int64_t *dims); /* runs Python; no check of the sizes */
+/* Checks a shape, and works its one -1 out from size if size is not negative. -1 with an exception. */
+QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape);
+int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape); /* both */
 PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
 
 int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags);
 void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view);
 PyObject *cudago_tensor_cai(TensorObject *t, void *unused);
-/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it. */
-PyObject *cudago_tensor_host_copy(TensorObject *t);
+/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it; cell is
+ * t's, held by the caller. */
+PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell);
 /* An owner cell over fresh host memory, aligned as DLPack asks; NULL: no memory. No GIL needed. */
 cudago_cell *cudago_host_cell(int64_t size);
 
 PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
 PyObject *cudago_tensor_span(TensorObject *t, void *unused);
 /* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */
-PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
+QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                               const int64_t *shape, const int64_t *strides);
 
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
-PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
+QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
 PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor);
-/* Waits, if the consumer is the host, for the work pending on t's memory. */
-int cudago_tensor_settle(TensorObject *t, const DLTensor *as);
+/* Waits, if the consumer is the host, for the work pending on the memory, which the caller holds. */
+int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as);
 /* Raises BufferError if t must not be exported as it is; -1 then. */
 int cudago_tensor_exportable(TensorObject *t, const DLTensor *as);
 

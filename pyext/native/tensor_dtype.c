@@ -12,7 +12,7 @@ static int parse_text(PyObject *o, DLDataType *out) {
     const char *s = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     int r = s ? cudago_dtype_parse(s, out) : -1;
     Py_XDECREF(text);
-    PyErr_Clear();
+    cudago_forgive();
     return r;
 }
 
@@ -20,7 +20,7 @@ static PyObject *numpy_dtype(PyObject *o) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *d = numpy ? PyObject_CallMethod(numpy, "dtype", "O", o) : NULL;
     Py_XDECREF(numpy);
-    if (!d) PyErr_Clear();
+    cudago_forgive();
     return d;
 }
 
@@ -29,10 +29,11 @@ static PyObject *numpy_dtype(PyObject *o) {
 int cudago_dtype_from_python(PyObject *o, DLDataType *out) {
     if (o != Py_None) {
         if (!parse_text(o, out)) return 0;
-        PyObject *d = numpy_dtype(o);
+        PyObject *d = PyErr_Occurred() ? NULL : numpy_dtype(o);
         int r = d ? parse_text(d, out) : -1;
         Py_XDECREF(d);
         if (!r) return 0;
+        if (PyErr_Occurred()) return -1;
     }
     PyErr_Format(PyExc_TypeError,
                  "dtype must be a boolean, integer, floating-point or complex type in native byte order, such as "

@@ -35,7 +35,7 @@ static int read_pair(PyObject *o, const char *name, long *a, long *b) {
         *a = PyLong_AsLong(PyTuple_GetItem(o, 0));
         *b = PyLong_AsLong(PyTuple_GetItem(o, 1));
         if (!PyErr_Occurred()) return 0;
-        PyErr_Clear();
+        if (cudago_forgive()) return -1;
     }
     PyErr_Format(PyExc_TypeError, "%s must be a tuple of two ints, got %R", name, o);
     return -1;
@@ -55,13 +55,12 @@ int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
 }
 
 /* Labels d as memory of the device asked for. 1: that needs a copy. */
-static int relabel(const TensorObject *t, PyObject *dl_device, DLTensor *d) {
-    long type, id;
-    if (read_pair(dl_device, "dl_device", &type, &id)) return -1;
+static int relabel(const TensorObject *t, const cudago_cell *cell, const long *device, DLTensor *d) {
+    long type = device[0], id = device[1];
     if (type == d->device.device_type && id == d->device.device_id) return 0;
     if (type == kDLCPU && id == 0) {
-        if (!t->cell->host) return 1;
-        d->data = (void *)(uintptr_t)(t->ptr - t->cell->ptr + t->cell->host);
+        if (!cell->host) return 1;
+        d->data = (void *)(uintptr_t)(t->ptr - cell->ptr + cell->host);
         d->device = (DLDevice){kDLCPU, 0};
         return 0;
     }
@@ -76,27 +75,18 @@ static int relabel(const TensorObject *t, PyObject *dl_device, DLTensor *d) {
     return -1;
 }
 
-int cudago_tensor_settle(TensorObject *t, const DLTensor *as) {
-    return as->device.device_type == kDLCPU ? cudago_stream_order(t->cell, 0) : 0;
+int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as) {
+    return as->device.device_type == kDLCPU ? cudago_cell_order(cell, 0) : 0;
 }
 
 /* Orders our pending work before the consumer's. */
-static int order(TensorObject *t, const DLTensor *d, PyObject *stream) {
+static int order(cudago_cell *cell, const DLTensor *d, const long long *stream) {
     int on_host = d->device.device_type == kDLCPU;
-    if (!given(stream)) /* the host reads pinned and managed memory without a word about streams: NumPy does */
-        return cudago_stream_order(t->cell, d->device.device_type == kDLCUDA ? 1 : 0);
-    long long n = PyLong_AsLongLong(stream);
-    if (n == -1) return PyErr_Occurred() ? -1 : 0; /* the consumer takes care */
-    if (n == 0) {
-        PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one");
-        return -1;
-    }
-    if (n < 0) return PyErr_Format(PyExc_ValueError, "stream must be -1, 1, 2 or a handle, got %lld", n), -1;
-    if (on_host) {
-        PyErr_SetString(PyExc_ValueError, "stream must be None for memory that is exported to the host");
-        return -1;
-    }
-    return cudago_stream_order(t->cell, (intptr_t)n);
+    if (!stream) /* the host reads pinned and managed memory without a word about streams: NumPy does */
+        return cudago_cell_order(cell, d->device.device_type == kDLCUDA ? 1 : 0);
+    if (*stream == -1) return 0; /* the consumer takes care */
+    if (!on_host) return cudago_cell_order(cell, (intptr_t)*stream);
+    return PyErr_SetString(PyExc_ValueError, "stream must be None for memory that is exported to the host"), -1;
 }
 
 /* --- capsules ----------------------------------------------------------------------------------------------------------- */
@@ -125,7 +115,7 @@ static PyObject *capsule_legacy(const DLTensor *d, cudago_cell *cell) {
     return capsule;
 }
 
-static PyObject *export(TensorObject *t, const DLTensor *d, int versioned, uint64_t flags) {
+static PyObject *export(TensorObject *t, cudago_cell *cell, const DLTensor *d, int versioned, uint64_t flags) {
     if (t->flags & TENSOR_READONLY && !(flags & DLPACK_FLAG_BITMASK_IS_COPIED)) {
         if (!versioned) {
             PyErr_SetString(PyExc_BufferError, "a read-only tensor needs a consumer that asks for max_version=(1, 0) or "
@@ -134,15 +124,15 @@ static PyObject *export(TensorObject *t, const DLTensor *d, int versioned, uint6
         }
         flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
     }
-    return versioned ? capsule_versioned(d, t->cell, flags) : capsule_legacy(d, t->cell);
+    return versioned ? capsule_versioned(d, cell, flags) : capsule_legacy(d, cell);
 }
 
 /* A row-major copy, finished when this returns. Memory that the host cannot read is copied on the device, or from it to
- * the host; Python's side does that, which has allocations and streams at hand. */
-PyObject *cudago_tensor_copy(TensorObject *t, int to_host) {
-    if (cudago_stream_order(t->cell, 0)) return NULL;
-    int at_home = t->cell->device_type == kDLCPU || t->cell->device_type == kDLCUDAHost;
-    if (t->cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t);
+ * the host; Python's side does that, which has allocations and streams at hand. cell is t's, held by the caller. */
+static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
+    if (cudago_cell_order(cell, 0)) return NULL;
+    int at_home = cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost;
+    if (cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t, cell);
     PyObject *face = PyImport_ImportModule("cudago._tensor");
     PyObject *copy = face ? PyObject_CallMethod(face, "_device_copy", "Oi", t, to_host) : NULL;
     Py_XDECREF(face);
@@ -151,39 +141,74 @@ PyObject *cudago_tensor_copy(TensorObject *t, int to_host) {
     return PyErr_SetString(PyExc_SystemError, "BUG: the copy is no Tensor"), NULL;
 }
 
-static PyObject *export_copy(TensorObject *t, int to_host, int versioned) {
-    TensorObject *copy = (TensorObject *)cudago_tensor_copy(t, to_host);
-    if (!copy) return NULL;
+PyObject *cudago_tensor_copy(TensorObject *t, int to_host) {
     DLTensor d;
-    cudago_tensor_describe(copy, &d);
-    PyObject *capsule = export(copy, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED);
-    Py_DECREF(copy);
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    PyObject *copy = cell ? copy_of(t, cell, to_host) : NULL;
+    if (cell) cudago_cell_let_go(cell);
+    return copy;
+}
+
+static PyObject *export_copy(TensorObject *t, cudago_cell *cell, int to_host, int versioned) {
+    TensorObject *copy = (TensorObject *)copy_of(t, cell, to_host);
+    DLTensor d;
+    cudago_cell *made = copy ? cudago_tensor_hold(copy, &d) : NULL;
+    PyObject *capsule = made ? export(copy, made, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED) : NULL;
+    if (made) cudago_cell_let_go(made);
+    Py_XDECREF(copy);
     return capsule;
+}
+
+/* A wish, evaluated. */
+typedef struct {
+    int versioned, on_device, copy, has_stream; /* copy: 1 True, 0 False, -1 not given */
+    long device[2];
+    long long stream;
+} request;
+
+static int evaluate(const wish *w, request *r) {
+    long version[2] = {0, 0};
+    *r = (request){.copy = -1, .on_device = given(w->dl_device), .has_stream = given(w->stream)};
+    if (given(w->max_version) && read_pair(w->max_version, "max_version", &version[0], &version[1])) return -1;
+    r->versioned = version[0] >= 1;
+    if (given(w->copy)) {
+        if (!PyBool_Check(w->copy)) return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", w->copy), -1;
+        r->copy = w->copy == Py_True;
+    }
+    if (r->on_device && read_pair(w->dl_device, "dl_device", &r->device[0], &r->device[1])) return -1;
+    if (!r->has_stream) return 0;
+    r->stream = PyLong_AsLongLong(w->stream);
+    if (r->stream == -1 && PyErr_Occurred()) return -1;
+    if (r->stream > 0 || r->stream == -1) return 0;
+    if (r->stream) return PyErr_Format(PyExc_ValueError, "stream must be -1, 1, 2 or a handle, got %lld", r->stream), -1;
+    return PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one"), -1;
+}
+
+static PyObject *dlpack(TensorObject *t, cudago_cell *cell, DLTensor *d, const request *r) {
+    int needed = r->on_device ? relabel(t, cell, r->device, d) : 0;
+    if (needed < 0) return NULL;
+    if (needed && !r->copy) {
+        PyErr_SetString(PyExc_BufferError, "device memory cannot be exported to the host without a copy");
+        return NULL;
+    }
+    if (needed || r->copy == 1) return export_copy(t, cell, d->device.device_type == kDLCPU || needed, r->versioned);
+    if (cudago_tensor_exportable(t, d) || order(cell, d, r->has_stream ? &r->stream : NULL)) return NULL;
+    return export(t, cell, d, r->versioned, 0);
 }
 
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     wish w = {NULL};
+    request r;
     DLTensor d;
-    long major = 0, minor;
-    if (cudago_tensor_open(t) || read_wish(args, n, names, &w)) return NULL;
-    if (given(w.max_version) && read_pair(w.max_version, "max_version", &major, &minor)) return NULL;
-    if (given(w.copy) && !PyBool_Check(w.copy))
-        return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", w.copy), NULL;
-    cudago_tensor_describe(t, &d);
-    int needed = given(w.dl_device) ? relabel(t, w.dl_device, &d) : 0;
-    if (needed < 0) return NULL;
-    if (needed && w.copy == Py_False) {
-        PyErr_SetString(PyExc_BufferError, "device memory cannot be exported to the host without a copy");
-        return NULL;
-    }
-    if (needed || w.copy == Py_True)
-        return export_copy(t, d.device.device_type == kDLCPU || needed, major >= 1);
-    if (cudago_tensor_exportable(t, &d) || order(t, &d, w.stream)) return NULL;
-    return export(t, &d, major >= 1, 0);
+    if (cudago_tensor_open(t) || read_wish(args, n, names, &w) || evaluate(&w, &r)) return NULL;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    PyObject *capsule = cell ? dlpack(t, cell, &d, &r) : NULL;
+    if (cell) cudago_cell_let_go(cell);
+    return capsule;
 }
 
-PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {
+QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {
     (void)unused;
     if (cudago_tensor_open(t)) return NULL;
     return Py_BuildValue("(ii)", t->cell->device_type, t->cell->device_id);
@@ -209,24 +234,29 @@ static void for_torch(const TensorObject *t, DLTensor *d) {
     }
 }
 
-static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {
-    DLTensor d;
+static PyObject *table_export(TensorObject *t, cudago_cell *cell, DLTensor *d, const DLPackExchangeAPI *api) {
     void *stream = NULL, *made = NULL;
-    cudago_tensor_describe(t, &d);
-    for_torch(t, &d);
-    if (cudago_tensor_exportable(t, &d)) return NULL;
-    if (d.device.device_type == kDLCPU) {
-        if (cudago_stream_order(t->cell, 0)) return NULL;
-    } else if (api->current_work_stream(d.device.device_type, d.device.device_id, &stream) ||
-               cudago_stream_order(t->cell, stream ? (intptr_t)stream : 1)) {
+    for_torch(t, d);
+    if (cudago_tensor_exportable(t, d)) return NULL;
+    if (d->device.device_type == kDLCPU) {
+        if (cudago_cell_order(cell, 0)) return NULL;
+    } else if (api->current_work_stream(d->device.device_type, d->device.device_id, &stream) ||
+               cudago_cell_order(cell, stream ? (intptr_t)stream : 1)) {
         return NULL;
     }
-    DLManagedTensorVersioned *m =
-        cudago_export(&d, t->cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+    DLManagedTensorVersioned *m = cudago_export(d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
     if (!m) return PyErr_NoMemory();
     if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
     cudago_dl_delete(m); /* PyTorch takes it over on success only */
     return NULL;
+}
+
+static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {
+    DLTensor d;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    PyObject *made = cell ? table_export(t, cell, &d, api) : NULL;
+    if (cell) cudago_cell_let_go(cell);
+    return made;
 }
 
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor) {

@@ -7,14 +7,14 @@
 
 /* --- the buffer protocol: memory that is the host's on a GPU too ------------------------------------------------------ */
 
-static int refuse(Py_buffer *view, const char *why) {
+static QUIET int refuse(Py_buffer *view, const char *why) {
     view->obj = NULL;
     PyErr_SetString(PyExc_BufferError, why);
     return -1;
 }
 
 /* Is the tensor contiguous the way flags ask for it? */
-static int fits(const TensorObject *t, int flags) {
+static QUIET int fits(const TensorObject *t, int flags) {
     int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
     int c = (t->flags & TENSOR_COMPACT) != 0;
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS) return c;
@@ -28,22 +28,24 @@ static int fits(const TensorObject *t, int flags) {
     return cudago_is_compact(t->ndim, shape, strides);
 }
 
-int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
-    view->obj = NULL;
-    CUDAGO_ENTER(-1);
+static QUIET int may_view(const TensorObject *t, Py_buffer *view, int flags) {
     if (cudago_tensor_open(t)) return -1;
-    const char *format = cudago_dtype_format(t->dtype);
-    int64_t itemsize = cudago_itemsize(t->dtype);
     if (cudago_cell_on_device(t->cell) || t->cell->device_type == kDLCUDA || (t->size && !t->cell->host))
         return refuse(view, "device memory has no Python buffer: use t.numpy(stream=), or share it over DLPack");
-    if (!format) return refuse(view, "the buffer protocol has no format for this element type: share it over DLPack");
+    if (!cudago_dtype_format(t->dtype))
+        return refuse(view, "the buffer protocol has no format for this element type: share it over DLPack");
     if (flags & PyBUF_WRITABLE && t->flags & TENSOR_READONLY) return refuse(view, "the tensor is read-only");
-    if (!fits(t, flags)) return refuse(view, "the tensor is not contiguous in the order asked for");
-    if (cudago_stream_order(t->cell, 0)) return -1;
+    return fits(t, flags) ? 0 : refuse(view, "the tensor is not contiguous in the order asked for");
+}
+
+/* From here on the tensor cannot be closed. */
+static QUIET int view_now(TensorObject *t, Py_buffer *view, int flags) {
+    DLTensor d;
+    int64_t itemsize = cudago_itemsize(t->dtype);
+    if (may_view(t, view, flags)) return -1;
     Py_ssize_t *strides = malloc(sizeof *strides * (size_t)(t->ndim ? t->ndim : 1));
     if (!strides) return PyErr_NoMemory(), -1;
     for (int i = 0; i < t->ndim; i++) strides[i] = (Py_ssize_t)(t->strides[i] * itemsize);
-    DLTensor d;
     cudago_tensor_describe(t, &d);
     *view = (Py_buffer){
         .buf = t->size ? d.data : strides, /* not null: some take that for a failure */
@@ -52,13 +54,24 @@ int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
         .itemsize = (Py_ssize_t)itemsize,
         .readonly = (t->flags & TENSOR_READONLY) != 0,
         .ndim = flags & PyBUF_ND ? t->ndim : 1,
-        .format = flags & PyBUF_FORMAT ? (char *)format : NULL,
+        .format = flags & PyBUF_FORMAT ? (char *)cudago_dtype_format(t->dtype) : NULL,
         .shape = flags & PyBUF_ND ? (Py_ssize_t *)t->shape : NULL,
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? strides : NULL,
         .internal = strides,
     };
     t->exports++;
     return 0;
+}
+
+int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags) {
+    view->obj = NULL;
+    CUDAGO_ENTER(-1);
+    DLTensor d;
+    if (may_view(t, view, flags)) return -1;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    int r = cell ? cudago_cell_order(cell, 0) : -1;
+    if (cell) cudago_cell_let_go(cell);
+    return r ? -1 : view_now(t, view, flags);
 }
 
 void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view) {
@@ -69,19 +82,16 @@ void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view) {
 /* --- __cuda_array_interface__ ------------------------------------------------------------------------------------------ */
 
 /* AttributeError rather than another one, so that hasattr() tells the truth. */
-PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
-    (void)unused;
-    CUDAGO_ENTER(NULL);
-    if (cudago_tensor_open(t)) return NULL;
+static PyObject *interface(TensorObject *t, cudago_cell *cell) {
     const char *typestr = cudago_dtype_typestr(t->dtype);
-    if (t->cell->device_type == kDLCPU || !typestr) {
+    if (cell->device_type == kDLCPU || !typestr) {
         PyErr_SetString(PyExc_AttributeError,
                         typestr ? "__cuda_array_interface__ is for memory of NVIDIA's driver: this is host or simulated memory"
                                 : "__cuda_array_interface__ has no name for this element type");
         return NULL;
     }
     /* Who synchronises with the stream named below must have waited for all of our work. */
-    if (cudago_stream_order(t->cell, 1)) return NULL;
+    if (cudago_cell_order(cell, 1)) return NULL;
     PyObject *shape = cudago_tuple_of(t->ndim, t->shape, 1);
     PyObject *strides = t->flags & TENSOR_COMPACT ? NEW_REF(Py_None)
                                                   : cudago_tuple_of(t->ndim, t->strides, cudago_itemsize(t->dtype));
@@ -93,6 +103,17 @@ PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     Py_DECREF(readonly);
+    return r;
+}
+
+PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    DLTensor d;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    if (!cell) return NULL;
+    PyObject *r = interface(t, cell);
+    cudago_cell_let_go(cell);
     return r;
 }
 
@@ -133,7 +154,7 @@ static char *gather(const TensorObject *t, int i, const char *from, size_t items
     return to;
 }
 
-PyObject *cudago_tensor_host_copy(TensorObject *t) {
+PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell) {
     uint64_t nbytes;
     size_t itemsize = (size_t)cudago_itemsize(t->dtype);
     int compact = (t->flags & TENSOR_COMPACT) != 0;
@@ -148,7 +169,7 @@ PyObject *cudago_tensor_host_copy(TensorObject *t) {
         Py_XDECREF(copy);
         return PyErr_NoMemory();
     }
-    const char *from = (const char *)(uintptr_t)(t->ptr - t->cell->ptr + t->cell->host);
+    const char *from = (const char *)(uintptr_t)(t->ptr - cell->ptr + cell->host);
     if (compact) memcpy((void *)(uintptr_t)c->host, from, nbytes);
     else gather(t, 0, from, itemsize, (char *)(uintptr_t)c->host);
     cudago_tensor_set(copy, c, c->ptr, t->dtype, t->shape, NULL);

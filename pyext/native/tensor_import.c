@@ -104,10 +104,8 @@ static int on_cuda(PyObject *o) {
         return -1;
     }
     long type = PyTuple_Check(d) && PyTuple_Size(d) == 2 ? PyLong_AsLong(PyTuple_GetItem(d, 0)) : -1;
-    if (type == -1) {
-        PyErr_Clear();
+    if (type == -1 && !cudago_forgive())
         PyErr_Format(PyExc_TypeError, "__dlpack_device__ must give a tuple of two ints, got %R", d);
-    }
     Py_DECREF(d);
     return type == -1 ? -1 : type == kDLCUDA || type == kDLCUDAManaged;
 }
@@ -182,13 +180,13 @@ static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
     }
     PyObject *capsule = ask(o, stream, copy);
     PyObject *t = capsule ? import_capsule(capsule) : NULL;
-    Py_XDECREF(capsule);
+    cudago_drop_capsule(capsule);
     return t;
 }
 
 /* --- from_dlpack(obj, *, stream=None, copy=None) ---------------------------------------------------------------------------- */
 
-static int read_stream(PyObject *o, intptr_t *stream) {
+static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
     *stream = 1;
     if (o == Py_None) return 0;
     if (PyLong_Check(o)) {
@@ -198,11 +196,15 @@ static int read_stream(PyObject *o, intptr_t *stream) {
         return PyErr_SetString(PyExc_ValueError, "stream must be a Stream, -1, 1, 2 or a handle"), -1;
     }
     PyObject *keep = NULL;
-    cudago_stream *s = cudago_stream_arg(o, &keep);
-    if (!s) return -1;
-    *stream = s->h ? (intptr_t)s->h : 1;
-    Py_XDECREF(keep); /* the caller's argument keeps the stream for as long as we use the number */
-    return 0;
+    StreamObject *wrapper = cudago_stream_arg(o, &keep);
+    cudago_stream *s = wrapper ? cudago_stream_now(wrapper) : NULL;
+    if (s) {
+        cudago_stream_retain(*held = s); /* the producer's code runs, and may close it */
+        cudago_stream_expose(s);
+        *stream = s->h ? (intptr_t)s->h : 1;
+    }
+    Py_XDECREF(keep);
+    return s ? 0 : -1;
 }
 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -219,12 +221,14 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     }
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
-    if (read_stream(stream, &number)) return NULL;
-    if (!cudago_is_tensor(args[0])) return import(args[0], number, copy);
+    cudago_stream *held = NULL;
+    if (read_stream(stream, &number, &held)) return NULL;
     TensorObject *t = (TensorObject *)args[0];
-    if (cudago_tensor_open(t)) return NULL;
-    if (copy == Py_True) return cudago_tensor_copy(t, 0);
-    return cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    PyObject *r = !cudago_is_tensor(args[0]) ? import(args[0], number, copy)
+                  : copy == Py_True          ? cudago_tensor_copy(t, 0)
+                                             : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    if (held) cudago_stream_release(held);
+    return r;
 }
 
 /* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
@@ -239,7 +243,7 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned) {
     if (!m) {
         PyObject *capsule = ask(o, 1, Py_None);
         if (capsule) *owned = cudago_capsule_take(capsule, out);
-        Py_XDECREF(capsule);
+        cudago_drop_capsule(capsule);
         return *owned ? 0 : -1;
     }
     cudago_extent e = {0};

@@ -15,7 +15,7 @@ typedef struct {
 } building;
 
 /* The checked layout of every tensor fits the address space in bits, so offsets cannot overflow here. */
-static PyObject *finish(building *b) {
+static QUIET PyObject *finish(building *b) {
     const TensorObject *t = b->t;
     int64_t itemsize = cudago_itemsize(t->dtype);
     if (!itemsize && b->offset % 2) { /* packed FP4: two in a byte */
@@ -123,7 +123,7 @@ PyObject *cudago_tensor_transpose(TensorObject *t, void *unused) {
 /* --- shapes from Python -------------------------------------------------------------------------------------------- */
 
 /* Replaces the one -1, if there is one, by what is left of size. */
-static int infer(int64_t size, int n, int64_t *shape) {
+QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape) {
     int64_t known = 1;
     int open = -1;
     for (int i = 0; i < n; i++) {
@@ -175,7 +175,7 @@ int cudago_dims_from_python(PyObject *o, int64_t *shape) {
 
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape) {
     int n = cudago_dims_from_python(o, shape);
-    return n < 0 || infer(size, n, shape) ? -1 : n;
+    return n < 0 || cudago_shape_now(size, n, shape) ? -1 : n;
 }
 
 /* reshape(2, 3) or reshape((2, 3)) */
@@ -183,9 +183,9 @@ PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     uint64_t nbytes;
     int64_t shape[CUDAGO_MAX_NDIM], size = 1;
-    if (cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
-    int ndim = n == 1 ? cudago_shape_from_python(args[0], t->size, shape) : read_dims(args, n, shape);
-    if (ndim < 0 || (n != 1 && infer(t->size, ndim, shape))) return NULL;
+    int ndim = n == 1 ? cudago_dims_from_python(args[0], shape) : read_dims(args, n, shape);
+    if (ndim < 0 || cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
+    if (cudago_shape_now(t->size, ndim, shape)) return NULL;
     for (int i = 0; i < ndim; i++) size *= shape[i];
     if (size != t->size) {
         PyErr_Format(PyExc_ValueError, "a tensor of %lld elements cannot take a shape of %lld", (long long)t->size,

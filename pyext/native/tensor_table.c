@@ -28,20 +28,24 @@ static int from_py(void *o, DLManagedTensorVersioned **out) {
     *out = NULL;
     TensorObject *t = usable(o);
     DLTensor d;
-    if (!t) return -1;
-    cudago_tensor_describe(t, &d);
+    cudago_cell *cell = t ? cudago_tensor_hold(t, &d) : NULL;
+    if (!cell) return -1;
     /* The table need not synchronise, but a consumer of host memory has no stream to ask for and reads at once. */
-    if (cudago_tensor_exportable(t, &d) || cudago_tensor_settle(t, &d)) return -1;
-    *out = cudago_export(&d, t->cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
-    return *out ? 0 : (PyErr_NoMemory(), -1);
+    int r = cudago_tensor_exportable(t, &d) || cudago_tensor_settle(cell, &d) ? -1 : 0;
+    if (!r && !(*out = cudago_export(&d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0)))
+        r = (PyErr_NoMemory(), -1);
+    cudago_cell_let_go(cell);
+    return r;
 }
 
 static int borrow(void *o, DLTensor *out) {
     TensorObject *t = usable(o);
-    if (!t) return -1;
-    cudago_tensor_describe(t, out);
+    cudago_cell *cell = t ? cudago_tensor_hold(t, out) : NULL;
+    if (!cell) return -1;
     if (!t->size) out->data = NULL;
-    return cudago_tensor_exportable(t, out) || cudago_tensor_settle(t, out) ? -1 : 0;
+    int r = cudago_tensor_exportable(t, out) || cudago_tensor_settle(cell, out) ? -1 : 0;
+    cudago_cell_let_go(cell);
+    return r || cudago_tensor_open(t) ? -1 : 0; /* what was borrowed must still be there */
 }
 
 static int to_py(DLManagedTensorVersioned *m, void **out) {

@@ -13,6 +13,8 @@ import "C"
 import (
 	"runtime"
 	"time"
+
+	"github.com/cudago/cudago/cuda"
 )
 
 // waiters are blocking waits of Python threads. A wait runs in a goroutine, so
@@ -56,16 +58,31 @@ func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.u
 		}
 		w := &wait{kind: kind, id: id, end: make(chan error, 1)}
 		go func() {
-			found := finding(before)
-			if err := contained(block); err != nil {
-				found = err
-			}
-			w.end <- found
+			w.end <- abandoned.first(before, contained(block))
 		}()
 		waiter = C.uint64_t(waiters.put(w))
 		return nil
 	})
 	return waiter
+}
+
+// cudagoWaitRefused is the error of a wait in a host callback: the device waits
+// for the callback, so that it would wait for itself as a rule. CUDA forbids all
+// calls there, but does not know the thread that runs ours.
+//
+//export cudagoWaitRefused
+func cudagoWaitRefused(kind C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		op := map[C.int]string{
+			C.WAIT_STREAM: "cuStreamSynchronize",
+			C.WAIT_EVENT:  "cuEventSynchronize",
+			C.WAIT_DEVICE: "cuCtxSynchronize",
+		}[kind]
+		return &cuda.Error{
+			Op: op, Result: cuda.ErrorNotPermitted,
+			Detail: "a host callback must not wait for the device, which waits for it",
+		}
+	})
 }
 
 func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func() error, err error) {

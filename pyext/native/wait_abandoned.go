@@ -20,8 +20,9 @@ import (
 )
 
 // abandoned are waits that were interrupted and go on alone. The driver tells of
-// what a check has found once, and may tell it to one of these: then it is
-// handed on to the next wait. Errors of another kind come again.
+// what a check has found once, and may tell it to one of these, or to a wait
+// that nobody called for: then it is handed on to the next wait. Errors of
+// another kind come again.
 var abandoned abandonedWaits
 
 type abandonedWaits struct {
@@ -35,6 +36,18 @@ func (a *abandonedWaits) add(w *wait) {
 	defer a.mu.Unlock()
 	a.list = append(a.list, w)
 	a.n.Add(1)
+}
+
+// hold has the next wait raise err if it is what a check has found, and reports
+// whether it is.
+func (a *abandonedWaits) hold(err error) bool {
+	if onlyFinding(err) == nil {
+		return false
+	}
+	w := &wait{end: make(chan error, 1)}
+	w.end <- err
+	a.add(w)
+	return true
 }
 
 // takeOf takes those over that wait for the same as a wait that begins: they
@@ -77,13 +90,21 @@ func (a *abandonedWaits) remove(which func(w *wait) bool) {
 	a.n.Store(int32(len(a.list)))
 }
 
-// finding waits for the ends of waits, and returns what the first was told.
-func finding(list []*wait) (found error) {
+// first waits for the ends of waits and returns what the first was told, or else
+// err. What the others were told, and err, are held for the waits to come.
+func (a *abandonedWaits) first(list []*wait, err error) (found error) {
 	for _, w := range list {
-		if err := onlyFinding(<-w.end); found == nil {
-			found = err
+		told := onlyFinding(<-w.end)
+		if found == nil {
+			found = told
+		} else {
+			a.hold(told)
 		}
 	}
+	if found == nil {
+		return err
+	}
+	a.hold(err)
 	return found
 }
 

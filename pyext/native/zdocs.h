@@ -1029,7 +1029,9 @@
     "Returns\n" \
     "-------\n" \
     "tuple or None\n" \
-    "    ``(obj, func, args, kwargs)`` if the finalizer was alive; it is dead now."
+    "    ``(obj, func, args, kwargs)`` if the finalizer was alive and the object is; it is dead\n" \
+    "    now, and has let go of all four. None otherwise, and then nothing has changed: a\n" \
+    "    function that waits for a stream, since the object has gone, will run."
 
 #define DOC_FINALIZER_PEEK \
     "peek($self)\n" \
@@ -1040,10 +1042,10 @@
     "Returns\n" \
     "-------\n" \
     "tuple or None\n" \
-    "    ``(obj, func, args, kwargs)`` if the finalizer is alive."
+    "    ``(obj, func, args, kwargs)`` if the finalizer is alive and the object is."
 
 #define DOC_FINALIZER_ALIVE \
-    "Whether the function has yet to run."
+    "Whether the function has yet to be called."
 
 #define DOC_FINALIZER_ATEXIT \
     "Whether the function runs at exit if it did not before. Can be set; true by default."

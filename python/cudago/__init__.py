@@ -12,7 +12,7 @@ import atexit
 import os
 import sys
 
-from . import _core, _gopy
+from . import _core, _exit, _gopy
 from ._version import __version__ as __version__
 
 if _core.__version__ != __version__:
@@ -21,6 +21,7 @@ if _core.__version__ != __version__:
         "the installation is damaged, or the module has to be built again"
     )
 _core._check_interpreter()
+_exit.check()
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import sim as sim  # noqa: E402
@@ -141,4 +142,4 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-atexit.register(_core._shutdown)
+atexit.register(_exit.shutdown)

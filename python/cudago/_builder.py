@@ -188,8 +188,9 @@ class Builder(Branching):
         Parameters
         ----------
         func : callable
-            Called without arguments, on a thread of cudago's. It must not call CUDA. An exception
-            goes to `sys.unraisablehook`, and the graph goes on.
+            Called without arguments, on a thread of cudago's. It must not wait for the device,
+            which raises `CUDAError`. An exception goes to `sys.unraisablehook`, and the graph goes
+            on.
         name : str, optional
             Unique in the graph.
 

@@ -9,6 +9,7 @@ names. What begins with an underscore is for those files.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from types import EllipsisType, ModuleType
 from typing import Any, Literal, NoReturn, Self, SupportsIndex, TypeVar, final, overload
 
@@ -19,7 +20,6 @@ from . import (
     _device,
     _event,
     _exec,
-    _finalize,
     _graph,
     _kernel,
     _launch,
@@ -124,6 +124,7 @@ class Device:
     @property
     def reads_pageable_memory(self) -> bool:
         """Whether kernels read ordinary host memory, so that a NumPy array may be an argument."""
+    def _reset(self) -> None: ...
 
 class Stream:
     def close(self) -> None:
@@ -193,6 +194,8 @@ class Stream:
     def priority(self) -> int:
         """The priority after clamping; lower numbers are served first."""
 
+    @property
+    def _number(self) -> int: ...
     @property
     def _ordinal(self) -> int: ...
     @property
@@ -1248,6 +1251,15 @@ class GraphExec:
 # --- teardown -------------------------------------------------------------------------------------
 
 class Finalizer:
+    def __init__(
+        self,
+        obj: object,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        stream: StreamLike | None,
+        /,
+    ) -> None: ...
     def __call__(self) -> Any: ...
     def detach(
         self,
@@ -1257,7 +1269,9 @@ class Finalizer:
         Returns
         -------
         tuple or None
-            ``(obj, func, args, kwargs)`` if the finalizer was alive; it is dead now.
+            ``(obj, func, args, kwargs)`` if the finalizer was alive and the object is; it is dead
+            now, and has let go of all four. None otherwise, and then nothing has changed: a
+            function that waits for a stream, since the object has gone, will run.
         """
 
     def peek(
@@ -1268,12 +1282,12 @@ class Finalizer:
         Returns
         -------
         tuple or None
-            ``(obj, func, args, kwargs)`` if the finalizer is alive.
+            ``(obj, func, args, kwargs)`` if the finalizer is alive and the object is.
         """
 
     @property
     def alive(self) -> bool:
-        """Whether the function has yet to run."""
+        """Whether the function has yet to be called."""
 
     @property
     def atexit(self) -> bool:
@@ -1285,6 +1299,7 @@ class Finalizer:
 # --- for the Python files -------------------------------------------------------------------------
 
 def _set_class(name: str, cls: type, /) -> None: ...
+def _set_closed_error(cls: type[Exception], /) -> None: ...
 def _open() -> None: ...
 def _is_open() -> bool: ...
 def _info(what: str, /) -> str: ...
@@ -1314,11 +1329,8 @@ def _config_new(
     /,
 ) -> _Config: ...
 def _graph_new(device: Device, /) -> _graph.Graph: ...
-def _capture_begin(stream: Stream, mode: int, /) -> _graph.Graph: ...
+def _capture(stream: Stream, mode: int, /) -> AbstractContextManager[_graph.Graph, None]: ...
 def _capture_end(graph: Graph, discard: bool, /) -> None: ...
-def _finalizer_new(
-    obj: object, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /
-) -> _finalize.Finalizer: ...
 def _dtype(dtype: Any, /) -> tuple[str, int]: ...
 def _dlpack_stats() -> tuple[int, int, int, int, tuple[int, ...]]: ...
 def _dlpack_fail_at(n: int, /) -> None: ...
@@ -1326,9 +1338,11 @@ def _collect_prove(phase: str, /, *args: object) -> None: ...
 def _panic(text: str) -> NoReturn: ...
 def _drain() -> None: ...
 def _set_checks(names: str, /) -> str: ...
+def _set_package(directory: str, /) -> None: ...
 def _take_reports() -> str: ...
 def _cancel_kernels() -> None: ...
 def _reaper_flush(ms: int, /) -> bool: ...
 def _shutdown() -> None: ...
 def _after_fork() -> None: ...
+def _watch_forks() -> None: ...
 def _check_interpreter() -> None: ...

@@ -294,6 +294,57 @@ class Device(_core.Device):
         event: Event = _core._event_new(self, timing_enabled, blocking_sync)
         return event
 
+    def reset(self) -> None:
+        """End all that the process has on the device, so that it works again after a fault.
+
+        A `DeviceFaultError` leaves a device broken: every call fails from then on. After a reset
+        the device is as good as new, and empty. Streams, events, memory, graphs and executables of
+        it, and what views them, are lost: their use is a `ClosedError`, and to close them does
+        nothing. Compiled code and its kernels stay, and are loaded anew, with attributes as at
+        first. The default stream and `memory_resource` are new ones. A healthy device can be reset
+        too.
+
+        Raises
+        ------
+        ValueError
+            If a stream capture is open; if pinned or managed memory of the device is, which the
+            host may be using; if another library holds a tensor over its memory; or if it is being
+            reset by another thread. Nothing has happened then.
+        CUDAError
+            If the driver refuses, as in a host callback: nothing has happened then either. Or if
+            the device is still broken, which the text says: some faults of NVIDIA's driver end with
+            the process alone.
+
+        Notes
+        -----
+        Not stream-ordered: work that is queued is dropped, and what runs is stopped, or waited for
+        where the driver cannot. Blocks with the GIL released until calls of other threads and host
+        callbacks have returned; Ctrl-C ends that wait, and the reset with it. Not allowed while a
+        stream is capturing, which goes on.
+
+        It is the whole process that loses what it has on the device: PyTorch, CuPy and others share
+        the context, are not told, and cannot use the device afterwards. Pinned memory is of device
+        0. Graphs of other devices that use memory of this one are not lost, but they fault, as does
+        other work under way that uses it.
+
+        References
+        ----------
+        ``cuDevicePrimaryCtxReset``
+
+        Examples
+        --------
+        >>> lost = device.create_stream()
+        >>> device.reset()
+        >>> lost.is_closed, device.default_stream.is_closed
+        (True, False)
+        """
+        try:
+            self._reset()
+        finally:
+            stream = getattr(self, "_default_stream", None)
+            if stream is not None and stream.is_closed:
+                del self._default_stream
+
     def can_access_peer(self, peer: Device) -> bool:
         """Report whether kernels on this device could touch memory of another one.
 

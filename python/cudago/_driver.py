@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -21,7 +22,7 @@ __all__ = ["driver_name", "driver_version", "init", "live_objects"]
 
 _log = logging.getLogger("cudago")
 _CHOICES = ("auto", "nvidia", "sim")
-_chosen: str = ""
+_choice = threading.local()  # driver: what init of this thread is opening
 
 
 def init(driver: DriverChoice = "auto") -> None:
@@ -56,22 +57,19 @@ def init(driver: DriverChoice = "auto") -> None:
     --------
     >>> cudago.init("auto")
     """
-    global _chosen
     if driver not in _CHOICES:
         raise ValueError(f"driver must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}")
-    if _core._is_open():
-        if driver not in ("auto", driver_name()):
-            raise RuntimeError(
-                f"the process already uses the driver {driver_name()!r}; "
-                f"choose {driver!r} before first use"
-            )
-        return
-    before, _chosen = _chosen, driver
+    _choice.driver = driver
     try:
         _core._open()
-    except BaseException:
-        _chosen = before
-        raise
+    finally:
+        del _choice.driver
+    # Somebody may have opened another one before, or in another thread meanwhile.
+    if driver not in ("auto", driver_name()):
+        raise RuntimeError(
+            f"the process already uses the driver {driver_name()!r}; "
+            f"choose {driver!r} before first use"
+        )
 
 
 def driver_name() -> DriverName:
@@ -172,7 +170,7 @@ def _options() -> str:
     """Return what the native module opens the driver with."""
     return json.dumps(
         {
-            "driver": _chosen or os.environ.get("CUDAGO_DRIVER", ""),
+            "driver": getattr(_choice, "driver", "") or os.environ.get("CUDAGO_DRIVER", ""),
             "sim": os.environ.get("CUDAGO_SIM", ""),
             "nvrtc": _nvrtc_directories(),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),

@@ -4,27 +4,68 @@
 
 from __future__ import annotations
 
-import math
+import operator
 from typing import Any
 
 _ITEM_DIGITS = slice(2, None)
+_ADDRESSES = 1 << 64
 
 
-def _read_cuda_array_interface(interface: dict[str, Any], what: str) -> tuple[int, int]:
-    """Return the address and the bytes that ``__cuda_array_interface__`` (version 3) describes."""
+def _read_cuda_array_interface(
+    interface: dict[str, Any], what: str
+) -> tuple[int, int, int | None, bool]:
+    """Read ``__cuda_array_interface__``, versions 2 and 3.
+
+    Returns the address, the size in bytes, the stream that the memory's work is queued on (None if
+    there is nothing to wait for, 1 and 2 for the default streams), and whether it is read-only.
+    """
     if interface.get("version", 0) < 2:
         raise TypeError(
             f"{what}: version {interface.get('version')} of __cuda_array_interface__ is too old"
         )
     if interface.get("mask") is not None:
         raise TypeError(f"{what}: masked arrays are not supported")
-    shape = tuple(interface["shape"])
+    shape = [operator.index(n) for n in interface["shape"]]
     item = int(interface["typestr"][_ITEM_DIGITS])
+    nbytes = _size(shape, item, what)
     strides = interface.get("strides")
-    if strides is not None and math.prod(shape):
-        expected = item
-        for n, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
-            if n > 1 and stride != expected:
-                raise BufferError(f"{what} must be C-contiguous")
-            expected *= n
-    return int(interface["data"][0] or 0), math.prod(shape) * item
+    if strides is not None and nbytes:
+        _check_strides(shape, [operator.index(n) for n in strides], item, what)
+    pointer, read_only = interface["data"]
+    address = operator.index(pointer or 0)
+    if not 0 <= address <= _ADDRESSES - max(nbytes, 1):
+        raise ValueError(f"{what}: {nbytes} bytes at {address:#x} are not in 64 bits of addresses")
+    return address, nbytes, _stream(interface.get("stream"), what), bool(read_only)
+
+
+def _size(shape: list[int], item: int, what: str) -> int:
+    if item < 1 or any(n < 0 for n in shape):
+        raise ValueError(f"{what}: a shape of {shape} with {item} bytes per element has no size")
+    nbytes = 0 if 0 in shape else item
+    for n in shape if nbytes else ():
+        nbytes *= n
+        if nbytes >= _ADDRESSES:
+            raise ValueError(f"{what}: the size of a shape of {shape} does not fit 64 bits")
+    return nbytes
+
+
+def _check_strides(shape: list[int], strides: list[int], item: int, what: str) -> None:
+    if len(strides) != len(shape):
+        raise ValueError(f"{what}: {len(shape)} dimensions, but {len(strides)} strides")
+    expected = item
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n > 1 and stride != expected:
+            raise BufferError(f"{what} must be C-contiguous")
+        expected *= n
+
+
+def _stream(stream: Any, what: str) -> int | None:
+    if stream is None:
+        return None
+    number = operator.index(stream)
+    if not 0 < number < _ADDRESSES:  # 0 could be either default stream: the protocol forbids it
+        raise ValueError(
+            f"{what}: the stream of __cuda_array_interface__ must be None, 1, 2 or a handle, "
+            f"got {number}"
+        )
+    return number

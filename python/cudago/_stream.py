@@ -7,13 +7,12 @@ What is hot, or blocks, is in ``pyext/native/stream.c``; its documentation is in
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from . import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from ._device import Device
     from ._event import Event
@@ -189,8 +188,7 @@ class Stream(_core.Stream):
         with work.record() as event:
             self._wait_event(event)
 
-    @contextmanager
-    def capture(self, mode: CaptureMode = "global") -> Iterator[Graph]:
+    def capture(self, mode: CaptureMode = "global") -> AbstractContextManager[Graph, None]:
         """Record what is queued in the ``with`` block as a graph, instead of running it.
 
         Parameters
@@ -199,11 +197,11 @@ class Stream(_core.Stream):
             Whose calls that a capture forbids spoil it: those of all threads, of this one, or of
             none. Releases of cudago never do.
 
-        Yields
-        ------
-        Graph
-            Usable after the block. It keeps every operand of copies, fills and launches in the
-            block.
+        Returns
+        -------
+        context manager of Graph
+            The graph is usable after the block. It keeps every operand of copies, fills and
+            launches in the block.
 
         Raises
         ------
@@ -238,22 +236,13 @@ class Stream(_core.Stream):
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
-        graph: Graph = _core._capture_begin(self, _MODES[mode])
-        try:
-            yield graph
-        except BaseException as first:
-            try:
-                _core._capture_end(graph, True)
-            except Exception as second:  # must not take the place of the first
-                first.add_note(f"The capture could not be ended: {second}")
-            raise
-        _core._capture_end(graph, False)
+        return _core._capture(self, _MODES[mode])
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         if self.is_closed:
             return f"<cudago.Stream{name}: closed>"
-        return f"<cudago.Stream{name} {self.handle:#x} on device {self._ordinal}>"
+        return f"<cudago.Stream{name} {self._number:#x} on device {self._ordinal}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stream):
@@ -262,7 +251,7 @@ class Stream(_core.Stream):
             return True
         if self.is_closed or other.is_closed:
             return False
-        return (self._ordinal, self.handle) == (other._ordinal, other.handle)
+        return (self._ordinal, self._number) == (other._ordinal, other._number)
 
     def __hash__(self) -> int:
         # Kept, because it must stay the same when the stream is closed and its handle is gone. A
@@ -270,7 +259,7 @@ class Stream(_core.Stream):
         try:
             return self._hash
         except AttributeError:
-            key = None if self.is_closed else (self._ordinal, self.handle)
+            key = None if self.is_closed else (self._ordinal, self._number)
             self._hash = object.__hash__(self) if key is None else hash(key)
             return self._hash
 

@@ -60,10 +60,10 @@ class OutOfMemoryError(CUDAError, MemoryError):
 
 
 class DeviceFaultError(CUDAError):
-    """Work on the device failed in a way that breaks its context for good.
+    """Work on the device failed in a way that breaks its context.
 
     The fault may belong to work that was queued long before the call that reports it. Later calls
-    on the same device fail too: save what matters and end the process.
+    on the same device fail too, until `Device.reset` or the end of the process.
     """
 
 

@@ -16,7 +16,6 @@ They are part of the simulated driver; on NVIDIA's, use ``compute-sanitizer``.
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["CheckError", "cancel", "check", "reports"]
-
-_PACKAGE = str(Path(__file__).parent)
 
 
 @contextmanager
@@ -128,11 +125,4 @@ def cancel() -> None:
     _core._cancel_kernels()
 
 
-def _site() -> str:
-    """Return the line of the program that is being executed, below the package's own files."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    if frame is None:
-        return ""
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+_core._set_package(str(Path(__file__).parent))

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_import_touches_no_driver(script):
     run = script(
@@ -107,3 +109,49 @@ def test_subinterpreters_are_refused(script):
         """
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+INTERPRETERS = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+
+def elsewhere():
+    # One with the GIL of the main one; others refuse modules like ours by themselves.
+    source = "import cudago"
+    if hasattr(interpreters, "exec"):
+        other = interpreters.create("legacy")
+        failed = interpreters.exec(other, source)
+        text = failed.formatted if failed else "it was imported"
+    else:
+        other = interpreters.create(**({"isolated": False} if sys.version_info < (3, 13) else {}))
+        try:
+            interpreters.run_string(other, source)
+            text = "it was imported"
+        except interpreters.RunFailedError as e:
+            text = str(e)
+    interpreters.destroy(other)
+    return text
+"""
+
+USE = """
+import cudago as cu
+with cu.Device().create_stream() as s:
+    buffer = cu.Device().allocate(4, stream=s)
+    buffer.fill(7, stream=s)
+    out = bytearray(4)
+    buffer.copy_to(out, stream=s)
+    s.sync()
+    print(out[0], type(buffer) is cu.Buffer)
+"""
+
+
+@pytest.mark.parametrize("first", ["elsewhere", "here"])
+def test_only_the_main_interpreter_has_it(first, script, driver):
+    refused = "print('cudago works in the main interpreter only' in elsewhere())\n"
+    parts = [refused + refused, USE] if first == "elsewhere" else [USE, refused + refused]
+    run = script(INTERPRETERS + "".join(parts))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert sorted(run.stdout.splitlines()) == ["7 True", "True", "True"]

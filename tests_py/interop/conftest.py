@@ -46,6 +46,7 @@ class DLTensor(ctypes.Structure):
 
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Versioned(ctypes.Structure):
@@ -94,6 +95,7 @@ class Producer:
         byte_offset=0,
         ndim=None,
         deleter=True,
+        destructor=False,
     ):
         _producers.append(self)
         self.deleted = 0
@@ -108,6 +110,7 @@ class Producer:
                 step *= max(n, 1)
         self._shape, self._strides = _array(shape), _array(strides)
         self._deleter = _Deleter(self._delete) if deleter else _Deleter()
+        self._destructor = _Destructor(self._delete) if destructor else None
         self.managed = Versioned(*version) if versioned else Legacy()
         if versioned:
             self.managed.flags = flags
@@ -125,8 +128,9 @@ class Producer:
 
     def __dlpack__(self, **keywords):
         self.asked.append(keywords)
-        self.capsule = _new(ctypes.addressof(self.managed), self.name, None)
-        return self.capsule
+        capsule = _new(ctypes.addressof(self.managed), self.name, self._destructor)
+        self.capsule = None if self._destructor else capsule
+        return capsule
 
     def __dlpack_device__(self):
         return self.device

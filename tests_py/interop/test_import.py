@@ -244,3 +244,38 @@ def test_an_exception_on_its_way_survives_a_deleter(producer):
         fail()
     gc.collect()
     assert p.deleted == 1
+
+
+def test_an_exception_of_ours_survives_a_deleter(producer, device, stream, capfd):
+    """Here it is raised before what was taken is let go of."""
+    p = producer(flags=READ_ONLY)
+    with (
+        device.allocate(64, stream=stream) as buffer,
+        pytest.raises(BufferError, match="dst is read-only"),
+    ):
+        buffer.copy_to(p, stream=stream)
+    assert p.deleted == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_an_exception_of_ours_survives_the_destructor_of_a_capsule(producer, capfd):
+    p = producer(dtype=(99, 8, 1), destructor=True)
+    with pytest.raises(BufferError, match="element type"):
+        cu.from_dlpack(p)
+    assert p.deleted == 1
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_of_a_destructor_takes_the_place_of_none(producer, monkeypatch):
+    class Failing(producer):
+        def _delete(self, _):
+            super()._delete(_)
+            raise LookupError("of the destructor")
+
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", lambda u: reported.append(str(u.exc_value)))
+    p = Failing(dtype=(99, 8, 1), destructor=True)
+    with pytest.raises(BufferError, match="element type"):
+        cu.from_dlpack(p)
+    assert reported == ["of the destructor"]

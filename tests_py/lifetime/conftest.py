@@ -168,6 +168,20 @@ def watch():
     return Watch
 
 
+@pytest.fixture(params=[weakref.finalize, cu.finalize], ids=["weakref", "cudago"])
+def finalize(request):
+    """Each of both: what is true of one is true of the other."""
+    return request.param
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    """List of what could not be raised: the object and the exception."""
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: seen.append((u.object, u.exc_value)))
+    return seen
+
+
 @pytest.fixture
 def poison(device, stream):
     """Function: takes whatever memory of N numbers is free now, on both sides, and spoils it."""

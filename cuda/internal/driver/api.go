@@ -77,6 +77,10 @@ type DeviceAPI interface {
 type ContextAPI interface {
 	CuDevicePrimaryCtxRetain(dev CUdevice) (CUcontext, CUresult)
 	CuDevicePrimaryCtxRelease(dev CUdevice) CUresult
+	// CuDevicePrimaryCtxReset destroys all that the process has on dev, also what
+	// other libraries made. Who retained the context still has to release it; the
+	// next retain makes the context usable again.
+	CuDevicePrimaryCtxReset(dev CUdevice) CUresult
 	CuCtxGetCurrent() (CUcontext, CUresult)
 	CuCtxSetCurrent(ctx CUcontext) CUresult
 	CuCtxPushCurrent(ctx CUcontext) CUresult

@@ -40,8 +40,8 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 }
 
 var groups = []map[string]func(*suite){
-	devices, contexts, memories, registrations, managed, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
-	peers, graphs, nodes, graphMemories, conditionals, execs, updates, captures, spoilings, faults,
+	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, virtuals, streams, events, hostFunctions, modules, launches,
+	peers, graphs, nodes, graphMemories, conditionals, execs, updates, captures, spoilings, faults, resets,
 }
 
 // suite is what a behaviour works with: a driver, and the primary context of
@@ -54,6 +54,7 @@ type suite struct {
 	ctx     driver.CUcontext
 	kernels map[string]driver.CUfunction
 	gates   []*gate
+	resets  int // of the device; what was made before the last one is gone
 }
 
 func newSuite(t *testing.T, api driver.API, o Options) *suite {
@@ -78,9 +79,14 @@ func newSuite(t *testing.T, api driver.API, o Options) *suite {
 }
 
 // cleanup runs f when the test ends. Gates are opened before: f may wait for
-// the device, also when the test failed before it came to open them.
+// the device, also when the test failed before it came to open them. What a
+// reset took away is left alone: NVIDIA's driver may follow a stale handle.
 func (s *suite) cleanup(f func()) {
+	made := s.resets
 	s.Cleanup(func() {
+		if made != s.resets {
+			return
+		}
 		for _, g := range s.gates {
 			g.open()
 		}

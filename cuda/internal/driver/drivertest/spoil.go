@@ -15,6 +15,9 @@ var spoilings = map[string]func(*suite){
 	"capture is spoiled by waiting for its stream":     spoilSynchronize,
 	"capture is spoiled by querying its stream":        spoilQuery,
 	"capture is spoiled by querying its event":         spoilEvent,
+	"capture is spoiled by waiting for its event":      spoilEventWait,
+	"capture does not care for its event otherwise":    spoilEventElsewhere,
+	"capture that is over leaves a useless event":      spoilEventLate,
 	"capture is spoiled by a graph launch into it":     spoilGraphLaunch,
 	"capture is spoiled by work in the default stream": spoilLegacy,
 	"capture is spoiled by waiting for its context":    spoilContext,
@@ -46,6 +49,51 @@ func spoilEvent(s *suite) {
 	s.ok(s.CuEventRecord(e, st))
 	s.code(driver.CUDA_ERROR_CAPTURED_EVENT, s.CuEventQuery(e))
 	s.spoiled(st)
+}
+
+func spoilEventWait(s *suite) {
+	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
+	s.begin(st)
+	s.ok(s.CuEventRecord(e, st))
+	s.code(driver.CUDA_ERROR_CAPTURED_EVENT, s.CuEventSynchronize(e))
+	s.spoiled(st)
+}
+
+// Another thread may record into a stream that captures, as long as the capture
+// neither begins nor ends meanwhile: that would crash NVIDIA's driver.
+func spoilEventElsewhere(s *suite) {
+	st, other := s.stream(), s.stream()
+	destroyed, r := s.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
+	s.ok(r)
+	moved := s.event(driver.CU_EVENT_DISABLE_TIMING)
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	var results []driver.CUresult
+	s.elsewhere(func() {
+		old, _ := s.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_RELAXED)
+		results = append(results, s.CuEventRecord(destroyed, st), s.CuEventRecord(moved, st), s.CuEventDestroy(destroyed),
+			s.CuEventRecord(moved, other), s.CuStreamSynchronize(other), s.CuEventQuery(moved))
+		s.CuThreadExchangeStreamCaptureMode(old)
+	})
+	for i, r := range results {
+		require.Equal(s.T, driver.CUDA_SUCCESS, r, "call %d", i)
+	}
+	g, r := s.CuStreamEndCapture(st)
+	s.ok(r)
+	s.cleanup(func() { s.CuGraphDestroy(g) })
+	list, r := s.CuGraphGetNodes(g)
+	s.ok(r)
+	require.Empty(s.T, list)
+}
+
+func spoilEventLate(s *suite) {
+	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
+	s.begin(st)
+	s.ok(s.CuEventRecord(e, st))
+	s.end(st)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuEventQuery(e))
+	s.ok(s.CuEventRecord(e, st))
+	s.ok(s.CuEventSynchronize(e))
+	s.ok(s.CuEventQuery(e))
 }
 
 func spoilGraphLaunch(s *suite) {

@@ -104,6 +104,14 @@ func (d *Driver) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.C
 	return d.API.CuDevicePrimaryCtxRelease(dev)
 }
 
+// CuDevicePrimaryCtxReset calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
+	if result = d.next("CuDevicePrimaryCtxReset"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDevicePrimaryCtxReset(dev)
+}
+
 // CuCtxGetCurrent calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuCtxGetCurrent() (out0 driver.CUcontext, result driver.CUresult) {
 	if result = d.next("CuCtxGetCurrent"); result != driver.CUDA_SUCCESS {

@@ -4,6 +4,8 @@
 package nvidia
 
 import (
+	"os"
+	"os/exec"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -25,7 +27,8 @@ func TestDeviceAndContextCalls(t *testing.T) {
 	least, greatest, r := d.CuCtxGetStreamPriorityRange()
 	require.Zero(t, r)
 	require.Equal(t, [2]int32{0, -5}, [2]int32{least, greatest})
-	require.Equal(t, []string{"cuDeviceGetName 256 3"}, s.calls(t))
+	require.Equal(t, driver.CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, d.CuDevicePrimaryCtxReset(3))
+	require.Equal(t, []string{"cuDeviceGetName 256 3", "cuDevicePrimaryCtxReset 3"}, s.calls(t))
 }
 
 func TestStreamCalls(t *testing.T) {
@@ -59,6 +62,38 @@ func TestCaptureInfoIsCopied(t *testing.T) {
 		Deps:   []driver.CUgraphNode{7, 8, 9},
 	}, info)
 	require.Equal(t, []string{"cuStreamGetCaptureInfo 0x10 edges=1"}, s.calls(t))
+}
+
+func TestCaptureAndRecordCalls(t *testing.T) {
+	s, d := openStandin(t)
+	require.Zero(t, d.CuStreamBeginCapture(0x10, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+	require.Zero(t, d.CuEventRecord(0x41, 0x10))
+	g, r := d.CuStreamEndCapture(0x10)
+	require.Zero(t, r)
+	require.Equal(t, driver.CUgraph(6), g)
+	require.Equal(t, []string{"cuStreamBeginCapture 0x10 2", "cuEventRecord 0x41 0x10", "cuStreamEndCapture 0x10"}, s.calls(t))
+}
+
+// TestRecordMeetsCapture runs itself again, since the stand-in ends the process.
+func TestRecordMeetsCapture(t *testing.T) {
+	_, d := openStandin(t)
+	if os.Getenv("STANDIN_LINGER") != "" {
+		go func() {
+			for {
+				d.CuEventRecord(0x41, 0x10)
+			}
+		}()
+		for range 10000 {
+			d.CuStreamBeginCapture(0x10, driver.CU_STREAM_CAPTURE_MODE_RELAXED)
+			d.CuStreamEndCapture(0x10)
+		}
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestRecordMeetsCapture$")
+	child.Env = append(os.Environ(), "STANDIN_LINGER=100")
+	out, err := child.CombinedOutput()
+	require.Error(t, err, string(out))
+	require.Contains(t, string(out), "met a call that it must not meet")
 }
 
 func TestHostFunctionRuns(t *testing.T) {

@@ -118,6 +118,7 @@ FIRST2(cuDeviceCanAccessPeer, int, CUdevice, CUdevice)
 // Contexts.
 FIRST1(cuDevicePrimaryCtxRetain, CUcontext, CUdevice)
 IN1(cuDevicePrimaryCtxRelease, CUdevice)
+IN1(cuDevicePrimaryCtxReset, CUdevice)
 FIRST0(cuCtxGetCurrent, CUcontext)
 IN1(cuCtxSetCurrent, CUcontext)
 IN1(cuCtxPushCurrent, CUcontext)

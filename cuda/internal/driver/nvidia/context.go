@@ -17,6 +17,10 @@ func (d *binding) CuDevicePrimaryCtxRelease(dev driver.CUdevice) driver.CUresult
 	return driver.CUresult(C.cuDevicePrimaryCtxRelease(d.fn[cuDevicePrimaryCtxRelease], C.CUdevice(dev)))
 }
 
+func (d *binding) CuDevicePrimaryCtxReset(dev driver.CUdevice) driver.CUresult {
+	return driver.CUresult(C.cuDevicePrimaryCtxReset(d.fn[cuDevicePrimaryCtxReset], C.CUdevice(dev)))
+}
+
 func (d *binding) CuCtxGetCurrent() (driver.CUcontext, driver.CUresult) {
 	o := C.cuCtxGetCurrent(d.fn[cuCtxGetCurrent])
 	return driver.CUcontext(o.value), driver.CUresult(o.r)

@@ -37,6 +37,7 @@ const (
 
 	cuDevicePrimaryCtxRetain
 	cuDevicePrimaryCtxRelease
+	cuDevicePrimaryCtxReset
 	cuCtxGetCurrent
 	cuCtxSetCurrent
 	cuCtxPushCurrent
@@ -187,6 +188,7 @@ var entries = [entryCount]entry{
 
 	cuDevicePrimaryCtxRetain:    {"cuDevicePrimaryCtxRetain", 7000, "", required},
 	cuDevicePrimaryCtxRelease:   {"cuDevicePrimaryCtxRelease", 11000, "_v2", required},
+	cuDevicePrimaryCtxReset:     {"cuDevicePrimaryCtxReset", 11000, "_v2", required},
 	cuCtxGetCurrent:             {"cuCtxGetCurrent", 4000, "", required},
 	cuCtxSetCurrent:             {"cuCtxSetCurrent", 4000, "", required},
 	cuCtxPushCurrent:            {"cuCtxPushCurrent", 4000, "_v2", required},

@@ -5,13 +5,15 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm"
 )
 
-// canceler stops running kernels, and the loops of graphs.
+// canceler stops the running kernels of a device, and the loops of its graphs.
 type canceler struct {
 	mu     sync.Mutex
 	now    *running // guarded by mu; what has begun since others were stopped
@@ -113,17 +115,38 @@ func (c *canceler) interrupt(patience time.Duration) []string {
 }
 
 // Cancel is documented at driver.Checker.
-func (d *simulator) Cancel() { d.cancel.end(false) }
+func (d *simulator) Cancel() {
+	for _, dev := range d.devices {
+		dev.cancel.end(false)
+	}
+}
+
+// CancelDevice is documented at driver.Checker.
+func (d *simulator) CancelDevice(dev driver.CUdevice) {
+	if v, r := d.device(dev); r == driver.CUDA_SUCCESS {
+		v.cancel.end(false)
+	}
+}
 
 // Interrupt is documented at driver.Checker.
-func (d *simulator) Interrupt(patience time.Duration) []string { return d.cancel.interrupt(patience) }
+func (d *simulator) Interrupt(patience time.Duration) []string {
+	texts := make([][]string, len(d.devices))
+	var all sync.WaitGroup
+	for i, dev := range d.devices {
+		all.Go(func() { texts[i] = dev.cancel.interrupt(patience) })
+	}
+	all.Wait()
+	return slices.Concat(texts...)
+}
 
 // wasCanceled tells of the end of a kernel by Cancel or Interrupt.
 func (x *execution) wasCanceled(r *running, err error) bool {
 	var fault *ptxvm.Fault
-	if !errors.As(err, &fault) || fault.Kind != ptxvm.FaultCanceled || x.sim.cancel.isClosed() {
+	if !errors.As(err, &fault) || fault.Kind != ptxvm.FaultCanceled || r.canceler.isClosed() {
 		return false
 	}
-	r.report(x.ctx, fault.Error())
+	if x.ctx.result() != driver.CUDA_ERROR_CONTEXT_IS_DESTROYED {
+		r.report(x.ctx, fault.Error())
+	}
 	return true
 }

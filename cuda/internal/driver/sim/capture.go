@@ -172,6 +172,8 @@ func (d *simulator) CuStreamBeginCapture(h driver.CUstream, mode driver.CUstream
 	if s.isLegacy {
 		return driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 	}
+	d.enterCapture(s, &beginsCapture)
+	defer d.leaveCapture(s)
 	tid, _, _ := d.threadState()
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -194,6 +196,8 @@ func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, drive
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	d.enterCapture(s, &endsCapture)
+	defer d.leaveCapture(s)
 	tid, _, _ := d.threadState()
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()

@@ -131,6 +131,9 @@ func (d *simulator) CuGraphConditionalHandleCreate(h driver.CUgraph, ctx driver.
 
 // CuGraphAddNode adds conditional nodes; the other kinds have calls of their own.
 func (d *simulator) CuGraphAddNode(h driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, nil, r
+	}
 	if params == nil {
 		return 0, nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -278,7 +281,7 @@ func (g *graphRun) conditional(x *execution, at int32, w *conditionalWork) *fail
 	n := &g.plan.nodes[at]
 	outer := x.turns
 	defer func() { x.turns = outer }()
-	running := x.sim.cancel.enter()
+	running := x.ctx.dev.cancel.enter()
 	defer running.leave()
 	for turn := uint64(0); ; turn++ {
 		body := w.choose(w.condition.value.Load())
@@ -308,7 +311,10 @@ func (g *graphRun) conditional(x *execution, at int32, w *conditionalWork) *fail
 // loopCanceled is the end of a loop by Cancel, or by the end of the driver.
 func (x *execution) loopCanceled(r *running, label string, turns uint64) *failure {
 	text := fmt.Sprintf("canceled in the loop of conditional %s, after %d turns", label, turns)
-	if x.sim.cancel.isClosed() {
+	if x.ctx.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED {
+		return nil
+	}
+	if r.canceler.isClosed() {
 		return &failure{driver.CUDA_ERROR_DEINITIALIZED, text}
 	}
 	r.report(x.ctx, text)

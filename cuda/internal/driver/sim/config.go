@@ -20,6 +20,7 @@ type config struct {
 	seed     uint64 // 0: graphs run in the order of building
 	steps    uint64 // loop iterations of a warp after which a kernel is stuck; 0: no limit
 	workers  int    // 0: as many as CPUs
+	hostile  bool   // calls take long, and a stale stream is no mere error
 }
 
 func parseConfig(text string) (config, error) {
@@ -32,7 +33,7 @@ func parseConfig(text string) (config, error) {
 		key, value, _ := strings.Cut(item, "=")
 		set := settings[key]
 		if set == nil {
-			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps or workers, got %q", item)
+			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps, workers or hostile, got %q", item)
 		}
 		if err := set(&c, value); err != nil {
 			return c, fmt.Errorf("simulated driver: %s: %w", key, err)
@@ -47,6 +48,7 @@ var settings = map[string]func(*config, string) error{
 	"memory":   func(c *config, v string) (err error) { c.memory, err = parseBytes(v); return err },
 	"seed":     func(c *config, v string) (err error) { c.seed, err = strconv.ParseUint(v, 10, 64); return err },
 	"steps":    func(c *config, v string) (err error) { c.steps, err = parseSteps(v); return err },
+	"hostile":  func(c *config, v string) (err error) { c.hostile, err = strconv.ParseBool(v); return err },
 	"pageable": func(c *config, v string) (err error) { c.pageable, err = strconv.ParseBool(v); return err },
 	"check": func(c *config, v string) error {
 		if v != "default" && v != "full" {

@@ -81,6 +81,12 @@ func (c *context) synchronize() {
 // destroy ends the context: its work completes, its objects go.
 func (c *context) destroy() {
 	c.synchronize()
+	c.end("cuDevicePrimaryCtxRelease")
+}
+
+// end takes away the objects of a context that has no work any more. The call
+// is for messages about later accesses.
+func (c *context) end(call string) {
 	d := c.sim
 	d.contexts.remove(c.handle)
 	d.peerings.forget(c)
@@ -93,7 +99,7 @@ func (c *context) destroy() {
 		m.unload()
 	}
 	for _, a := range d.space.ofContext(c) {
-		d.release(a, "cuDevicePrimaryCtxRelease")
+		d.release(a, call)
 	}
 }
 
@@ -102,6 +108,11 @@ func (d *simulator) CuDevicePrimaryCtxRetain(dev driver.CUdevice) (driver.CUcont
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	v.life.Lock()
+	defer v.life.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.primary == nil {
@@ -114,6 +125,9 @@ func (d *simulator) CuDevicePrimaryCtxRetain(dev driver.CUdevice) (driver.CUcont
 func (d *simulator) CuDevicePrimaryCtxRelease(dev driver.CUdevice) driver.CUresult {
 	v, r := d.device(dev)
 	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	v.mu.Lock()
@@ -129,7 +143,9 @@ func (d *simulator) CuDevicePrimaryCtxRelease(dev driver.CUdevice) driver.CUresu
 	}
 	v.primary = nil
 	v.mu.Unlock()
-	c.destroy()
+	if c != nil { // else it was reset
+		c.destroy()
+	}
 	return driver.CUDA_SUCCESS
 }
 

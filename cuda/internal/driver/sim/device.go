@@ -22,12 +22,15 @@ type device struct {
 	memory      *ptxvm.Memory
 	defaultPool *pool
 	poolSlack   atomic.Int64 // bytes that pools reserve and do not use
+	cancel      canceler
 
 	poolsMu sync.Mutex
 	pools   []*pool // guarded by poolsMu
 
+	// life keeps a context from being made while the one before it is reset.
+	life    sync.Mutex
 	mu      sync.Mutex
-	primary *context // guarded by mu; nil while nobody holds it
+	primary *context // guarded by mu; nil while nobody holds it, and from a reset to the next retain
 	holders int      // guarded by mu
 }
 

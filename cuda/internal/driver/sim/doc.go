@@ -35,8 +35,12 @@
 //
 // What goes wrong in queued work poisons its context: later calls return the
 // code, later work is dropped, and FaultReport tells the story. Other devices
-// go on. A context that was released by its last holder and retained anew is
-// healthy again, where CUDA would want a new process.
+// go on. A context that was released by its last holder, or reset, and retained
+// anew is healthy again, where CUDA would want a new process. A reset may come
+// beside other calls: what they make in the old context goes as well.
+//
+// Where NVIDIA's driver crashes, there is no code: the process ends here too
+// (crash.go).
 //
 // # Threads
 //
@@ -46,8 +50,8 @@
 //
 // # Locks
 //
-// In this order, and no other: graphMu, graphExec.mu, stream.mu, context.mu,
+// In this order, and no other: device.life, graphMu, graphExec.mu, stream.mu, context.mu,
 // space.mu, virtualSpace.mu, advised.mu, peerings.mu, pool.mu, event.mu, shuffler.mu, order.mu,
-// timeline.mu, checker.mu. None is held while device work or a host function
-// runs, nor while waiting for one.
+// timeline.mu, checker.mu. None but the first is held while device work or a host
+// function runs, or while waiting for one.
 package sim

@@ -86,6 +86,9 @@ func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult
 }
 
 func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	e := d.events.take(h)
 	if e == nil {
 		return driver.CUDA_ERROR_INVALID_HANDLE
@@ -105,6 +108,8 @@ func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.C
 	if e.ctx != s.ctx {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
+	d.enterRecord(s)
+	defer d.leaveRecord(s)
 	if captured, r := d.captureRecord(s, e); captured {
 		return r
 	}
@@ -163,7 +168,9 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 }
 
 // observe returns an event and its latest record for a host that wants to know
-// its state. That is not possible for an event of a capture.
+// its state. That is not possible for an event of a capture: it spoils one that
+// is open, and after one that has ended it is a value like any other, as was
+// measured on an H200, driver 580.159.
 func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult) {
 	e, r := d.event(h)
 	if r != driver.CUDA_SUCCESS {
@@ -171,7 +178,9 @@ func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult)
 	}
 	rec := e.get()
 	if rec != nil && rec.capture != nil {
-		d.spoil(rec.capture)
+		if !d.spoil(rec.capture) {
+			return nil, nil, driver.CUDA_ERROR_INVALID_VALUE
+		}
 		return nil, nil, driver.CUDA_ERROR_CAPTURED_EVENT
 	}
 	return e, rec, d.unsafeCall()

@@ -17,6 +17,7 @@ type graphExec struct {
 	shape    *shape          // immutable
 	index    map[*node]int32 // immutable; nodes of the graph and its children, in the plan
 	contexts []*context      // immutable
+	home     *context        // immutable; current when it was instantiated, or nil
 	autoFree bool
 	// What its nodes allocate and free. Immutable.
 	allocs, unfreed, frees []*graphAlloc
@@ -63,6 +64,7 @@ func (d *simulator) CuGraphInstantiateWithParams(h driver.CUgraph, params *drive
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	_, x.home, _ = d.threadState()
 	x.autoFree = params.Flags&driver.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH != 0
 	params.Result_out = driver.CUDA_GRAPH_INSTANTIATE_SUCCESS
 	return d.execs.add(x), r
@@ -99,6 +101,9 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 
 // CuGraphExecDestroy leaves running launches alone: they hold what they need.
 func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	if d.execs.get(h) == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -112,6 +117,12 @@ func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
 	d.graphMu.Lock()
 	x.graph.execs--
 	d.graphMu.Unlock()
+	x.letGo()
+	return driver.CUDA_SUCCESS
+}
+
+// letGo gives up what the executable holds.
+func (x *graphExec) letGo() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range x.conditions {
@@ -120,7 +131,6 @@ func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
 	for _, a := range x.allocs {
 		a.unref()
 	}
-	return driver.CUDA_SUCCESS
 }
 
 func (d *simulator) exec(h driver.CUgraphExec) (*graphExec, driver.CUresult) {

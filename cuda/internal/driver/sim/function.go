@@ -52,6 +52,9 @@ func newFunction(m *module, name string) (*function, driver.CUresult) {
 }
 
 func (d *simulator) function(h driver.CUfunction) (*function, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
 	f := d.functions.get(h)
 	if f == nil {
 		return nil, driver.CUDA_ERROR_INVALID_HANDLE

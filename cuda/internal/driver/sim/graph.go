@@ -132,6 +132,9 @@ func (d *simulator) destroyInner(n *node) {
 }
 
 func (d *simulator) CuGraphCreate(flags uint32) (driver.CUgraph, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	if !d.initialized.Load() {
 		return 0, driver.CUDA_ERROR_NOT_INITIALIZED
 	}

@@ -57,6 +57,17 @@ func (t *table[H, T]) remove(hs ...H) {
 	}
 }
 
+// all returns the objects that there are.
+func (t *table[H, T]) all() []*T {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := make([]*T, 0, len(t.m))
+	for _, v := range t.m {
+		list = append(list, v)
+	}
+	return list
+}
+
 // removeIf takes away and returns the objects that match.
 func (t *table[H, T]) removeIf(match func(*T) bool) []*T {
 	t.mu.Lock()

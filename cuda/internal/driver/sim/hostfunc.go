@@ -21,6 +21,9 @@ func (w *hostWork) run(x *execution) *failure {
 
 // newHostWork checks the parameters of a call.
 func (d *simulator) newHostWork(p *driver.CUDA_HOST_NODE_PARAMS) (*hostWork, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
 	if p == nil || p.Fn == 0 {
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}

@@ -39,7 +39,7 @@ func (w *kernelWork) run(x *execution) *failure {
 	if watch == nil && x.ctx.dev.memory.Undefined() {
 		x.ctx.dev.memory.DefineAll() // by whatever the kernel writes
 	}
-	running := x.sim.cancel.enter()
+	running := w.fn.module.ctx.dev.cancel.enter()
 	defer running.leave()
 	x.launch = ptxvm.Launch{
 		Grid: w.grid, Block: w.block, DynamicShared: w.shared, Params: w.args,

@@ -10,10 +10,14 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm"
 )
 
-// allocate makes device memory of some kind and enters it into the space.
+// allocate makes device memory of some kind and enters it into the space. A
+// pool's was claimed.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
 	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
 	base, err := a.from(c.dev.memory, size)
+	if a.pool != nil { // before anybody can find the memory, and free it
+		a.pool.settle(size, err == nil)
+	}
 	if errors.Is(err, ptxvm.ErrOutOfMemory) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
@@ -22,6 +26,9 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 	}
 	a.base, a.size, a.ctx = base, size, c
 	d.space.add(a)
+	if d.cameTooLate(a) {
+		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
 	if d.config.full {
 		d.poison(a)
 	}
@@ -53,17 +60,30 @@ func (d *simulator) poison(a *allocation) {
 	}
 }
 
-// release gives memory of any kind back at once. The call that frees it is for
-// messages about later accesses.
+// cameTooLate gives back what was allocated while its context was being reset:
+// whoever took the context's memory away may have missed it.
+func (d *simulator) cameTooLate(a *allocation) bool {
+	late := a.ctx.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	if late {
+		d.release(a, "cuDevicePrimaryCtxReset")
+	}
+	return late
+}
+
+// release gives memory of any kind back at once, for the first who wants to: a
+// reset may meet the owner's free. The call that frees it is for messages about
+// later accesses.
 func (d *simulator) release(a *allocation, call string) {
 	d.give(a, call)
-	a.gone.Store(true)
+	if a.gone.Swap(true) {
+		return
+	}
 	d.space.remove(a)
 	if a.onDevice() {
 		// It can only fail for an allocation that is not live, and the space
 		// had it: the device was closed meanwhile.
 		a.ctx.dev.memory.Forget(a.base)
-		_ = a.ctx.dev.memory.Free(a.base, *a.freedBy.Load())
+		_ = a.ctx.dev.memory.Free(a.base, a.freer(call))
 		if a.pool != nil {
 			a.pool.returned(a.size)
 		}
@@ -143,6 +163,9 @@ func (d *simulator) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 }
 
 func (d *simulator) CuMemHostAlloc(size uint64, flags uint32) (uintptr, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	const known = driver.CU_MEMHOSTALLOC_PORTABLE | driver.CU_MEMHOSTALLOC_DEVICEMAP | 4 // WRITECOMBINED
 	if flags&^known != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
@@ -155,6 +178,9 @@ func (d *simulator) CuMemHostAlloc(size uint64, flags uint32) (uintptr, driver.C
 }
 
 func (d *simulator) CuMemAllocManaged(size uint64, flags uint32) (driver.CUdeviceptr, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	if flags != driver.CU_MEM_ATTACH_GLOBAL && flags != 2 { // 2: CU_MEM_ATTACH_HOST
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -192,6 +218,9 @@ func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.Ho
 		dev.memory.AddHost(uintptr(a.base), size, hostKind)
 	}
 	d.space.add(a)
+	if d.cameTooLate(a) {
+		return nil, driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
 	return a, driver.CUDA_SUCCESS
 }
 
@@ -233,6 +262,9 @@ func (d *simulator) DisallowHost(p uintptr, size uint64) {
 }
 
 func (d *simulator) CuMemGetAddressRange(p driver.CUdeviceptr) (driver.CUdeviceptr, uint64, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, 0, r
+	}
 	a := d.space.find(uint64(p))
 	if a != nil && a.isReserved() {
 		return 0, 0, driver.CUDA_ERROR_NOT_FOUND

@@ -135,7 +135,12 @@ func (d *simulator) CuModuleLoadDataEx(image []byte) (driver.CUmodule, string, d
 	if r != driver.CUDA_SUCCESS {
 		return 0, log, r
 	}
-	return d.modules.add(m), log, r
+	h := d.modules.add(m)
+	if c.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED && d.modules.take(h) != nil {
+		m.unload() // made while its context was being reset, which did not see it
+		return 0, "", driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
+	return h, log, r
 }
 
 // CuModuleUnload waits for the context's work, since it may run the module's
@@ -161,6 +166,9 @@ func (d *simulator) CuModuleUnload(h driver.CUmodule) driver.CUresult {
 }
 
 func (d *simulator) module(h driver.CUmodule) (*module, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
 	m := d.modules.get(h)
 	if m == nil {
 		return nil, driver.CUDA_ERROR_INVALID_HANDLE

@@ -105,6 +105,9 @@ func (d *simulator) CuCtxDisablePeerAccess(h driver.CUcontext) driver.CUresult {
 // CuMemPoolSetAccess changes all or nothing. A device keeps the access to its
 // own pool, and none can read only.
 func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUmemAccessDesc) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return r
 	}
@@ -127,6 +130,9 @@ func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUme
 }
 
 func (d *simulator) CuMemPoolGetAccess(h driver.CUmemoryPool, location driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}

@@ -10,6 +10,9 @@ import "github.com/cudago/cudago/cuda/internal/driver"
 // CUDA: it is where the bytes lie in this process, which lets other libraries
 // see simulated device memory as host memory.
 func (d *simulator) CuPointerGetAttribute(attr driver.CUpointer_attribute, p driver.CUdeviceptr) (uint64, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	if !d.initialized.Load() {
 		return 0, driver.CUDA_ERROR_NOT_INITIALIZED
 	}

@@ -25,6 +25,7 @@ type pool struct {
 	mu           sync.Mutex
 	destroyed    bool                                  // guarded by mu; keeps nothing in reserve any more
 	threshold    uint64                                // guarded by mu
+	claimed      uint64                                // guarded by mu; asked for, and not yet had
 	used         uint64                                // guarded by mu
 	usedHigh     uint64                                // guarded by mu
 	reserved     uint64                                // guarded by mu
@@ -34,24 +35,40 @@ type pool struct {
 }
 
 func newPool(dev *device, limit uint64) *pool {
-	return &pool{dev: dev, limit: limit, access: ptxvm.NewPermission("cuMemPoolSetAccess"), reuse: map[driver.CUmemPool_attribute]uint64{
+	return &pool{dev: dev, limit: limit, access: ptxvm.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
+}
+
+func defaultReuse() map[driver.CUmemPool_attribute]uint64 {
+	return map[driver.CUmemPool_attribute]uint64{
 		driver.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:   1,
 		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:         1,
 		driver.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: 1,
-	}}
+	}
 }
 
-// take accounts for an allocation, unless it exceeds the pool's limit.
-func (p *pool) take(size uint64) bool {
+// claim asks for an allocation, unless it exceeds the pool's limit. What was
+// claimed is counted nowhere else until the memory is there: a device that is
+// full must leave the pool as it was.
+func (p *pool) claim(size uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.limit != 0 && (size > p.limit || p.used > p.limit-size) {
+	if p.limit != 0 && (size > p.limit || p.used+p.claimed > p.limit-size) {
 		return false
 	}
-	p.used += size
-	p.usedHigh = max(p.usedHigh, p.used)
-	p.reserve(max(p.reserved, granules(p.used)))
+	p.claimed += size
 	return true
+}
+
+// settle ends a claim: the memory is there, or is not to be had.
+func (p *pool) settle(size uint64, had bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claimed -= size
+	if had {
+		p.used += size
+		p.usedHigh = max(p.usedHigh, p.used)
+		p.reserve(max(p.reserved, granules(p.used)))
+	}
 }
 
 // returned accounts for a free.
@@ -137,7 +154,8 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 	}
 	a := &allocation{kind: memPool, pool: p}
 	r := d.allocatePooled(s.ctx, size, a)
-	if r == driver.CUDA_ERROR_OUT_OF_MEMORY { // even if the stream is done: a free may have ended just after the attempt
+	// Even if the stream is done: a free may have ended just after the attempt.
+	if _, total := s.ctx.dev.memory.Info(); r == driver.CUDA_ERROR_OUT_OF_MEMORY && size <= total {
 		s.end().wait()
 		r = d.allocatePooled(s.ctx, size, a)
 	}
@@ -145,14 +163,10 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 }
 
 func (d *simulator) allocatePooled(c *context, size uint64, a *allocation) driver.CUresult {
-	if !a.pool.take(size) {
+	if !a.pool.claim(size) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
-	r := d.allocate(c, size, a)
-	if r != driver.CUDA_SUCCESS {
-		a.pool.returned(size)
-	}
-	return r
+	return d.allocate(c, size, a)
 }
 
 func (d *simulator) CuMemAllocAsync(size uint64, h driver.CUstream) (driver.CUdeviceptr, driver.CUresult) {
@@ -218,6 +232,9 @@ func (d *simulator) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (driver.CUmem
 // CuMemPoolCreate makes a pool of device memory that is not shared with other
 // processes.
 func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemoryPool, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	const pinned, onDevice = 1, 1 // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
 	if props == nil || props.AllocType != pinned {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
@@ -242,6 +259,9 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 
 // CuMemPoolDestroy ends the pool; what was allocated from it lives on.
 func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	p := d.pools.get(h)
 	if p == nil || p == p.dev.defaultPool || d.pools.take(h) == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
@@ -257,6 +277,9 @@ func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 }
 
 func (d *simulator) CuMemPoolTrimTo(h driver.CUmemoryPool, keep uint64) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	p := d.pools.get(h)
 	if p == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
@@ -266,6 +289,9 @@ func (d *simulator) CuMemPoolTrimTo(h driver.CUmemoryPool, keep uint64) driver.C
 }
 
 func (d *simulator) CuMemPoolSetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute, value uint64) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	p := d.pools.get(h)
 	if p == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
@@ -295,6 +321,9 @@ func (d *simulator) CuMemPoolSetAttribute(h driver.CUmemoryPool, attr driver.CUm
 }
 
 func (d *simulator) CuMemPoolGetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute) (uint64, driver.CUresult) {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	p := d.pools.get(h)
 	if p == nil {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE

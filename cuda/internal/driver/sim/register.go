@@ -49,6 +49,9 @@ func (d *simulator) CuMemHostRegister(host uintptr, size uint64, flags uint32) d
 	for _, dev := range d.devices {
 		dev.memory.AddHost(host, size, ptxvm.HostRegistered)
 	}
+	if d.cameTooLate(a) {
+		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
 	return driver.CUDA_SUCCESS
 }
 

@@ -23,7 +23,7 @@ const maxISA = 9
 // Options says how to open the simulated driver. Its zero value is the default.
 type Options struct {
 	// Config is a list of settings as in CUDAGO_SIM:
-	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=1e9,workers=2".
+	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=1e9,workers=2,hostile=1".
 	Config string
 
 	// CallHost calls a host function, which is an address in C. Without it
@@ -32,6 +32,10 @@ type Options struct {
 
 	// Printf receives what kernels print. Default: standard output.
 	Printf io.Writer
+
+	// Crash hears of what would crash NVIDIA's driver, instead of the process's
+	// end: for tests. The call then goes on.
+	Crash func(text string)
 }
 
 // Open makes a simulated driver.
@@ -47,6 +51,7 @@ func Open(o Options) (driver.API, error) {
 		config:   c,
 		callHost: o.CallHost,
 		printf:   &lockedWriter{w: o.Printf},
+		crash:    o.Crash,
 		threads:  map[int]*thread{},
 		captures: map[*capture]struct{}{},
 		shuffle:  newShuffler(c.seed),
@@ -67,6 +72,7 @@ type simulator struct {
 	config   config
 	callHost func(fn driver.CUhostFn, userData uintptr)
 	printf   io.Writer
+	crash    func(text string)
 	devices  []*device // immutable
 	space    space
 	virtual  virtualSpace
@@ -76,7 +82,6 @@ type simulator struct {
 	shuffle *shuffler // nil without a seed
 
 	initialized atomic.Bool
-	cancel      canceler
 	workers     sync.WaitGroup // running streams
 
 	contexts  table[driver.CUcontext, context]
@@ -114,8 +119,8 @@ func (d *simulator) EntryPoint(string) uintptr { return 0 }
 
 // Close ends all work, running kernels included, and unmaps all memory.
 func (d *simulator) Close() error {
-	d.cancel.end(true)
 	for _, dev := range d.devices {
+		dev.cancel.end(true)
 		if c := dev.primaryContext(); c != nil {
 			c.fail(&failure{code: driver.CUDA_ERROR_DEINITIALIZED, text: "the driver was closed"})
 		}

@@ -67,6 +67,14 @@ func (d *simulator) give(a *allocation, call string) bool {
 	return true
 }
 
+// freer is who gave the memory back, or call if another thread is about to say.
+func (a *allocation) freer(call string) string {
+	if by := a.freedBy.Load(); by != nil {
+		return *by
+	}
+	return call
+}
+
 // onDevice reports whether the memory is a device's and not the host's.
 func (a *allocation) onDevice() bool { return a.kind <= memGraph }
 

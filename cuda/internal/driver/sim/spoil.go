@@ -34,11 +34,15 @@ func (d *simulator) unsafeCall() driver.CUresult {
 	return r
 }
 
-// spoil spoils a capture that has not ended.
-func (d *simulator) spoil(c *capture) {
+// spoil spoils a capture, unless it has ended.
+func (d *simulator) spoil(c *capture) (open bool) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
+	if c.ended {
+		return false
+	}
 	c.spoiled = true
+	return true
 }
 
 // spoilStream spoils the capture that a stream is part of, if any.

@@ -38,7 +38,8 @@ type stream struct {
 	// capture is the capture that the stream is part of.
 	capture atomic.Pointer[capture] // written with simulator.graphMu held
 	// front is what the next captured operation depends on.
-	front []*node // guarded by simulator.graphMu
+	front   []*node // guarded by simulator.graphMu
+	traffic traffic
 }
 
 // item is one entry of a queue. It runs when the one before it is done and the
@@ -242,7 +243,7 @@ func (d *simulator) stream(h driver.CUstream) (*stream, driver.CUresult) {
 	if h > driver.CU_STREAM_PER_THREAD {
 		s := d.streams.get(h)
 		if s == nil {
-			return nil, driver.CUDA_ERROR_INVALID_HANDLE
+			return nil, d.staleStream(h)
 		}
 		return s, s.ctx.result()
 	}
@@ -273,6 +274,9 @@ func (d *simulator) CuStreamCreateWithPriority(flags uint32, priority int32) (dr
 // CuStreamDestroy lets queued work complete. A capture that the stream is part
 // of is lost.
 func (d *simulator) CuStreamDestroy(h driver.CUstream) driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
 	if h <= driver.CU_STREAM_PER_THREAD {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}

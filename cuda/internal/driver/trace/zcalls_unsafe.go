@@ -93,6 +93,13 @@ func (d *tracer) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.C
 	return
 }
 
+func (d *tracer) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuDevicePrimaryCtxReset(dev)
+	d.log(began, "cuDevicePrimaryCtxReset", result, []field{{"dev", dev}}, []field{})
+	return
+}
+
 func (d *tracer) CuCtxGetCurrent() (out0 driver.CUcontext, result driver.CUresult) {
 	began := time.Now()
 	out0, result = d.API.CuCtxGetCurrent()

@@ -8,13 +8,16 @@
 //
 // STANDIN_VERSION  what cuDriverGetVersion says (12040)
 // STANDIN_MISSING  names that it does not have, separated by commas
+// STANDIN_LINGER   microseconds that calls take which must exclude each other (0)
 // WITHOUT_GET_PROC_ADDRESS, at compile time: exported names only
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int CUresult;
 typedef uint64_t CUdeviceptr;
@@ -46,6 +49,12 @@ EXPORT CUresult cuDeviceGetName(char *name, int size, int dev)
 	note("cuDeviceGetName %d %d", size, dev);
 	snprintf(name, (size_t)size, "Stand-in %d", dev);
 	return 0;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(int dev)
+{
+	note("cuDevicePrimaryCtxReset %d", dev);
+	return 708;
 }
 
 EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -153,6 +162,47 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	note("cuThreadExchangeStreamCaptureMode %d", *mode);
 	*mode = 2;
+	return 0;
+}
+
+// Who is inside calls on one stream. Driver 580.159 dies by SIGSEGV where
+// cuEventRecord meets the begin or the end of a capture of its stream.
+static struct { atomic_int records, captures; } traffic[256];
+
+#define TRAFFIC(s) (&traffic[(uintptr_t)(s) / 16 % 256])
+
+static void meet(atomic_int *mine, atomic_int *theirs, const char *call, handle s)
+{
+	const char *us = getenv("STANDIN_LINGER");
+	atomic_fetch_add(mine, 1);
+	if (atomic_load(theirs) > 0) {
+		fprintf(stderr, "stand-in: %s of stream %p met a call that it must not meet: NVIDIA's driver crashes here\n", call, s);
+		abort();
+	}
+	if (us != NULL)
+		usleep((useconds_t)atoi(us));
+	atomic_fetch_sub(mine, 1);
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2(handle s, int mode)
+{
+	meet(&TRAFFIC(s)->captures, &TRAFFIC(s)->records, "cuStreamBeginCapture", s);
+	note("cuStreamBeginCapture %p %d", s, mode);
+	return 0;
+}
+
+EXPORT CUresult cuStreamEndCapture(handle s, handle *graph)
+{
+	meet(&TRAFFIC(s)->captures, &TRAFFIC(s)->records, "cuStreamEndCapture", s);
+	note("cuStreamEndCapture %p", s);
+	*graph = HANDLE(6);
+	return 0;
+}
+
+EXPORT CUresult cuEventRecord(handle e, handle s)
+{
+	meet(&TRAFFIC(s)->records, &TRAFFIC(s)->captures, "cuEventRecord", s);
+	note("cuEventRecord %p %p", e, s);
 	return 0;
 }
 
@@ -563,6 +613,7 @@ typedef struct { const char *name; void *address; } named;
 static const named calls[] = {
 	NAMED(cuDriverGetVersion),
 	NAMED(cuDeviceGetName),
+	RENAMED(cuDevicePrimaryCtxReset, _v2),
 	NAMED(cuCtxGetStreamPriorityRange),
 	NAMED(cuCtxEnablePeerAccess),
 	NAMED(cuCtxDisablePeerAccess),
@@ -578,6 +629,9 @@ static const named calls[] = {
 	NAMED(cuLaunchHostFunc),
 	RENAMED(cuStreamGetCaptureInfo, _v3),
 	NAMED(cuThreadExchangeStreamCaptureMode),
+	RENAMED(cuStreamBeginCapture, _v2),
+	NAMED(cuStreamEndCapture),
+	NAMED(cuEventRecord),
 	NAMED(cuEventElapsedTime),
 	RENAMED(cuMemGetInfo, _v2),
 	NAMED(cuMemAllocFromPoolAsync),

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// This file holds what NVIDIA's driver answers with a SIGSEGV, as measured on an
+// H200, driver 580.159: there is no code to return, so the process ends here
+// too, before it would on a GPU.
+
+// traffic is who is inside calls on one stream that must exclude each other.
+type traffic struct {
+	records   atomic.Int32           // calls of cuEventRecord
+	capturing atomic.Pointer[string] // the call that begins or ends a capture
+}
+
+var beginsCapture, endsCapture = "cuStreamBeginCapture", "cuStreamEndCapture"
+
+// enterCapture is at the head of the calls that begin or end a capture of s, and
+// leaveCapture at their end.
+func (d *simulator) enterCapture(s *stream, call *string) {
+	s.traffic.capturing.Store(call)
+	if s.traffic.records.Load() > 0 {
+		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running", *call, uint64(s.handle)))
+	}
+	d.linger()
+}
+
+func (d *simulator) leaveCapture(s *stream) {
+	d.linger()
+	s.traffic.capturing.Store(nil)
+}
+
+// enterRecord is at the head of a record into s, and leaveRecord at its end.
+// Whichever of two threads comes second sees the other: both write first.
+func (d *simulator) enterRecord(s *stream) {
+	s.traffic.records.Add(1)
+	if call := s.traffic.capturing.Load(); call != nil {
+		d.die(fmt.Sprintf("cuEventRecord entered stream %#x while %s of it was running", uint64(s.handle), *call))
+	}
+	d.linger()
+}
+
+func (d *simulator) leaveRecord(s *stream) { s.traffic.records.Add(-1) }
+
+// linger makes a call take as long as it takes on a busy machine, so that what
+// must not meet does.
+func (d *simulator) linger() {
+	if d.config.hostile {
+		time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
+	}
+}
+
+// staleStream is what a call with a stream that there is not returns.
+func (d *simulator) staleStream(h driver.CUstream) driver.CUresult {
+	if d.config.hostile {
+		d.die(fmt.Sprintf("%s was called with stream %#x, which was destroyed or never was one", callName(), uint64(h)))
+	}
+	return driver.CUDA_ERROR_INVALID_HANDLE
+}
+
+// callName finds the driver call that is running, on the stack.
+func callName() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if _, method, ok := strings.Cut(f.Function, "(*simulator).Cu"); ok {
+			return "cu" + method
+		}
+		if !more {
+			return "a call"
+		}
+	}
+}
+
+// die says what the caller did and ends the process, unless [Options.Crash] is
+// there to hear it.
+func (d *simulator) die(what string) {
+	text := "simulated driver: " + what + ": NVIDIA's driver crashes here"
+	if d.crash != nil {
+		d.crash(text)
+		return
+	}
+	fmt.Fprintln(os.Stderr, text)
+	// A signal to this very thread, so that whoever listens, as Python's
+	// faulthandler, shows the call that did it. No recover can hold it up.
+	runtime.LockOSThread()
+	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGABRT)
+	time.Sleep(time.Second) // a handler may be writing
+	os.Exit(int(128 + syscall.SIGABRT))
+}

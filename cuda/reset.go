@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
+
+// What becomes of a Context.
+const (
+	contextLive      int32 = iota
+	contextResetting       // calls are refused, and releases put off: the reset may fail
+	contextLost            // the driver has taken everything away
+)
+
+// IsLost reports whether the device was reset since c was made, or is being reset
+// now. All that was made in c is lost then: its use is [ErrLost], and closing it
+// calls nothing.
+func (c *Context) IsLost() bool { return c.state.Load() != contextLive }
+
+func (c *Context) lostError(what string) error {
+	return &LostError{What: what, Device: c.dev, Pending: c.state.Load() != contextLost}
+}
+
+// hold keeps a reset out until release. What calls the driver in c does so in
+// between.
+func (c *Context) hold() error {
+	if !c.calls.begin() {
+		return c.lostError("context of " + c.dev.String())
+	}
+	return nil
+}
+
+func (c *Context) release() { c.calls.end() }
+
+// destroy is call0 for a call that gives back what needs no capture to be over.
+// It does nothing if c is lost, and is put off while that is being decided.
+func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
+	if !c.IsLost() {
+		return call0(c, op, f)
+	}
+	c.deferred.add(func() (done bool) {
+		switch c.state.Load() {
+		case contextResetting:
+			return false
+		case contextLive: // the reset failed
+			if err := call0(c, op, f); err != nil {
+				c.drv.warn(what, err)
+			}
+		}
+		return true
+	})
+	if c.state.Load() == contextLost {
+		c.Drain()
+	}
+	return nil
+}
+
+// forgetCapture notes that no capture is open in a stream that is lost.
+func (c *Context) forgetCapture(s *Stream) {
+	if c.state.Load() == contextLost {
+		s.captureOver()
+	}
+}
+
+// Reset ends all that this process has on d: work that runs or is queued, memory,
+// streams, events, modules, graphs, also those of other libraries. It is how a
+// device comes back after a [Result.Sticky] error without a new process, if the
+// driver lets it. It calls cuDevicePrimaryCtxReset.
+//
+// The [Context] of d and what was made in it are lost: see [Context.IsLost].
+// Pinned and managed memory is unmapped, so that the host must not touch it any
+// more. [Device.Context] and [Device.DefaultMemoryResource] return new ones.
+//
+// Blocks until calls under way have returned; new ones are refused. On the
+// simulated driver kernels that they wait for are stopped, and the calls say so;
+// on NVIDIA's they run to their end. It must not be called with the context of d
+// entered, nor while handles of d that [Stream.Use] and the like gave out are used.
+//
+// Errors: [ErrClosed] after the driver's Close; an [*Error]. If the driver refuses,
+// everything is as it was, but for calls that were refused meanwhile. If the
+// device is broken for good, the error is the sticky one and says so: only a new
+// process can use it.
+func (d *Device) Reset() error { return d.ResetUnless(nil) }
+
+// ErrStopped says that a [Device.ResetUnless] was stopped.
+var ErrStopped = errors.New("the reset was stopped while calls under way were waited for")
+
+// ResetUnless is [Device.Reset], which stop ends while it waits for calls under
+// way: with [ErrStopped], and as if it had not begun.
+func (d *Device) ResetUnless(stop <-chan struct{}) error {
+	if d.drv.closed.Load() {
+		return &ClosedError{"driver"}
+	}
+	broken, err := d.reset(stop)
+	if err != nil || !broken {
+		return err
+	}
+	return d.mended()
+}
+
+// reset makes the driver's calls. broken says that the context had a sticky
+// error.
+func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
+	d.making.Lock()
+	defer d.making.Unlock()
+	c := d.context.Load()
+	if c != nil {
+		if !c.refuse(stop) {
+			c.reopen()
+			return false, ErrStopped
+		}
+		broken = c.isBroken()
+	}
+	const op = "cuDevicePrimaryCtxReset"
+	r := d.drv.api.CuDevicePrimaryCtxReset(d.h)
+	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+		if c != nil {
+			c.reopen()
+		}
+		return false, &Error{Op: op, Result: Result(r), Detail: d.String()}
+	}
+	if c == nil {
+		return r != driver.CUDA_SUCCESS, nil
+	}
+	c.state.Store(contextLost)
+	d.context.Store(nil)
+	c.Drain()
+	c.deferred.unstick()
+	// The reset left us a holder of the context, which we do not use any more.
+	if r := d.drv.api.CuDevicePrimaryCtxRelease(d.h); r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+		return false, &Error{Op: "cuDevicePrimaryCtxRelease", Result: Result(r), Detail: d.String()}
+	}
+	return broken || r != driver.CUDA_SUCCESS, nil
+}
+
+// refuse refuses calls from now on and waits for those under way. It reports
+// false if it was stopped before.
+func (c *Context) refuse(stop <-chan struct{}) bool {
+	c.state.Store(contextResetting)
+	c.calls.close()
+	for pause := 50 * time.Microsecond; c.calls.inUse(); pause = min(2*pause, 5*time.Millisecond) {
+		// Again and again: the kernel that a call waits for may be behind others.
+		c.dev.CancelKernels()
+		select {
+		case <-stop:
+			return false
+		case <-time.After(pause):
+		}
+	}
+	return true
+}
+
+// reopen takes back refuse.
+func (c *Context) reopen() {
+	c.state.Store(contextLive)
+	c.calls.reopen()
+	c.Drain()
+}
+
+// isBroken asks the driver for a sticky error, while calls are refused. This
+// question waits for nothing and spoils no capture.
+func (c *Context) isBroken() bool {
+	pushed, err := c.push()
+	var r Result
+	if err != nil {
+		return errors.As(err, &r) && r.Sticky()
+	}
+	defer c.leavePush(pushed)
+	_, _, code := c.drv.api.CuMemGetInfo()
+	return Result(code).Sticky()
+}
+
+func (c *Context) leavePush(pushed bool) {
+	if pushed {
+		c.pop()
+	} else {
+		c.unlock()
+	}
+}
+
+// mended reports whether a context that is made now works. Some faults outlive
+// every context of the process.
+func (d *Device) mended() error {
+	c, err := d.Context()
+	if err == nil {
+		err = c.Synchronize()
+	}
+	var e *Error
+	if errors.As(err, &e) && e.Result.Sticky() {
+		e.Detail = d.String() + " is still broken after its reset, only a new process can use it"
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+var errClosedExec = &cuda.ClosedError{What: "graph executable"}
+
+// errCapturing: on CUDA 13 drivers cuGraphLaunch into a capturing stream fails
+// and spoils the capture, so it is refused before the driver sees it.
+var errCapturing = errors.New("a graph executable cannot be launched into a stream that is capturing; " +
+	"embed its graph as a child graph node instead")
+
+// Launch launches x on s. It calls cuGraphLaunch.
+//
+// Stream-ordered on s, and after earlier launches of x; returns before
+// completion, but blocks while the driver's queue is full: not with the GIL. Not
+// allowed while s is capturing.
+//
+// Errors: [cuda.ErrClosed] if x or s is closed; otherwise an [*cuda.Error].
+func (x *Exec) Launch(s *cuda.Stream) error {
+	return x.enqueue(s, true, func() error { return x.h.ctx.ExecLaunch(x.handle, s) })
+}
+
+// Upload readies x on the device, so that its first launch is as fast as later
+// ones. It calls cuGraphUpload.
+//
+// Stream-ordered on s; returns before completion, and blocks as Launch does.
+func (x *Exec) Upload(s *cuda.Stream) error {
+	return x.enqueue(s, false, func() error { return x.h.ctx.ExecUpload(x.handle, s) })
+}
+
+// enqueue makes a driver call that puts work of x in s, and notes where.
+func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
+	// For the whole call: s may be the per-thread default stream.
+	leave, err := s.Context().Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if st, err := s.IsCapturing(); err != nil {
+		return err
+	} else if st != cuda.CaptureNone {
+		return errCapturing
+	}
+	l := LineOf(s)
+	var event *cuda.Event
+	if l.shared {
+		// First, so that a launch never lacks its event.
+		if event, err = s.Context().TakeEvent(true); err != nil {
+			return err
+		}
+	}
+	x.gate.enter()
+	defer x.gate.leave()
+	if err = x.start(launch); err == nil {
+		x.launching.Lock()
+		err = call()
+		x.launching.Unlock()
+	}
+	switch {
+	case err == nil && l.shared:
+		var pos uint64
+		pos, err = l.markedBy(event, true)
+		x.note(Use{l, pos})
+		if errors.Is(err, ErrLineCapturing) {
+			return nil // somebody has begun to capture since; a later mark covers the launch
+		}
+		return err
+	case l.shared:
+		s.Context().PutEvent(event)
+	case !errors.Is(err, cuda.ErrClosed):
+		// Also where the driver has failed: it may have begun.
+		x.note(Use{l, l.Advance()})
+	}
+	return err
+}
+
+// start counts a launch, before it enters the driver, and fails once x is
+// closed.
+//
+// Preconditions: x.gate is entered.
+func (x *Exec) start(launch bool) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return errClosedExec
+	}
+	if launch {
+		x.launches++
+	}
+	return nil
+}
+
+// note adds a use, and forgets those that have ended.
+func (x *Exec) note(u Use) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.uses {
+		if x.uses[i].Line == u.Line {
+			x.uses[i].Pos = max(x.uses[i].Pos, u.Pos)
+			return
+		}
+	}
+	x.uses = append(slices.DeleteFunc(x.uses, func(u Use) bool { return !u.Pending() }), u)
+}
+
+// started returns how many launches were started so far; unknown where someone
+// launches by handle and does not count.
+//
+// Preconditions: x.gate is shut; x.mu is held.
+func (x *Exec) started() uint64 {
+	switch {
+	case x.o.Launches != nil:
+		return x.launches + x.o.Launches()
+	case x.o.Uses != nil:
+		return unknown
+	}
+	return x.launches
+}
+
+// unknown is a count of launches that equals no other.
+const unknown = ^uint64(0)

@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/finalize"
+)
+
+// A Line is the timeline of one stream: how far work was queued in it, and how
+// far that is known to have ended. "May it be in flight?" is asked here and
+// nowhere else, and the answer is yes until the opposite is proven.
+//
+// A position numbers the work of a stream: work gets the next one after the
+// driver has taken it. Three positions say all:
+//
+//	Proven ≤ Marked ≤ Queued
+//
+// Work up to Proven has ended. Work up to Marked is covered: an event of the line
+// stands behind it. Work up to Queued is in the stream.
+//
+// # Why it is true
+//
+// A mark is an event with the position that Queued had before the event was
+// recorded. All work up to there was in the stream already, so the event stands
+// behind it, and once it has completed that work has ended. Several threads may
+// queue at once, and get their positions in another order than the driver got
+// their work: still, what has a position is in the stream. An event is recorded
+// under the lock that also guards its position, so the two belong together.
+//
+// The line of a stream of our own has two events. The mark with the lower
+// position is never recorded again before it has completed: so Proven moves even
+// if somebody marks all the time. The other one may be: then its old position is
+// covered by the new one, which is further.
+//
+// Streams of other libraries and the default streams are shared: others queue
+// there too, one of their handles stands for several streams (the per-thread
+// default stream), or for none any more. There each mark has an event of its own,
+// recorded right behind the work by the thread that queued it, and the marks
+// complete one by one, oldest first: see [Line.Marked].
+//
+// # Who records
+//
+// Threads that use the stream, and the reaper. The reaper only while nobody else
+// has the handle, since a record beside a capture that another library begins
+// crashes NVIDIA's driver; our own captures exclude it by a lock of package cuda.
+// An event of a line is never recorded in a capture. So it can always be asked.
+//
+// # Its states
+//
+//	private → exposed     Expose: others have the handle
+//	either → closing      Close: nobody queues any more
+//	closing → closed      Proven = Queued: the events go, the handle may
+//
+// Safe for concurrent use. No call blocks unless it says so.
+type Line struct {
+	s         *cuda.Stream
+	raw       *cuda.Stream // the same handle, usable after s is closed
+	done      func()       // ends the use of s; nil for streams that are not ours
+	shared    bool         // immutable; see needsMark
+	perThread bool         // immutable; the handle stands for a stream of each thread
+	kept      bool         // immutable; listed from NewLine until closed
+	reaper    *finalize.Reaper
+	onProven  func(uint64)
+
+	// Queued is advanced by whoever queues; the others only with mu held.
+	queued, proven, marked *atomic.Uint64
+	counters               [3]atomic.Uint64 // where they live, unless the owner says otherwise
+
+	listed atomic.Bool  // in lines; see ProveAll
+	user   atomic.Int64 // the OS thread that used the line last
+
+	mu       sync.Mutex // held across driver calls that do not block
+	exposed  bool       // guarded by mu
+	closing  bool       // guarded by mu
+	closed   bool       // guarded by mu
+	stepped  bool       // guarded by mu; the reaper steps the line
+	awaiting bool       // guarded by mu; all work of the context is waited for
+	slots    [2]slot    // guarded by mu; of a stream of our own
+	marks    []mark     // guarded by mu; of a shared stream, oldest first
+	waiters  []waiter   // guarded by mu; in the order of After
+	thens    []func() error
+	last     string // guarded by mu; the latest error reported, so that asking again reports it once
+}
+
+// A waiter is one call of After.
+type waiter struct {
+	pos  uint64
+	then func()
+}
+
+// A Use says that something was queued last at a position of a line.
+type Use struct {
+	Line *Line
+	Pos  uint64
+}
+
+// Pending reports whether the work may be in flight.
+func (u Use) Pending() bool { return u.Line.Pending(u.Pos) }
+
+// LineOptions are the owner's part of a [Line].
+type LineOptions struct {
+	// Queued, Proven and Marked are where the counters live, for readers that
+	// cannot call Go. Nil: in the Line. Queued is advanced by whoever queues work,
+	// with [Line.Advance] or by himself; Proven and Marked only by the Line.
+	Queued, Proven, Marked *atomic.Uint64
+	// OnProven is told that n more positions are known to have ended. It runs on
+	// any goroutine with a lock held: it must not block, nor call back.
+	OnProven func(n uint64)
+	// Reaper waits for those who call After and Close. Nil: the one that [Reaper]
+	// returns.
+	Reaper *finalize.Reaper
+}
+
+// ErrLineCapturing says that a stream is capturing, so that nothing can be
+// recorded in it that stands behind its work.
+var ErrLineCapturing = errors.New("the stream is capturing, and no event stands behind the work in it yet")
+
+// needsMark reports whether s is shared: whether work in it must be followed by
+// an event at once, by the thread that queued it. The per-thread default stream
+// is another stream for other threads, a stream of another library may be gone
+// later (a raw handle proves nothing), and in all of them others may begin to
+// capture.
+func needsMark(s *cuda.Stream) bool { return s.IsForeign() || s.IsDefault() }
+
+// NewLine makes the line of s, and s's own if it has none: the one that
+// [LineOf] returns. It keeps the handle of a stream of our own valid until the
+// line is closed. It creates events, so it may block: not with the GIL.
+//
+// Lifetime: the caller closes the line, or closes s, which does that.
+//
+// Errors: [cuda.ErrClosed]; an [*cuda.Error].
+func NewLine(s *cuda.Stream, o LineOptions) (*Line, error) {
+	l, err := newLine(s, o)
+	if err != nil {
+		return nil, err
+	}
+	l.kept = true
+	if err := l.provide(); err != nil {
+		l.discard()
+		return nil, err
+	}
+	if !s.OnClose(func() { l.Close(nil) }) {
+		l.discard()
+		return nil, &cuda.ClosedError{What: s.String()}
+	}
+	lines.mu.Lock()
+	if old, ok := s.Companion().(*Line); !ok || !old.kept {
+		s.SetCompanion(l)
+	}
+	lines.mu.Unlock()
+	l.list()
+	return l, nil
+}
+
+// LineOf returns the line of s: that of [NewLine], or else one made by the first
+// call, which goes once s was closed and all is proven. Making it may block as
+// NewLine does.
+func LineOf(s *cuda.Stream) *Line {
+	if l, ok := s.Companion().(*Line); ok {
+		return l
+	}
+	l, err := newLine(s, LineOptions{})
+	if err != nil {
+		l.closing, l.closed = true, true // s is closed: nothing can be queued
+		return l
+	}
+	lines.mu.Lock()
+	if other, ok := s.Companion().(*Line); ok {
+		lines.mu.Unlock()
+		l.discard()
+		return other
+	}
+	s.SetCompanion(l)
+	lines.mu.Unlock()
+	if err := l.provide(); err != nil {
+		warn(err) // the reaper tries again where it has to
+	}
+	if !s.OnClose(func() { l.Close(nil) }) {
+		l.Close(nil)
+	}
+	return l
+}
+
+// newLine returns a line without events; with an error one that is no use.
+func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
+	l := &Line{s: s, raw: s, reaper: o.Reaper, onProven: o.OnProven, queued: o.Queued, proven: o.Proven, marked: o.Marked}
+	for i, c := range []**atomic.Uint64{&l.queued, &l.proven, &l.marked} {
+		if *c == nil {
+			*c = &l.counters[i]
+		}
+	}
+	if l.reaper == nil {
+		l.reaper = Reaper()
+	}
+	l.shared = needsMark(s)
+	l.perThread = s == s.Context().DefaultStream(cuda.PerThread)
+	l.user.Store(int64(syscall.Gettid()))
+	if s.IsDefault() {
+		return l, nil
+	}
+	l.raw = s.Context().WrapStream(s.Handle())
+	if l.shared {
+		return l, nil
+	}
+	_, done, err := s.Use()
+	l.done = done
+	return l, err
+}
+
+// discard undoes newLine and provide, for a line that nobody knows.
+func (l *Line) discard() {
+	for _, sl := range l.slots {
+		if sl.event != nil {
+			_ = sl.event.Close()
+		}
+	}
+	if l.done != nil {
+		l.done()
+	}
+}
+
+// Stream returns the stream.
+func (l *Line) Stream() *cuda.Stream { return l.s }
+
+// Advance returns the next position, for work that the driver has taken just
+// now. In the per-thread default stream it is [Line.Marked] instead.
+func (l *Line) Advance() uint64 {
+	pos := l.queued.Add(1)
+	if !l.listed.Load() {
+		l.list()
+	}
+	return pos
+}
+
+// Pending reports whether the work up to pos may be in flight.
+func (l *Line) Pending(pos uint64) bool { return pos > l.proven.Load() }
+
+// Queued returns the position of the latest work.
+func (l *Line) Queued() uint64 { return l.queued.Load() }
+
+// Proven returns the position up to which all work is known to have ended.
+func (l *Line) Proven() uint64 { return l.proven.Load() }
+
+// Expose says that others have the handle from now on. The reaper never records
+// in the stream any more, until the line is closed.
+func (l *Line) Expose() {
+	l.used()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.exposed = true
+}
+
+// used notes that the calling thread uses the stream.
+func (l *Line) used() { l.user.Store(int64(syscall.Gettid())) }
+
+// lines are those that ProveAll looks at: of NewLine from then on, others while
+// something of theirs is pending.
+var lines struct {
+	mu sync.Mutex
+	by map[*Line]struct{} // guarded by mu
+}
+
+func (l *Line) list() {
+	lines.mu.Lock()
+	defer lines.mu.Unlock()
+	if lines.by == nil {
+		lines.by = make(map[*Line]struct{})
+	}
+	lines.by[l] = struct{}{}
+	l.listed.Store(true)
+}
+
+// unlist takes out a line of which nothing is pending. Who advances it meanwhile
+// either sees that it is not listed, or is seen here.
+func (l *Line) unlist() {
+	lines.mu.Lock()
+	l.listed.Store(false)
+	delete(lines.by, l)
+	lines.mu.Unlock()
+	if l.Pending(l.queued.Load()) {
+		l.list()
+	}
+}
+
+// ProveAll does [Line.Prove] for every line with something pending: before a
+// garbage collection. It records in streams that others have only where the
+// calling thread was the last to use them. Never blocks: fine with the GIL.
+func ProveAll() {
+	lines.mu.Lock()
+	list := make([]*Line, 0, len(lines.by))
+	for l := range lines.by {
+		list = append(list, l)
+	}
+	lines.mu.Unlock()
+	thread := int64(syscall.Gettid())
+	for _, l := range list {
+		l.prove(l.user.Load() == thread)
+	}
+}

@@ -1,0 +1,327 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// A slot is one of the two events of a line of our own stream.
+type slot struct {
+	event *cuda.Event // nil where it could not be created
+	pos   uint64      // what it covers, if it is live
+	live  bool        // recorded, and not yet known to have completed
+}
+
+// A mark follows work in a shared stream.
+type mark struct {
+	pos    uint64
+	event  *cuda.Event // nil: none could be recorded
+	lent   bool        // the event is a later mark's
+	ended  bool        // the work was waited for instead
+	thread int         // that queued the work
+}
+
+// provide makes the events of l that are missing. It may block.
+//
+// Preconditions: l.mu is not held.
+func (l *Line) provide() error {
+	if l.shared {
+		// One for a mark that comes when none may be created.
+		e, err := l.context().TakeEvent(true)
+		if err == nil {
+			l.context().PutEvent(e)
+		}
+		return err
+	}
+	for i := range l.slots {
+		l.mu.Lock()
+		missing := l.slots[i].event == nil && !l.closed
+		l.mu.Unlock()
+		if !missing {
+			continue
+		}
+		e, err := l.context().NewEvent(cuda.EventOptions{})
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		if l.slots[i].event == nil && !l.closed {
+			l.slots[i].event, e = e, nil
+		}
+		l.mu.Unlock()
+		if e != nil {
+			_ = e.Close()
+		}
+	}
+	return nil
+}
+
+func (l *Line) context() *cuda.Context { return l.s.Context() }
+
+// Mark records an event behind all that is queued, unless that is marked
+// already, the stream is capturing, or no event is free: then it stays as it is,
+// and the next Mark or Prove does it. For threads that use the stream. Never
+// creates an event and never blocks: fine with the GIL. In the per-thread default
+// stream it makes good what [Line.Marked] could not do, for this thread.
+//
+// Errors: an [*cuda.Error]. If the device has failed for good, all is proven.
+func (l *Line) Mark() error {
+	l.used()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.record((*cuda.Stream).RecordUncaptured)
+	return err
+}
+
+// recorder is a way to record an event: by a user of the stream, or aside.
+type recorder func(*cuda.Stream, *cuda.Event) (bool, error)
+
+// record marks what is queued and not marked, and reports whether all is marked
+// now.
+//
+// Preconditions: l.mu is held.
+func (l *Line) record(call recorder) (marked bool, err error) {
+	if l.queued.Load() <= l.marked.Load() || l.closed {
+		return true, nil
+	}
+	if l.shared {
+		marked, err = l.recordShared(call)
+	} else {
+		marked, err = l.recordOwn(call)
+	}
+	if isGone(err) {
+		l.advanceProven(l.queued.Load())
+		return true, err
+	}
+	return marked, err
+}
+
+func (l *Line) recordOwn(call recorder) (bool, error) {
+	sl := l.spare()
+	if sl == nil {
+		return false, nil
+	}
+	pos := l.queued.Load() // before the record: see Line
+	recorded, err := call(l.raw, sl.event)
+	if err != nil {
+		sl.live = false // whatever it stood for, it may not do so any more
+		l.recount()
+		return false, err
+	}
+	if !recorded {
+		return false, nil
+	}
+	sl.pos, sl.live = pos, true
+	l.marked.Store(pos)
+	return true, nil
+}
+
+// spare returns the event to record next: never the oldest mark.
+//
+// Preconditions: l.mu is held.
+func (l *Line) spare() *slot {
+	a, b := &l.slots[0], &l.slots[1]
+	switch {
+	case !a.live && a.event != nil:
+		return a
+	case !b.live && b.event != nil:
+		return b
+	case a.live && b.live && a.pos > b.pos:
+		return a
+	case a.live && b.live:
+		return b
+	}
+	return nil
+}
+
+// oldest returns the live mark with the lowest position from pos on, or nil.
+//
+// Preconditions: l.mu is held.
+func (l *Line) oldest(pos uint64) *slot {
+	var best *slot
+	for i := range l.slots {
+		if sl := &l.slots[i]; sl.live && sl.pos >= pos && (best == nil || sl.pos < best.pos) {
+			best = sl
+		}
+	}
+	return best
+}
+
+// recount computes Marked anew, after a mark was lost or has come out of order.
+//
+// Preconditions: l.mu is held.
+func (l *Line) recount() {
+	most := l.proven.Load()
+	for _, sl := range l.slots {
+		if sl.live {
+			most = max(most, sl.pos)
+		}
+	}
+	for _, m := range l.marks {
+		if m.event == nil && !m.ended {
+			break
+		}
+		most = max(most, m.pos)
+	}
+	l.marked.Store(most)
+}
+
+// advanceProven notes that all up to pos has ended.
+//
+// Preconditions: l.mu is held.
+func (l *Line) advanceProven(pos uint64) {
+	pos = min(pos, l.queued.Load())
+	old := l.proven.Load()
+	if pos <= old {
+		return
+	}
+	l.proven.Store(pos)
+	for i := range l.slots {
+		l.slots[i].live = l.slots[i].live && l.slots[i].pos > pos
+	}
+	for len(l.marks) > 0 && l.marks[0].pos <= pos {
+		if m := l.marks[0]; m.event != nil && !m.lent {
+			l.context().PutEvent(m.event)
+		}
+		l.marks = l.marks[1:]
+	}
+	l.marked.Store(max(l.marked.Load(), pos))
+	if l.onProven != nil {
+		l.onProven(pos - old)
+	}
+	if !l.kept && pos == l.queued.Load() {
+		l.unlist()
+	}
+	if l.stepped {
+		l.reaper.Wake()
+	}
+}
+
+// Proved says that somebody has waited: all up to pos has ended.
+func (l *Line) Proved(pos uint64) {
+	if !l.Pending(pos) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advanceProven(pos)
+}
+
+// Prove asks the marks, and records another one if there is something unmarked
+// and it may. For any thread that uses the stream. Never creates an event and
+// never blocks: fine with the GIL.
+func (l *Line) Prove() { l.prove(true) }
+
+// prove: an anonymous caller records only where nobody else has the handle.
+func (l *Line) prove(user bool) {
+	if !l.Pending(l.queued.Load()) {
+		return
+	}
+	var err error
+	l.context().Driver().Relaxed(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		err = l.poll()
+		if user || !l.shared && !l.exposed {
+			_, rerr := l.record((*cuda.Stream).RecordUncaptured)
+			err = errors.Join(err, rerr)
+		}
+		err = l.once(err)
+	})
+	if err != nil {
+		warn(err)
+	}
+}
+
+// once returns err unless it was the latest to be reported already.
+//
+// Preconditions: l.mu is held.
+func (l *Line) once(err error) error {
+	if err == nil || isGone(err) {
+		l.last = ""
+		return nil
+	}
+	if isBeingReset(err) {
+		return nil // which ends the work, or all is asked again
+	}
+	if text := err.Error(); text != l.last {
+		l.last = text
+		return err
+	}
+	return nil
+}
+
+// poll asks the marks, oldest first. That the device has failed for good is no
+// error here: it proves everything.
+//
+// Preconditions: relaxed capture mode; l.mu is held.
+func (l *Line) poll() error {
+	for {
+		pos, event, ended := l.next()
+		if event == nil && !ended {
+			return nil
+		}
+		if !ended {
+			var err error
+			if ended, err = event.Query(); err != nil {
+				return l.refused(err, event)
+			}
+		}
+		if !ended {
+			return nil
+		}
+		l.advanceProven(pos)
+	}
+}
+
+// next returns the oldest mark; its event is nil if there is none to ask.
+//
+// Preconditions: l.mu is held.
+func (l *Line) next() (pos uint64, event *cuda.Event, ended bool) {
+	if len(l.marks) > 0 {
+		m := l.marks[0]
+		return m.pos, m.event, m.ended
+	}
+	if sl := l.oldest(0); sl != nil {
+		return sl.pos, sl.event, false
+	}
+	return 0, nil, false
+}
+
+// refused deals with an error of a query.
+//
+// Preconditions: l.mu is held.
+func (l *Line) refused(err error, event *cuda.Event) error {
+	switch {
+	case isGone(err):
+		l.advanceProven(l.queued.Load())
+		return nil
+	case errors.Is(err, cuda.ErrorCapturedEvent):
+		// Somebody else has recorded it by its handle. It proves nothing any more,
+		// and what it stood for is to be marked again.
+		for i := range l.slots {
+			l.slots[i].live = l.slots[i].live && l.slots[i].event != event
+		}
+		for i := range l.marks {
+			if m := &l.marks[i]; m.event == event {
+				if !m.lent {
+					l.context().PutEvent(event) // recorded anew it is good again
+				}
+				m.event = nil
+			}
+		}
+		l.recount()
+		return err
+	case isCaptureRefusal(err), isBeingReset(err):
+		return nil // asked again
+	}
+	return err
+}
+
+// thread returns the calling OS thread. The per-thread default stream is its.
+func thread() int { return syscall.Gettid() }

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+var errUnmarked = errors.New("neither an event nor a synchronization of its stream follows work that was queued; " +
+	"what it uses will not be released before an event follows it")
+
+// Marked is Advance with a mark at once, for streams of other libraries and the
+// default streams, on the OS thread that has queued the work. It creates an event
+// if it must and may block: not with the GIL. If no event can be recorded, it
+// waits for the stream.
+//
+// Positions of these lines end one by one, oldest first: in the per-thread
+// default stream, which is another one for each thread, a mark says nothing of
+// what other threads have queued.
+//
+// Errors: [ErrLineCapturing]: the work was captured, and is not in flight, or
+// somebody has begun a capture behind it, which the next mark has to await;
+// otherwise an [*cuda.Error], and nothing is pending any more.
+func (l *Line) Marked() (pos uint64, err error) {
+	if !l.shared {
+		pos = l.Advance()
+		return pos, l.Mark()
+	}
+	return l.markedBy(l.event(), true)
+}
+
+// event takes an event for markedBy, which does without where there is none.
+func (l *Line) event() *cuda.Event {
+	e, err := l.context().TakeEvent(true)
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+// markedBy is Marked with an event that the caller has taken, or nil. now says
+// that the work was queued by the caller right before; else the mark is for all
+// that was queued at any time.
+func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
+	// For the whole call: the stream may be the thread's.
+	leave, err := l.context().Enter()
+	if err != nil {
+		leave = func() {}
+	}
+	defer leave()
+	l.used()
+	l.mu.Lock()
+	pos = l.Advance() // before the record: see Line
+	l.marks = append(l.marks, mark{pos: pos, thread: thread()})
+	recorded := false
+	if e != nil && err == nil {
+		recorded, err = l.raw.RecordUncaptured(e)
+	}
+	if recorded {
+		l.fill(e, pos)
+	} else if e != nil {
+		l.context().PutEvent(e)
+	}
+	capturing := e != nil && !recorded && err == nil
+	if capturing && l.perThread && now {
+		// Nobody but this thread can have begun the capture, so before the work.
+		l.marks[len(l.marks)-1].ended = true
+	}
+	l.recount()
+	l.mu.Unlock()
+	switch {
+	case recorded:
+		l.askMarks()
+		return pos, nil
+	case capturing:
+		return pos, ErrLineCapturing
+	}
+	return pos, l.waitInstead(pos)
+}
+
+// askMarks asks the marks that are there, so that they do not pile up.
+func (l *Line) askMarks() {
+	var err error
+	l.context().Driver().Relaxed(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		err = l.once(l.poll())
+	})
+	if err != nil {
+		warn(err)
+	}
+}
+
+// waitInstead waits for the work at pos, behind which no event stands. Where
+// that fails too nothing can tell when it ends: it is pending until a later mark
+// covers it.
+func (l *Line) waitInstead(pos uint64) error {
+	err := l.raw.Synchronize()
+	if isBeingReset(err) {
+		return nil // which ends it, or else a later mark will tell
+	}
+	if err != nil && !isGone(err) {
+		warn(errUnmarked)
+		return nil // the work itself was queued
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.advanceProven(l.queued.Load())
+		return err
+	}
+	for i := range l.marks {
+		if m := &l.marks[i]; m.pos == pos {
+			m.ended = true
+		}
+	}
+	l.recount()
+	return nil
+}
+
+// recordShared marks what has no event: what was advanced without one, and what
+// could not be recorded earlier. The latter in the per-thread default stream only
+// for the thread that queued it.
+//
+// Preconditions: l.mu is held.
+func (l *Line) recordShared(call recorder) (bool, error) {
+	pos := l.queued.Load() // before the record: see Line
+	if l.perThread && !l.hasUnmarked(pos) {
+		return false, nil
+	}
+	e, err := l.context().TakeEvent(false)
+	if err != nil || e == nil {
+		return false, err
+	}
+	recorded, err := call(l.raw, e)
+	if !recorded {
+		l.context().PutEvent(e)
+		return false, err
+	}
+	if n := len(l.marks); !l.perThread && (n == 0 || l.marks[n-1].pos < pos) {
+		l.marks = append(l.marks, mark{pos: pos, thread: thread()})
+	}
+	l.fill(e, pos)
+	l.recount()
+	return l.marked.Load() >= pos, nil
+}
+
+// covers reports whether an event that this thread has recorded now stands
+// behind m.
+func (l *Line) covers(m *mark, pos uint64) bool {
+	return m.event == nil && !m.ended && m.pos <= pos && (!l.perThread || m.thread == thread())
+}
+
+func (l *Line) hasUnmarked(pos uint64) bool {
+	for i := range l.marks {
+		if l.covers(&l.marks[i], pos) {
+			return true
+		}
+	}
+	return false
+}
+
+// fill gives e, which was recorded now, to the marks without an event that it
+// covers. The last of them owns it.
+//
+// Preconditions: l.mu is held; there is such a mark.
+func (l *Line) fill(e *cuda.Event, pos uint64) {
+	lent := false
+	for i := len(l.marks) - 1; i >= 0; i-- {
+		if m := &l.marks[i]; l.covers(m, pos) {
+			m.event, m.lent = e, lent
+			lent = true
+		}
+	}
+}

@@ -1,0 +1,316 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/internal/finalize"
+)
+
+// After has then run once, when the work up to pos has ended: at once on the
+// caller's goroutine if that is known, else on the reaper's. No lock is held
+// meanwhile. If the reaper has stopped, it never runs: see [Live].
+func (l *Line) After(pos uint64, then func()) {
+	if !l.after(pos, then) {
+		live.abandoned.Add(1)
+	}
+}
+
+// after reports whether somebody waits, or nobody has to.
+func (l *Line) after(pos uint64, then func()) bool {
+	if !l.Pending(pos) {
+		then()
+		return true
+	}
+	l.mu.Lock()
+	if !l.Pending(pos) || l.closed {
+		l.mu.Unlock()
+		then()
+		return true
+	}
+	defer l.mu.Unlock()
+	l.waiters = append(l.waiters, waiter{pos, then})
+	return l.step()
+}
+
+// AfterAll has then run once all has ended that is in the stream now, also what
+// others have put there. For threads that use the stream. In a shared stream it
+// may block, as [Line.Marked] does.
+func (l *Line) AfterAll(then func()) {
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if closed {
+		then()
+		return
+	}
+	var pos uint64
+	var err error
+	if l.shared {
+		pos, err = l.markedBy(l.event(), false)
+	} else {
+		pos, err = l.Marked()
+	}
+	// A failed mark is made good later, and a failed device proves everything.
+	if err != nil && !isGone(err) && !errors.Is(err, ErrLineCapturing) {
+		warn(err)
+	}
+	l.After(pos, then)
+}
+
+// Join makes work that is queued in into from now on wait for the work up to
+// pos: with the mark that covers it, or else with one recorded now, by this
+// thread, which must be one that uses the stream. Never creates an event.
+//
+// Errors: [ErrLineCapturing] if no mark covers pos and the stream is capturing;
+// those of [cuda.Stream.Wait]; otherwise an [*cuda.Error]. Nothing was ordered
+// then.
+func (l *Line) Join(pos uint64, into *cuda.Stream) error {
+	if !l.Pending(pos) || (!l.perThread && into.Handle() == l.s.Handle() && into.Context() == l.s.Context()) {
+		return nil
+	}
+	l.used()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	events, ok := l.covering(pos)
+	if !ok {
+		marked, err := l.record((*cuda.Stream).RecordUncaptured)
+		if err != nil && !isGone(err) {
+			return err
+		}
+		if events, ok = l.covering(pos); !ok {
+			return l.uncovered(marked)
+		}
+	}
+	for _, e := range events {
+		if err := into.Wait(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uncovered says why no mark covers a position.
+func (l *Line) uncovered(marked bool) error {
+	if marked {
+		return badValue("position", "must be of work that was queued, of which there is up to %d", l.queued.Load())
+	}
+	if capturing, err := l.raw.IsCapturing(); err != nil || capturing != cuda.CaptureNone {
+		return ErrLineCapturing
+	}
+	return errUnmarked
+}
+
+// covering returns the events after which all up to pos has ended.
+//
+// Preconditions: l.mu is held.
+func (l *Line) covering(pos uint64) (events []*cuda.Event, ok bool) {
+	if !l.Pending(pos) {
+		return nil, true
+	}
+	if !l.shared {
+		if sl := l.oldest(pos); sl != nil {
+			return []*cuda.Event{sl.event}, true
+		}
+		return nil, false
+	}
+	for _, m := range l.marks {
+		if m.event == nil && !m.ended {
+			return nil, false
+		}
+		if m.event != nil && (l.perThread || m.pos >= pos) {
+			events = append(events, m.event)
+		}
+		if m.pos >= pos {
+			return events, true
+		}
+	}
+	return nil, false
+}
+
+// Close says that nobody queues any more. Once all has ended the events go, the
+// handle is let go, and then runs, on the reaper: it may destroy the stream. It
+// may be called again; each then runs.
+func (l *Line) Close(then func() error) {
+	if l.shared { // now, since a stream of another library may be gone later
+		if err := l.Mark(); err != nil && !isGone(err) {
+			warn(err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		if then != nil && !l.reaper.Add(ending(then)) {
+			live.abandoned.Add(1)
+		}
+		return
+	}
+	l.closing = true
+	if then != nil {
+		l.thens = append(l.thens, then)
+	}
+	if !l.step() {
+		live.abandoned.Add(1)
+	}
+}
+
+// ending is an item of the reaper that runs once.
+type ending func() error
+
+// Step implements [finalize.Item].
+func (e ending) Step() (bool, error) { return true, e() }
+
+// step has the reaper step l, and reports whether it does.
+//
+// Preconditions: l.mu is held.
+func (l *Line) step() bool {
+	if l.stepped {
+		l.reaper.Wake()
+		return true
+	}
+	l.stepped = l.reaper.Add((*lineItem)(l))
+	return l.stepped
+}
+
+// lineItem is a Line as an item of the reaper, while somebody waits for it.
+type lineItem Line
+
+var _ finalize.Item = (*lineItem)(nil)
+
+// Step implements [finalize.Item].
+func (i *lineItem) Step() (done bool, err error) {
+	l := (*Line)(i)
+	err = l.replace()
+	var ready []func()
+	var over bool
+	l.context().Driver().Relaxed(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		err = l.once(errors.Join(err, l.poll(), l.recordAside()))
+		over = l.closing && !l.Pending(l.queued.Load())
+		ready = l.takeReady(over)
+		done = over || (len(l.waiters) == 0 && !l.closing)
+		l.stepped = !done
+	})
+	for _, then := range ready {
+		then()
+	}
+	if over {
+		err = errors.Join(err, l.end())
+	}
+	return done, err
+}
+
+// replace makes events that could not be made earlier, if they are needed.
+func (l *Line) replace() error {
+	l.mu.Lock()
+	missing := !l.shared && l.spare() == nil && l.oldest(0) == nil
+	l.mu.Unlock()
+	if !missing {
+		return nil
+	}
+	err := l.provide()
+	if isGone(err) {
+		l.Proved(l.queued.Load())
+	}
+	return err
+}
+
+// recordAside marks what somebody waits for and no thread of the stream's users
+// has marked, where the reaper may.
+//
+// Preconditions: l.mu is held.
+func (l *Line) recordAside() error {
+	needed := uint64(0)
+	if l.closing {
+		needed = l.queued.Load()
+	}
+	for _, w := range l.waiters {
+		needed = max(needed, min(w.pos, l.queued.Load()))
+	}
+	if needed <= l.marked.Load() {
+		return nil
+	}
+	if l.shared || (l.exposed && !l.closing) {
+		// Nothing but to look whether the device has failed, or the handle is dead:
+		// then nobody will.
+		switch _, err := l.raw.IsCapturing(); {
+		case isGone(err):
+			l.advanceProven(l.queued.Load())
+		case errors.Is(err, cuda.ErrorInvalidHandle):
+			l.awaitContext()
+		}
+		return nil
+	}
+	_, err := l.record((*cuda.Stream).RecordAside)
+	return err
+}
+
+// awaitContext has all work of the context waited for, since nothing can be asked
+// of the stream any more: another library has destroyed it. Not while a capture
+// is open, which that would spoil.
+//
+// Preconditions: l.mu is held.
+func (l *Line) awaitContext() {
+	if l.awaiting || l.context().Driver().Capturing() {
+		return
+	}
+	l.awaiting = true
+	pos := l.queued.Load()
+	go func() {
+		err := l.context().Synchronize()
+		if err == nil || isGone(err) {
+			l.Proved(pos)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.awaiting = false
+	}()
+}
+
+// takeReady takes out the waiters whose time has come.
+//
+// Preconditions: l.mu is held.
+func (l *Line) takeReady(all bool) (ready []func()) {
+	left := l.waiters[:0]
+	for _, w := range l.waiters {
+		if all || !l.Pending(w.pos) {
+			ready = append(ready, w.then)
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(l.waiters[len(left):])
+	l.waiters = left
+	return ready
+}
+
+// end ends a line of which nothing is pending, on the reaper: what is destroyed
+// here may have to wait.
+func (l *Line) end() (err error) {
+	l.mu.Lock()
+	slots, thens, done := l.slots, l.thens, l.done
+	l.slots, l.thens, l.done, l.closed = [2]slot{}, nil, nil, true
+	l.mu.Unlock()
+	lines.mu.Lock()
+	delete(lines.by, l)
+	if l.s.Companion() == l {
+		l.s.SetCompanion(nil)
+	}
+	lines.mu.Unlock()
+	for _, sl := range slots {
+		if sl.event != nil {
+			err = errors.Join(err, sl.event.Close())
+		}
+	}
+	if done != nil {
+		done()
+	}
+	for _, then := range thens {
+		err = errors.Join(err, then())
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+/* border.h: what every room of the border shares, and knows no noun: errors, the entry of a call, waiting, the driver's
+ * calls, the object model. Every function here needs the GIL, unless it says otherwise.
+ *
+ * The shape of every entry: evaluate all arguments, whatever can run Python; then, in a QUIET function, look whether what
+ * the call uses is open, call the driver, and note what it uses. So nothing can be closed, collected or captured between
+ * the look and the use. A call that gives the GIL away holds what it uses (a count of the cell, the stream's block, the
+ * executable) and touches no wrapper until it is back. tests_py/layout/test_border.py holds the sources to that.
+ *
+ * Lock order: the GIL is the outermost lock. No lock of ours is held across a call into Python. */
+#pragma once
+#include "abi3.h"
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../../dlpack/exchange.h"
+#include "zdocs.h"
+
+/* A function that runs no Python and keeps the GIL, except in a statement that returns: an error is raised last. What it
+ * has looked at is true until it returns. */
+#define QUIET
+
+/* --- errors ------------------------------------------------------------------------------------------------- */
+
+/* What a call into Go reports. Filled by guard() in guard.go, turned into an exception by cudago_raise. */
+typedef struct {
+    int32_t kind;  /* enum cudago_kind */
+    int32_t code;  /* CUresult, where there is one */
+    char *message; /* malloc'ed, or NULL */
+    char *detail;  /* malloc'ed JSON object with the exception's attributes, or NULL */
+} cudago_status;
+
+/* errors.py:_make has the same numbers. */
+enum cudago_kind {
+    CUDAGO_OK = 0,
+    CUDAGO_CUDA,
+    CUDAGO_NO_DRIVER,
+    CUDAGO_COMPILE,
+    CUDAGO_PTX,
+    CUDAGO_CLOSED,
+    CUDAGO_TYPE,
+    CUDAGO_VALUE,
+    CUDAGO_OVERFLOW,
+    CUDAGO_KEY,
+    CUDAGO_BUFFER,
+    CUDAGO_INTERNAL,
+};
+
+int cudago_raise(cudago_status *st);                         /* raises, frees what st holds; returns -1 */
+int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
+int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
+int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
+
+/* --- entry of every call -------------------------------------------------------------------------------------- */
+
+extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */
+extern int cudago_unusable;             /* forked, or being shut down */
+extern int cudago_forked;               /* set in a forked child; the Go runtime does not survive fork */
+extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
+int cudago_raise_unusable(void);        /* returns -1 */
+QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
+/* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
+enum cudago_wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
+int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
+int cudago_wait_position(uint64_t stream, uint64_t position); /* for a part of the work of a stream, which the caller holds */
+int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs; no GIL needed */
+QUIET int cudago_on_callback_thread(void);    /* the thread that runs the host callbacks of graphs */
+void cudago_drain(void);                /* drops what waits; keeps a pending exception */
+int cudago_finalize_all(long limit_ms); /* at exit: runs finalizers; -1 with the exception that ended their run */
+/* What a drain does besides, each in its room. */
+void cudago_free_put_off(void);         /* frees what waited for a capture to end */
+void cudago_captures_end_orphans(void); /* ends the captures of this thread whose graph has gone */
+void cudago_streams_sweep(void);        /* frees the blocks of streams that have gone */
+int cudago_open(void);                  /* opens the driver if nobody did; -1 with an exception */
+
+/* A stall: a thread is inside cuGraphInstantiate or a reset. On NVIDIA's driver such a call can wait for the device while
+ * other calls wait for it (seen on driver 580: cuEventRecord behind cuGraphInstantiate; a reset is taken to be the same); and
+ * a Python callback that the device waits for needs the GIL. Who held the GIL in a driver call now would never come back. So
+ * calls wait until it is over, without the GIL; launches, copies and fills give it away in any case while there are
+ * callbacks. Guarded by the GIL. */
+extern long cudago_exclusive;
+extern long cudago_callbacks_alive; /* Python callbacks that some graph may run */
+QUIET int cudago_stall(void);       /* not for the thread that runs callbacks: what is instantiated may wait for it */
+int cudago_stall_wait(void);        /* -1 with an exception of a signal */
+
+/* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
+ * parked in C (python/cpython#95820). */
+#define CUDAGO_ENTER(bad)                                                                      \
+    do {                                                                                       \
+        if (cudago_unusable) {                                                                 \
+            cudago_raise_unusable();                                                           \
+            return bad;                                                                        \
+        }                                                                                      \
+        if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) \
+            cudago_drain();                                                                    \
+        if (cudago_exclusive && cudago_stall_wait()) return bad;                           \
+    } while (0)
+
+/* --- the driver's calls that C makes by itself ----------------------------------------------------------------- */
+
+/* Entry points with the C ABI of cuda.h: libcuda's own, or the exported Go functions of trampoline.go where the
+ * driver has none (simulated, fault, trace). Filled once by cudago_open. */
+typedef struct {
+    int32_t (*cuGraphLaunch)(uintptr_t exec, uintptr_t stream);
+    int32_t (*cuLaunchKernelEx)(const void *config, uintptr_t f, void **params, void **extra);
+    int32_t (*cuEventRecord)(uintptr_t event, uintptr_t stream);
+    int32_t (*cuEventQuery)(uintptr_t event);
+    int32_t (*cuStreamWaitEvent)(uintptr_t stream, uintptr_t event, uint32_t flags);
+    int32_t (*cuStreamIsCapturing)(uintptr_t stream, int32_t *status);
+    int32_t (*cuThreadExchangeStreamCaptureMode)(int32_t *mode);
+    int32_t (*cuMemAllocFromPoolAsync)(uint64_t *ptr, size_t size, uintptr_t pool, uintptr_t stream);
+    int32_t (*cuMemFreeAsync)(uint64_t ptr, uintptr_t stream);
+    int32_t (*cuMemcpyAsync)(uint64_t dst, uint64_t src, size_t size, uintptr_t stream);
+    int32_t (*cuCtxGetCurrent)(uintptr_t *ctx);
+    int32_t (*cuCtxPushCurrent)(uintptr_t ctx);
+    int32_t (*cuCtxPopCurrent)(uintptr_t *ctx);
+} cudago_calls;
+extern cudago_calls cu;
+void cudago_trampolines(cudago_calls *calls); /* trampoline.c: fills in the exported Go functions */
+
+/* Makes ctx current around a call if it is not; one comparison where it is. */
+static inline QUIET int32_t cudago_ctx_enter(uintptr_t ctx, int *pushed) {
+    uintptr_t now = 0;
+    *pushed = 0;
+    if (cu.cuCtxGetCurrent(&now) == 0 && now == ctx) return 0;
+    int32_t r = cu.cuCtxPushCurrent(ctx);
+    *pushed = r == 0;
+    return r;
+}
+static inline QUIET void cudago_ctx_leave(int pushed) {
+    uintptr_t was;
+    if (pushed) cu.cuCtxPopCurrent(&was);
+}
+
+/* --- resets: reset.c -------------------------------------------------------------------------------------------- */
+
+#define CUDAGO_MAX_DEVICES 16
+
+/* Which time around each device is. Every object remembers the one that it was made in, and is lost in all others. Odd
+ * while the device is being reset, when nothing is made: so all is lost then, and may come back. Guarded by the GIL. */
+extern uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
+static inline QUIET int cudago_lost(int32_t device, uint32_t generation) { return cudago_generation[device] != generation; }
+static inline QUIET int cudago_resetting(int32_t device) { return cudago_generation[device] & 1; }
+int cudago_raise_lost(const char *what, int32_t device); /* ClosedError; returns -1 */
+
+/* Around whatever makes an object of a device with the GIL given away. Before: the generation that the object will be of;
+ * -1 with an exception if the device is being reset. After: -1 with ClosedError if it was reset meanwhile, so that what was
+ * made may be lost, and is to be released. */
+int cudago_making(int32_t device, uint32_t *generation);
+int cudago_device_ready(int32_t device, uint32_t *generation); /* order.c: the same; makes what is kept for each device */
+QUIET void cudago_device_forget(int32_t device);               /* order.c: lets go of that, which is lost */
+QUIET int cudago_made(const char *what, int32_t device, uint32_t generation);
+
+/* --- types ------------------------------------------------------------------------------------------------------ */
+
+enum cudago_class {
+    CLS_DEVICE,
+    CLS_STREAM,
+    CLS_EVENT,
+    CLS_RESOURCE,
+    CLS_BUFFER,
+    CLS_POINTER,
+    CLS_CODE,
+    CLS_KERNEL,
+    CLS_CONFIG,
+    CLS_OPERAND,
+    CLS_GRAPH,
+    CLS_EXEC,
+    CLS_FINALIZER,
+    CLS_COUNT
+};
+extern PyTypeObject *cudago_base[CLS_COUNT]; /* the native types */
+extern PyTypeObject *cudago_cls[CLS_COUNT];  /* the public classes: the native type, or its Python subclass */
+
+static inline QUIET int cudago_is(PyObject *o, enum cudago_class k) {
+    return Py_TYPE(o) == cudago_cls[k] || PyType_IsSubtype(Py_TYPE(o), cudago_base[k]);
+}
+void *cudago_alloc(enum cudago_class k);       /* a new, zeroed instance of the public class */
+void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
+int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
+PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
+/* TypeError "NAME must be a X, not Y" */
+QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name);
+/* Clears a pending exception that another one takes the place of; not one that ends the program, such as KeyboardInterrupt: -1
+ * then. */
+int cudago_forgive(void);
+int cudago_has(PyObject *o, const char *name); /* 1 if o has the attribute, 0 if not, -1 with what the look-up raised besides */
+/* An int of 32 bits, not below least; TypeError, or ValueError with the range. */
+int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    int32_t ordinal;
+    PyObject *resource; /* the default memory resource */
+    int32_t pageable;   /* kernels read pageable host memory */
+} DeviceObject;
+PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
+
+int cudago_print_flush(void); /* device printf to sys.stdout */
+void cudago_callbacks_close(void);
+
+#define NEW_REF(o) (Py_IncRef((PyObject *)(o)), (PyObject *)(o))
+#define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+#define CUDAGO_WEAK_MEMBER(T) {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(T, weak), Py_READONLY, 0}
+#ifndef Py_T_PYSSIZET
+#include <structmember.h>
+#define Py_T_PYSSIZET T_PYSSIZET
+#define Py_READONLY READONLY
+#endif

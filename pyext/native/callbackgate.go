@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package native
+
+/*
+#include "stream.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/graph"
+)
+
+// A callbackGate keeps driver calls that wait for the device apart from Python
+// callbacks that the device waits for.
+//
+// NVIDIA's driver makes some calls alone: while one is under way, others wait for
+// it. Some of these wait for the device themselves (seen on driver 580, by the
+// stacks of threads that hung: cuMemFreeHost). If the device then waits for a
+// callback, the callback for the GIL, and who has the GIL for the driver, nobody
+// goes on. So the reaper makes such calls only while no launch that may call
+// Python is in flight, and such launches wait, without the GIL, until the call is
+// over. Instantiating cannot wait for callbacks, which may wait for what comes
+// after it: see cudago_stall in border.h.
+type callbackGate struct {
+	mu       sync.RWMutex // read by launches that may call Python, until they are counted; written by calls that wait
+	inFlight atomic.Int64 // such launches that are not known to have ended
+}
+
+var callbacks callbackGate
+
+// alone runs a call that may wait for the device. False if it must not now.
+func (g *callbackGate) alone(call func()) bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	if g.inFlight.Load() > 0 {
+		return false
+	}
+	call()
+	return true
+}
+
+// cudagoCallbackEnter comes before such a launch, without the GIL.
+//
+//export cudagoCallbackEnter
+func cudagoCallbackEnter() { callbacks.mu.RLock() }
+
+// cudagoCallbackLeave comes after it; position 0: the driver has refused it.
+//
+//export cudagoCallbackLeave
+func cudagoCallbackLeave(stream, position C.uint64_t) {
+	if position != 0 {
+		callbacks.inFlight.Add(1)
+		onLine(stream, func(l *graph.Line) {
+			l.After(uint64(position), func() { callbacks.inFlight.Add(-1) })
+		})
+	}
+	callbacks.mu.RUnlock()
+}

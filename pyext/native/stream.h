@@ -1,0 +1,147 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+/* stream.h: the room of streams: the block that C reads, positions, uses, and the one way for work into a stream.
+ *
+ * A *position* numbers the work of one stream. Work gets the next one after the driver has taken it, so that an event
+ * recorded later stands behind it. "Has it ended?" is answered by one number, `proven`, which package graph alone writes
+ * (graph/line.go); the answer for everything above it is: no. Everything here is guarded by the GIL but for what is
+ * _Atomic. */
+#pragma once
+#include "border.h"
+
+/* How far the work of a stream is. It outlives the stream: who remembers a position holds the clock alone, so that the
+ * stream can go when its work has ended. */
+typedef struct {
+    uint64_t id;             /* Go's handle of the stream */
+    _Atomic uint64_t queued; /* position of the latest work that the driver has taken */
+    _Atomic uint64_t proven; /* up to here it has ended; written by graph.Line, which is not closed before all has */
+    _Atomic uint64_t marked; /* up to here an event stands behind it; written by graph.Line */
+    _Atomic int64_t refs;
+    int32_t exposed;         /* the stream is ours, and others know the handle: see graph.Line.Expose */
+} cudago_clock;
+QUIET void cudago_clock_release(cudago_clock *c); /* any thread */
+
+typedef struct cudago_stream {
+    uint64_t id;               /* Go's handle */
+    uintptr_t h;               /* CUstream */
+    uintptr_t ctx;             /* CUcontext */
+    cudago_clock *clock;
+    uint64_t graphs;           /* position of the latest launch of a graph */
+    int32_t device;
+    uint32_t generation;
+    int32_t foreign;           /* not ours: other launches may be queued, so the GIL is never kept on it, and each use is marked */
+    int32_t listed;            /* in cudago_streams */
+    uint32_t inside;           /* calls that gave the GIL away and have this stream in the driver: no capture begins meanwhile */
+    _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
+    _Atomic int64_t refs;      /* the Python object, allocations, calls under way */
+    struct cudago_stream *next, *prev; /* all blocks; guarded by the GIL */
+} cudago_stream;
+
+static inline QUIET int cudago_stream_lost(const cudago_stream *s) { return cudago_lost(s->device, s->generation); }
+QUIET void cudago_stream_retain(cudago_stream *s);
+QUIET void cudago_stream_release(cudago_stream *s); /* GIL */
+void cudago_streams_add(cudago_stream *s, uint32_t generation); /* if it is not among them */
+void cudago_stream_ended(cudago_stream *s);   /* any thread: Go is done with it */
+int64_t *cudago_proven_total_address(void);
+void cudago_prove_all(void);                  /* learns what has ended; may give the GIL away */
+extern cudago_stream *cudago_streams;         /* all there are */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    cudago_stream *s; /* NULL once closed; read through cudago_stream_now only */
+    PyObject *owner;  /* what keeps a foreign stream alive, or NULL */
+    int32_t device;
+} StreamObject;
+
+/* The stream of an argument: a Stream, or one made for the call of an object with __cuda_stream__, which is then a new
+ * reference in *keep. Runs Python. NULL with an exception. */
+StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep);
+
+/* The block of an open stream, borrowed: it stays while nothing runs that could close the stream. NULL with ClosedError. */
+QUIET cudago_stream *cudago_stream_now(StreamObject *o);
+
+/* Others are given the handle, and may begin a capture behind our back: the reaper leaves the stream alone from now on. */
+QUIET void cudago_stream_expose(cudago_stream *s);
+uintptr_t cudago_context_of(int32_t device); /* of a device that has had an object since its latest reset */
+
+/* --- captures -------------------------------------------------------------------------------------------------- */
+
+extern _Atomic int cudago_captures_open; /* by us; a stream that nobody captures is then not asked */
+/* Is a capture open on s? 17 ns on NVIDIA's driver; not asked where nobody captures. The answer holds while nothing runs
+ * that could begin or end one: so it is asked by QUIET functions, right before the call that depends on it. */
+static inline QUIET int cudago_capturing(cudago_stream *s) {
+    int32_t status = 0;
+    if (cudago_stream_lost(s)) return 0; /* the driver knows it no more */
+    if (!s->foreign && !s->clock->exposed && !atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) return 0;
+    int pushed; /* the default streams are those of the current context */
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuStreamIsCapturing(s->h, &status);
+    cudago_ctx_leave(pushed);
+    return !r && status; /* what else is wrong the call itself will say */
+}
+/* The same of a stream that may be closed, for those who have not begun yet: a hint. */
+static inline QUIET int cudago_may_be_capturing(StreamObject *o) { return o->s && cudago_capturing(o->s); }
+/* What a QUIET function answers that finds the stream capturing and was not given what a capture keeps. */
+enum { CUDAGO_AGAIN = 1 };
+
+/* --- work into a stream ------------------------------------------------------------------------------------------- */
+
+/* May this call keep the GIL? See queue.c. */
+QUIET int cudago_keeps_gil(cudago_stream *s);
+/* The driver has taken work into a stream of ours: its position. */
+QUIET uint64_t cudago_queued(cudago_stream *s);
+
+/* Around a driver call that gives the GIL away. What the call uses must be held, and is used through locals only: the
+ * wrappers may be closed meanwhile. The end of a call on a foreign stream marks it, on the same thread. */
+typedef struct {
+    cudago_stream *s;
+    PyThreadState *thread;
+} cudago_leave;
+static inline cudago_leave cudago_gil_leave(cudago_stream *s) {
+    s->inside++;
+    cudago_stream_retain(s);
+    return (cudago_leave){s, PyEval_SaveThread()};
+}
+uint64_t cudago_gil_back(cudago_leave *l, int32_t result); /* the position, if the driver took the work; the stream is held on */
+static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->s); }
+
+/* --- uses --------------------------------------------------------------------------------------------------------- */
+
+/* A stream, and the position up to which it uses something. Holds the clock. */
+typedef struct {
+    cudago_clock *clock;
+    uint64_t position;
+    uint32_t reserved; /* calls that are about to use it, or are in the driver */
+} cudago_use;
+enum { CUDAGO_USES_INLINE = 2 };
+/* A set of uses, one for each stream. */
+typedef struct {
+    uint32_t n, cap; /* cap 0: in some */
+    union {
+        cudago_use some[CUDAGO_USES_INLINE];
+        cudago_use *many;
+    };
+} cudago_uses;
+static inline QUIET cudago_use *cudago_uses_at(cudago_uses *u) { return u->cap ? u->many : u->some; }
+/* Announces a use on s, before the driver is called, so that noting it cannot fail: from now on it is pending. -1 with
+ * MemoryError. */
+QUIET int cudago_uses_reserve(cudago_uses *u, cudago_stream *s);
+/* Ends a reservation; position 0: the driver has not taken the work. */
+QUIET void cudago_uses_note(cudago_uses *u, cudago_stream *s, uint64_t position);
+QUIET int cudago_uses_pending(cudago_uses *u); /* may work be under way? */
+QUIET void cudago_uses_free(cudago_uses *u);
+static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position) {
+    return position > atomic_load_explicit(&c->proven, memory_order_acquire);
+}
+
+/* Makes a stream, given by its number, wait for everything on `from` up to position. 0, CUDAGO_AGAIN if `from` captures and
+ * nothing stands behind the position yet, or -1 with an exception. */
+QUIET int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position);
+/* The same for a release, which has nobody to tell: not 0 if it must be tried later. */
+QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position);
+/* Is the stream capturing, so that nothing can stand behind that position before the capture ends? */
+QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
+
+/* Keeps references of Operands until position of s has ended; takes them over. */
+QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the interpreter.
+
+From then on every call of cudago raises, in every thread. Python joins the threads that are no
+daemons before that, and stops daemons soon after, without a word: so what cudago raises in one of
+them meanwhile is not printed either.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from . import _core
+from .errors import ClosedError
+
+__all__: list[str] = []
+
+
+def check() -> None:
+    """Refuse an import that comes too late: threads can have the GIL no more."""
+    if sys.is_finalizing():
+        raise ImportError("cudago cannot be imported: the interpreter is ending")
+
+
+def shutdown() -> None:
+    """End what cudago has open; called once, by `atexit`."""
+    _keep_daemons_quiet()
+    _core._shutdown()
+
+
+def _keep_daemons_quiet() -> None:
+    print_threads, print_unraisable = threading.excepthook, sys.unraisablehook
+
+    def threads(args: threading.ExceptHookArgs, /) -> None:
+        daemon = args.thread is None or args.thread.daemon
+        if not (daemon and hasattr(args.exc_value, "_at_exit")):
+            print_threads(args)
+
+    def unraisable(args: sys.UnraisableHookArgs, /) -> None:
+        main = threading.get_ident() == threading.main_thread().ident
+        if main or not hasattr(args.exc_value, "_at_exit"):
+            print_unraisable(args)
+
+    threading.excepthook, sys.unraisablehook = threads, unraisable
+
+
+_core._set_closed_error(ClosedError)

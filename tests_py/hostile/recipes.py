@@ -1,0 +1,314 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes: an object for each class, and good values for each parameter.
+
+A new class needs a line in RECEIVERS, a new parameter one in VALUES: under ``Class.method.name``,
+``method.name`` or ``name``, whichever is the first that is right for it. What has no recipe is a
+failure. Several values are several variants: the first one is used where another parameter is
+hostile, the others take part where they are the operand that is closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import cudago as cu
+
+from .surface import Parameter, Target, targets
+from .world import NBYTES, PTX, N, World
+
+Value = Callable[[World], Any]
+
+
+def thing(name: str) -> Value:
+    """Value that a world makes."""
+    return lambda w: w.get(name)
+
+
+def things(*names: str) -> list[Value]:
+    """Variants that a world makes."""
+    return [thing(name) for name in names]
+
+
+def plain(*values: Any) -> list[Value]:
+    """Variants that are no object of the world."""
+    return [lambda w, v=v: v for v in values]
+
+
+# Name of the object to call methods of, by class; by class and method where it matters.
+RECEIVERS = {
+    "Buffer": "buffer",
+    "Buffer.accessed_by": "managed",
+    "Buffer.preferred_location": "managed",
+    "Buffer.read_mostly": "managed",
+    "Buffer.prefetch": "managed",
+    "Buffer.last_prefetch_location": "managed",
+    "Buffer.grow": "virtual",
+    "Buffer.free": "graph_buffer",
+    "Buffer.__buffer__": "pinned",
+    "Condition": "condition",
+    "Device": "device",
+    "DeviceMemoryResource": "resource",
+    "DeviceProperties": "properties",
+    "Event": "event",
+    "Event.__sub__": "recorded_later",
+    "Event.elapsed_ms": "recorded_later",
+    "Event.sync": "recorded",
+    "Event.is_done": "recorded",
+    "ExchangeStats": "exchange_stats",
+    "ExecNode": "exec_memset",
+    "Finalizer": "finalizer",
+    "finalize": "finalizer",
+    "Graph": "graph",
+    "Graph.free": "memory_graph",
+    "GraphExec": "exec",
+    "Kernel": "kernel",
+    "KernelAttributes": "attributes",
+    "LaunchConfig": "config",
+    "ManagedMemoryResource": "managed_resource",
+    "MemoryResource": "resource",
+    "Node": "node",
+    "Node.buffer": "memory_node",
+    "Node.free": "memory_node",
+    "ObjectCode": "code",
+    "Parameter": "parameter",
+    "PinnedMemoryResource": "pinned_resource",
+    "Pointer": "pointer",
+    "PoolOptions": "pool_options",
+    "PoolStatistics": "statistics",
+    "Program": "program",
+    "ProgramOptions": "program_options",
+    "Retained": "retained",
+    "Stream": "stream",
+    "Tensor": "tensor",
+    "Tensor.__buffer__": "host_tensor",
+    "VirtualMemoryResource": "virtual_resource",
+}
+
+MEMORY = things("other_buffer", "array", "other_tensor", "other_pointer", "pinned", "bytearray")
+PATTERNS = plain(7, b"\1\0\0\0", np.int32(1))
+LOCATIONS = [*plain("host"), thing("device")]
+NAME = plain("name")
+INT = plain(0)
+STRING = plain("text")
+
+VALUES: dict[str, list[Value]] = {
+    # streams, devices, events
+    "stream": things("stream"),
+    "__dlpack__.stream": [lambda w: w.get("stream").handle, *plain(1, -1)],
+    "device": things("device"),
+    "peer": [lambda w: cu.Device(1)],
+    "peers": [lambda w: [cu.Device(1)]],
+    "peer_accessible_by.value": [lambda w: [cu.Device(1)]],
+    "event": things("event"),
+    "start": things("recorded"),
+    "work": things("recorded", "other_stream"),
+    "capture.mode": plain("relaxed", "global"),
+    "ordinal": INT,
+    "timing_enabled": plain(True),
+    "blocking_sync": plain(True),
+    "priority": INT,
+    "from_handle.handle": [lambda w: w.get("other_stream").handle],
+    "owner": things("array"),
+    # memory
+    "src": MEMORY,
+    "dst": MEMORY,
+    "Graph.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
+    "Node.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
+    "memset.dst": things("buffer", "tensor", "other_pointer", "pinned"),
+    "fill.value": PATTERNS,
+    "memset.value": PATTERNS,
+    "size": plain(NBYTES, np.int64(NBYTES)),
+    "grow.size": plain(1 << 21),
+    "dtype": plain("int32", np.dtype("i4")),
+    "shape": plain((8, 8), [8, 8]),
+    "reshape.shape": plain(4, (4, 16)),
+    "strides": plain((8, 1)),
+    "max_version": plain((1, 0)),
+    "dl_device": plain((1, 0)),
+    "copy": plain(True, False),
+    "Buffer.__getitem__.key": plain(slice(4, 8)),
+    "Tensor.__getitem__.key": plain(3, slice(1, 7, 2), (1, slice(0, 4)), (..., None, 1)),
+    "accessed_by.value": [lambda w: ["host", cu.Device(0)]],
+    "preferred_location.value": LOCATIONS,
+    "location": LOCATIONS,
+    "read_mostly.value": plain(True),
+    "memory_resource.value": things("resource"),
+    "pool": things("pool_options"),
+    "keep": INT,
+    "reserve": plain(1 << 24),
+    "resource": things("resource", "pinned_resource"),
+    "Tensor.copy_from.src": things("other_tensor", "matrix", "host_tensor"),
+    "asarray.obj": [*things("matrix"), lambda w: w.get("matrix").tolist(), thing("tensor")],
+    "from_dlpack.obj": things("matrix", "tensor", "other_buffer"),
+    "pin.obj": things("page", "page_bytes"),
+    "read_only": plain(True),
+    "full.value": plain(7, np.float64(7)),
+    "tensor": things("tensor", "host_tensor"),
+    "nbytes": plain(16),
+    "__rsub__.other": plain(16),
+    # programs, kernels, launches
+    "source": plain(PTX),
+    "Program.kind": plain("ptx"),
+    "Program.options": things("program_options"),
+    "target": plain("ptx"),
+    "code": [*plain(PTX, PTX.encode()), lambda w: w.get("path")],
+    "ObjectCode.handle": [lambda w: w.get("code")._handle],
+    "__getitem__.name": plain("add"),
+    "get_kernel.name": plain("add"),
+    "KernelAttributes.__getattr__.name": plain("max_threads_per_block"),
+    "KernelAttributes.__setattr__.name": plain("max_dynamic_shared_size"),
+    "DeviceProperties.__getattr__.name": plain("warp_size"),
+    "__setattr__.value": plain(1024),
+    "config": things("config"),
+    "kernel": things("kernel"),
+    "grid": plain((1, 1, 1), 1),
+    "block": plain(64, [64, 1, 1]),
+    "cluster": plain((1, 1, 1)),
+    "shared_memory": INT,
+    "cooperative": plain(False),
+    "y": things("buffer", "tensor", "pointer", "pinned", "managed"),
+    "a": plain(2.0, np.float32(2), 3),
+    "b": plain(3, np.int64(3)),
+    "c": plain(bytes([5, *[0] * 11]), np.zeros((), "i4,i4,i4")[()]),
+    "n": plain(8, np.int32(8)),
+    "launch.value": plain(3, np.int32(3)),
+    "update.value": plain(3, np.int32(3)),
+    # graphs
+    "graph": things("graph"),
+    "Condition.default": INT,
+    "default": INT,
+    "exec": things("exec"),
+    "Graph.__getitem__.name": plain("memset"),
+    "GraphExec.__getitem__.name": plain("memset"),
+    "func": [lambda w: lambda *a: None],
+    "embed.other": things("small_graph"),
+    "buffer": things("graph_buffer"),
+    "condition": things("condition"),
+    "count": plain(2),
+    "auto_free": plain(True),
+    "upload": things("stream"),
+    "priorities": plain(True),
+    "nodes": things("node"),
+    "set_condition.value": [*plain(1), thing("word")],
+    # the rest
+    "args": plain(None),
+    "finalize.obj": things("watched"),
+    "Finalizer.obj": things("watched"),
+    "obj": things("array"),
+    "names": plain("races"),
+    "raises": plain(True),
+    "driver": plain("sim"),
+    "atexit.value": plain(True),
+    "name": NAME,
+    "kind": NAME,
+    "id": INT,
+    "log": STRING,
+    "offset": INT,
+    "live": plain({"pool": 1}),
+    "object": things("array"),
+    "node": STRING,
+    "operand": STRING,
+    "reason": STRING,
+    "release_threshold": INT,
+    "max_size": INT,
+    "arch": plain("sm_75"),
+    "std": plain("c++17"),
+    "include_path": plain(["/nowhere"]),
+    "define_macro": plain({"A": 1}),
+    "undefine_macro": plain(["A"]),
+    "fast_math": plain(True),
+    "debug": plain(True),
+    "lineinfo": plain(True),
+    "max_registers": plain(32),
+    "ProgramOptions.options": plain(["-w"]),
+    "name_expressions": plain(["x"]),
+    **dict.fromkeys(["exports_made", "exports_released", "imports_taken"], INT),
+    **dict.fromkeys(["imports_released", "used", "used_high", "reserved", "reserved_high"], INT),
+}
+
+# Targets whose variadic parameters mean different things: each meaning is a target.
+_ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
+_MIX = (Parameter("y"), Parameter("a"), Parameter("b"), Parameter("c"))
+_LAUNCH = (Parameter("config"), Parameter("kernel"))
+EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
+    "launch": {
+        "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
+        "mix": ("", (Parameter("stream"), *_LAUNCH, *_MIX)),
+    },
+    "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
+    "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
+    "ExecNode.update": {
+        "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
+        "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),
+        "kernel": ("exec_kernel", (*_LAUNCH, *_ADD)),
+        "host": ("exec_host", (Parameter("func"),)),
+    },
+}
+OTHERS = {
+    "Buffer": "other_buffer",
+    "Tensor": "other_tensor",
+    "Pointer": "other_pointer",
+    "Stream": "other_stream",
+    "Graph": "small_graph",
+}
+
+
+@cache
+def all_targets() -> tuple[Target, ...]:
+    """Every target, the expanded ones in their meanings."""
+    found: list[Target] = []
+    for target in targets():
+        meanings = EXPANSIONS.get(target.name)
+        if meanings is None:
+            found.append(target)
+            continue
+        for meaning, (_, parameters) in meanings.items():
+            found.append(replace(target, name=f"{target.name}[{meaning}]", parameters=parameters))
+    return tuple(found)
+
+
+def receiver(target: Target) -> str:
+    """Name of the object that a target is called on; empty for functions and constructors."""
+    base, _, meaning = target.name.rstrip("]=").partition("[")
+    if meaning:
+        return EXPANSIONS[base][meaning][0]
+    if not target.owner or target.how == "construct":
+        return ""
+    return RECEIVERS.get(base) or RECEIVERS[target.owner]
+
+
+def values(target: Target, parameter: Parameter) -> list[Value]:
+    """Good values of a parameter."""
+    if "[mix]" in target.name and parameter.name == "kernel":
+        return [lambda w: w.get("code")["mix"]]
+    base = re.sub(r"\[\w+\]$|=$", "", target.name)
+    name = parameter.name
+    for key in (f"{base}.{name}", f"{base.rpartition('.')[2]}.{name}", name):
+        if key in VALUES:
+            return VALUES[key]
+    if name == "other" and target.owner:
+        return things(OTHERS.get(target.owner, receiver(target)))
+    raise LookupError(f"{target.name} has a parameter {name!r} without a recipe")
+
+
+def missing() -> list[str]:
+    """What is public and has no recipe."""
+    found = []
+    for target in all_targets():
+        try:
+            receiver(target)
+            for parameter in target.parameters:
+                values(target, parameter)
+        except LookupError as e:
+            found.append(str(e))
+    return found
+
+
+__all__ = ["N", "all_targets", "missing", "receiver", "values"]

@@ -1,0 +1,284 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""A world: the objects of one case, made when they are first asked for, each with known content.
+
+What a case can close, update or drop is what its world has made. A world ends by ending captures,
+closing everything and waiting, so that the next one begins at the same counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cudago as cu
+from cudago.testing import settle
+
+N = 64
+NBYTES = 4 * N
+SETTLE_S = 5
+
+PTX = Path(__file__).with_name("kernels.ptx").read_text()
+
+
+class World:
+    """The objects of one case by name; `things` are what the case may close or drop."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, Any] = {}
+        self.lent: list[Any] = []  # memory that is known by its address alone: kept to the end
+        self.captures: list[tuple[Any, Any]] = []
+        self.recorded: list[Any] = []
+
+    def get(self, name: str) -> Any:
+        """Return the object of a name, made with what it needs if there is none."""
+        if name not in self.things:
+            made = MAKERS[name](self)
+            self.things[name] = made
+        return self.things[name]
+
+    def closable(self) -> list[str]:
+        """Names of what can be closed."""
+        return [n for n, thing in self.things.items() if hasattr(type(thing), "close")]
+
+    def begin_capture(self, mode: str = "relaxed") -> None:
+        """Begin a capture on the stream, which stays open."""
+        manager = self.get("stream").capture(mode)
+        self.captures.append((manager, manager.__enter__()))
+
+    def end_captures(self) -> None:
+        """End the captures that were begun, and keep their graphs."""
+        while self.captures:
+            manager, graph = self.captures.pop()
+            with contextlib.suppress(Exception):
+                manager.__exit__(None, None, None)
+                self.recorded.append(graph)
+
+    def contents(self) -> dict[str, bytes]:
+        """Bytes of all memory that is still open, after the work that was queued."""
+        for name in ("stream", "other_stream"):
+            with contextlib.suppress(Exception):
+                self.things[name].sync()
+        found = {}
+        for name, thing in list(self.things.items()):
+            with contextlib.suppress(Exception):
+                found[name] = content(thing)
+        return found
+
+    def close(self) -> None:
+        """End the captures, close everything, and forget it."""
+        self.end_captures()
+        for name in self.closable():
+            with contextlib.suppress(Exception):
+                self.things[name].close()
+        for thing in self.recorded + self.lent:
+            with contextlib.suppress(Exception):
+                thing.close()
+        self.things.clear()
+        self.lent.clear()
+        self.recorded.clear()
+
+
+def content(thing: Any) -> bytes:
+    """Return the bytes of something with memory, read on a stream of its own."""
+    if isinstance(thing, np.ndarray):
+        return thing.tobytes()
+    if isinstance(thing, bytearray):
+        return bytes(thing)
+    if isinstance(thing, cu.Buffer):
+        out = bytearray(thing.size)
+        with cu.Device().create_stream() as stream:
+            thing.copy_to(out, stream=stream)
+            stream.sync()
+        return bytes(out)
+    raise TypeError
+
+
+# --- how each is made -----------------------------------------------------------------------------
+
+
+def numbers(first: int = 1) -> np.ndarray:
+    """N numbers of type int32."""
+    return np.arange(first, first + N, dtype="i4")
+
+
+def _filled(w: World, first: int) -> cu.Buffer:
+    buffer = cu.Device().allocate(NBYTES, stream=w.get("stream"))
+    buffer.copy_from(numbers(first), stream=w.get("stream"))
+    w.get("stream").sync()
+    return buffer
+
+
+def _host(w: World, resource: str) -> cu.Buffer:
+    buffer = w.get(resource).allocate(NBYTES)
+    memoryview(buffer).cast("B")[:] = numbers(1).tobytes()
+    return buffer
+
+
+def _virtual(w: World) -> cu.Buffer:
+    with cu.VirtualMemoryResource(cu.Device(), reserve=1 << 24) as resource:
+        buffer = resource.allocate(NBYTES, stream=w.get("stream"))
+    buffer.copy_from(numbers(), stream=w.get("stream"))
+    w.get("stream").sync()
+    return buffer
+
+
+def _graph(w: World) -> cu.Graph:
+    graph = cu.Graph(cu.Device())
+    first = graph.memset(w.get("buffer"), 1, name="memset")
+    second = first.memcpy(w.get("other_buffer"), w.get("buffer"), name="memcpy")
+    third = second.launch(
+        w.get("config"), w.get("kernel"), w.get("other_buffer"), 1, N, name="kernel"
+    )
+    third.callback(lambda: None, name="host")
+    return graph
+
+
+def _exec(w: World) -> cu.GraphExec:
+    step = w.get("graph").instantiate()
+    step.launch(w.get("stream"))
+    w.get("stream").sync()
+    return step
+
+
+def _recorded(w: World) -> cu.Event:
+    event = cu.Device().create_event(timing_enabled=True)
+    return w.get("stream").record(event)
+
+
+def _small_graph(w: World) -> cu.Graph:
+    graph = cu.Graph(cu.Device())
+    graph.memset(w.get("other_buffer"), 3)
+    return graph
+
+
+class Watched:
+    """Something to hang a finalizer on."""
+
+
+def _resource_maker(name: str) -> Callable[[World], Any]:
+    return lambda w: getattr(cu, name)(cu.Device())
+
+
+def _memory_graph(w: World) -> cu.Graph:
+    graph = cu.Graph(cu.Device())
+    node = graph.allocate(NBYTES, name="own")
+    node.memset(node.buffer, 5)
+    step = graph.instantiate()
+    step.launch(w.get("stream"))
+    w.things["memory_exec"] = step
+    return graph
+
+
+MAKERS: dict[str, Callable[[World], Any]] = {
+    "device": lambda w: cu.Device(),
+    "stream": lambda w: cu.Device().create_stream(),
+    "other_stream": lambda w: cu.Device().create_stream(),
+    "event": lambda w: cu.Device().create_event(timing_enabled=True),
+    "recorded": _recorded,
+    "recorded_later": _recorded,
+    "resource": _resource_maker("DeviceMemoryResource"),
+    "managed_resource": _resource_maker("ManagedMemoryResource"),
+    "virtual_resource": _resource_maker("VirtualMemoryResource"),
+    "pinned_resource": lambda w: cu.PinnedMemoryResource(),
+    "buffer": lambda w: _filled(w, 1),
+    "other_buffer": lambda w: _filled(w, 1000),
+    "pinned": lambda w: _host(w, "pinned_resource"),
+    "managed": lambda w: _host(w, "managed_resource"),
+    "virtual": _virtual,
+    "pointer": lambda w: w.get("buffer").ptr + 16,
+    "tensor": lambda w: w.get("buffer").view("int32", (8, 8)),
+    "host_tensor": lambda w: cu.from_dlpack(w.get("array").reshape(8, 8)),
+    "array": lambda w: numbers(100),
+    "bytearray": lambda w: bytearray(numbers(200).tobytes()),
+    "matrix": lambda w: numbers(300).reshape(8, 8),
+    "other_tensor": lambda w: w.get("other_buffer").view("int32", (8, 8)),
+    "other_pointer": lambda w: w.get("other_buffer").ptr + 0,
+    "page": lambda w: np.zeros(1024, "i4"),
+    "page_bytes": lambda w: bytearray(4096),
+    "path": lambda w: Path(__file__).with_name("kernels.ptx"),
+    "word": lambda w: w.get("buffer")[:4],
+    "program": lambda w: cu.Program(PTX, "ptx"),
+    "code": lambda w: cu.ObjectCode.from_ptx(PTX),
+    "kernel": lambda w: w.get("code")["add"],
+    "config": lambda w: cu.LaunchConfig(grid=1, block=N),
+    "graph": _graph,
+    "small_graph": _small_graph,
+    "node": lambda w: w.get("graph")["memset"],
+    "exec": _exec,
+    "exec_kernel": lambda w: w.get("exec")["kernel"],
+    "exec_memset": lambda w: w.get("exec")["memset"],
+    "exec_memcpy": lambda w: w.get("exec")["memcpy"],
+    "exec_host": lambda w: w.get("exec")["host"],
+    "condition": lambda w: w.get("graph").condition(0),
+    "memory_graph": _memory_graph,
+    "memory_node": lambda w: w.get("memory_graph")["own"],
+    "graph_buffer": lambda w: w.get("memory_node").buffer,
+    "watched": lambda w: Watched(),
+    "finalizer": lambda w: cu.finalize(w.get("watched"), len, ()),
+    "attributes": lambda w: w.get("kernel").attributes,
+    "parameter": lambda w: w.get("kernel").signature[0],
+    "properties": lambda w: cu.Device().properties,
+    "retained": lambda w: w.get("graph").retained[0],
+    "statistics": lambda w: w.get("resource").statistics,
+    "program_options": lambda w: cu.ProgramOptions(),
+    "pool_options": lambda w: cu.PoolOptions(),
+    "exchange_stats": lambda w: cu.exchange_stats(),
+}
+
+
+# --- the process around the worlds ----------------------------------------------------------------
+
+
+class Canary:
+    """Checks that the library works: allocates, fills, launches and replays, and checks values."""
+
+    def __init__(self) -> None:
+        self.device = cu.Device()
+        self.code = cu.ObjectCode.from_ptx(PTX)
+        self.add = self.code["add"]
+        self.code.get_kernel("mix")
+        self.config = cu.LaunchConfig(grid=1, block=N)
+        self.stream = self.device.create_stream()
+        self.replayed = self.device.allocate(NBYTES, stream=self.stream)
+        with cu.Graph(self.device) as graph:
+            graph.memset(self.replayed, 0).launch(self.config, self.add, self.replayed, 7, N)
+            self.step = graph.instantiate()
+        _ = self.device.default_stream
+        self.sing()
+
+    def sing(self) -> None:
+        """Raise if anything does not work."""
+        out = np.zeros(N, "i4")
+        with self.device.allocate(NBYTES, stream=self.stream) as buffer:
+            buffer.fill(2, stream=self.stream)
+            cu.launch(self.stream, self.config, self.add, buffer, 3, N)
+            self.step.launch(self.stream)
+            buffer.copy_to(out, stream=self.stream)
+        self.stream.sync()
+        if (out != 0x02020202 + 3).any():
+            raise AssertionError(f"the canary read {out[:4]} instead of {0x02020202 + 3}")
+        self.replayed.copy_to(out, stream=self.stream)
+        self.stream.sync()
+        if (out != 7).any():
+            raise AssertionError(f"the canary's graph wrote {out[:4]} instead of 7")
+
+
+def live() -> dict[str, int]:
+    """Counts of live objects once nothing is under way."""
+    settle(SETTLE_S)
+    return cu.live_objects()
+
+
+def changes(before: dict[str, int], after: dict[str, int]) -> str:
+    """What differs, in words; empty where nothing does."""
+    kinds = sorted(before.keys() | after.keys())
+    return ", ".join(
+        f"{k} {before.get(k, 0)} -> {after.get(k, 0)}"
+        for k in kinds
+        if before.get(k, 0) != after.get(k, 0)
+    )

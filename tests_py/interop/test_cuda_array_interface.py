@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What objects say with __cuda_array_interface__ is read, and refused where it cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+from cudago._interop import _read_cuda_array_interface as read
+
+GOOD = {"shape": (4, 4), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
+
+
+class Array:
+    """An object with the protocol."""
+
+    def __init__(self, **interface):
+        self.__cuda_array_interface__ = GOOD | interface
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, (4096, 64, None, False)),
+        ({"data": (4096, True)}, (4096, 64, None, True)),
+        ({"stream": None}, (4096, 64, None, False)),
+        ({"stream": 1}, (4096, 64, 1, False)),
+        ({"stream": 2}, (4096, 64, 2, False)),
+        ({"stream": 2**64 - 1}, (4096, 64, 2**64 - 1, False)),
+        ({"version": 2}, (4096, 64, None, False)),
+        ({"strides": (16, 4)}, (4096, 64, None, False)),
+        ({"strides": (99, 4), "shape": (1, 16)}, (4096, 64, None, False)),
+        ({"shape": ()}, (4096, 4, None, False)),
+        ({"shape": (2**63, 0)}, (4096, 0, None, False)),
+        ({"shape": (0,), "data": (0, False)}, (0, 0, None, False)),
+        ({"shape": (2**62 - 2,), "data": (4, False)}, (4, 2**64 - 8, None, False)),
+    ],
+)
+def test_what_is_read(fields, expected):
+    assert read(GOOD | fields, "src") == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "match"),
+    [
+        ({"version": 1}, TypeError, "too old"),
+        ({"mask": object()}, TypeError, "masked"),
+        ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle, got 0"),
+        ({"stream": -1}, ValueError, "got -1"),
+        ({"stream": 2**64}, ValueError, "or a handle"),
+        ({"stream": "one"}, TypeError, "str"),
+        ({"shape": (2**32, 2**32)}, ValueError, "does not fit 64 bits"),
+        ({"shape": (2**63, 2**63, 2)}, ValueError, "does not fit 64 bits"),
+        ({"shape": (-1, -16)}, ValueError, "has no size"),
+        ({"shape": (2.0,)}, TypeError, "float"),
+        ({"data": (2**64 - 63, False)}, ValueError, "not in 64 bits"),
+        ({"data": (-4, False)}, ValueError, "not in 64 bits"),
+        ({"strides": (4, 16)}, BufferError, "C-contiguous"),
+        ({"strides": (16 + 2**64, 4)}, BufferError, "C-contiguous"),
+        ({"strides": (4,)}, ValueError, "2 dimensions, but 1 strides"),
+    ],
+)
+def test_what_is_refused(fields, error, match, device, stream):
+    with pytest.raises(error, match=match):
+        read(GOOD | fields, "src")
+    with (
+        device.allocate(64, stream=stream) as buffer,
+        pytest.raises(error, match=match),
+    ):
+        buffer.copy_from(Array(**fields), stream=stream)
+
+
+def test_read_only_memory_is_no_destination(device, stream):
+    with device.allocate(64, stream=stream) as theirs, device.allocate(64, stream=stream) as ours:
+        array = Array(data=(int(theirs.ptr), True))
+        ours.copy_from(array, stream=stream)
+        with pytest.raises(BufferError, match="dst is read-only"):
+            ours.copy_to(array, stream=stream)
+        with cu.Graph() as graph, pytest.raises(BufferError, match="dst is read-only"):
+            graph.memset(array, 0)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LookupError, MemoryError])
+def test_an_error_of_the_attribute_is_its_own(error, device, stream):
+    class Failing:
+        @property
+        def __cuda_array_interface__(self):
+            raise error("mine")
+
+    with device.allocate(64, stream=stream) as buffer, pytest.raises(error, match="mine"):
+        buffer.copy_from(Failing(), stream=stream)
+
+
+def test_an_attribute_that_is_not_there_is_named(device, stream):
+    class Without:
+        @property
+        def __cuda_array_interface__(self):
+            raise AttributeError
+
+    with (
+        device.allocate(64, stream=stream) as buffer,
+        pytest.raises(TypeError, match=r"src must be a Buffer.*__cuda_array_interface__, not"),
+    ):
+        buffer.copy_from(Without(), stream=stream)

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the rules of pyext/native know of other functions, and their exceptions, with reasons."""
+
+from __future__ import annotations
+
+GIL_TAKERS = {
+    "Py_BEGIN_ALLOW_THREADS",
+    "Py_UNBLOCK_THREADS",
+    "PyEval_SaveThread",
+    "cudago_gil_leave",
+}
+
+LIBC = {"malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
+LIBC |= {"atomic_load", "atomic_store", "atomic_fetch_add", "atomic_fetch_sub"}
+LIBC |= {
+    "atomic_load_explicit",
+    "atomic_store_explicit",
+    "atomic_fetch_add_explicit",
+    "atomic_fetch_sub_explicit",
+}
+
+# Of CPython: what runs no Python and makes nothing that the garbage collector tracks, since that
+# may be the time of a collection, with finalizers. Formatting an error does: see RAISERS.
+PYTHON_QUIET = {
+    "NEW_REF", "Py_IncRef", "Py_INCREF", "Py_TYPE", "PyType_IsSubtype",
+    "PyLong_FromLong", "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyBool_FromLong",
+    "PyTuple_Size", "PyTuple_GetItem", "PyList_Size", "PyList_GetItem",
+    "PyBuffer_FillInfo", "PyErr_Occurred", "PyIndex_Check", "PyUnicode_FromString",
+    "PyThread_get_thread_ident",
+}  # fmt: skip
+
+# Of package dlpack's C core, which knows no Python; a release of a count only queues.
+OURS_QUIET = {
+    "cudago_cell_init", "cudago_cell_retain", "cudago_cell_release", "cudago_cells_pending",
+    "cudago_is_compact", "cudago_c_strides", "cudago_itemsize", "cudago_tensor_check",
+    "cudago_dtype_name", "cudago_dtype_format", "cudago_dtype_typestr", "cudago_cell_last_id",
+    "cudago_exports_open",
+}  # fmt: skip
+
+# Of Go: what runs no Python and waits for nobody who may want the GIL.
+GO_QUIET = {
+    "cudagoLineProve", "cudagoProveAll", "cudagoLineExpose", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamDone", "cudagoStreamPriority",
+    "cudagoDetailError", "cudagoAllocError",
+    "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
+    "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
+    "cudagoCaptureLaunch",
+    "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphChild", "cudagoGraphEvent",
+    "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset", "cudagoExecHost",
+}  # fmt: skip
+
+# They raise, and do nothing else. Making an exception runs the garbage collector now and then.
+RAISERS = {
+    "PyErr_SetString", "PyErr_Format", "PyErr_NoMemory", "cudago_raise", "cudago_raise_closed",
+    "cudago_raise_closed_as", "cudago_raise_lost",
+    "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
+    "module.c:raise_expected",
+}  # fmt: skip
+
+# Fields that close() clears.
+CLEARED = {
+    "StreamObject": {"s"},
+    "EventObject": {"id", "h"},
+    "BufferObject": {"cell"},
+    "TensorObject": {"cell"},
+    "ResourceObject": {"closed"},
+    "GraphObject": {"id", "held", "capturing", "owner", "of"},
+    "ExecObject": {"id", "x", "held"},
+}
+
+# QUIET function:what it calls: why that is no break of the rule.
+QUIET_CALLS: dict[str, str] = {
+    "cudago_tensor_alloc:PyType_GenericAlloc": "of a type that takes no part in garbage collection",
+}
+
+# They answer with what the caller does not hold, and what then does.
+BORROWS = {"cudago_stream_now", "cudago_buffer_now", "cudago_tensor_argument"}
+HOLDS = {"cudago_stream_retain", "cudago_cell_retain"}
+
+TELLS = "the other half of an inline function: tells a check something"
+
+# file:function that is called _now, but looks at nothing that could be closed.
+NOW: dict[str, str] = {
+    "check.c:cudago_note_site_now": TELLS,
+    "check.c:cudago_forget_site_now": TELLS,
+    "check.c:cudago_host_access_now": TELLS,
+}
+
+CLOSING = "closes: takes the field out, clears it, and lets go after that"
+
+# file:function that reads such a field without being QUIET.
+READERS: dict[str, str] = {
+    "stream.c:give_up": CLOSING,
+    "event.c:event_close": CLOSING,
+    "event.c:event_dealloc": CLOSING,
+    "buffer.c:buffer_close": CLOSING,
+    "buffer.c:buffer_dealloc": CLOSING,
+    "tensor.c:tensor_close": CLOSING,
+    "tensor.c:tensor_dealloc": CLOSING,
+    "resource.c:resource_close": CLOSING,
+    "resource.c:resource_dealloc": CLOSING,
+    "graph.c:give_up": CLOSING,
+    "graph.c:graph_traverse": "the collector's visits run nothing",
+    "exec.c:give_up": CLOSING,
+    "exec.c:exec_traverse": "the collector's visits run nothing",
+    "exec.c:enter_update": (
+        "a gate: looks again after each nap whether the block is still the one it began with"
+    ),
+}
+
+# file:function that asks cudago_capturing without being QUIET.
+LOOKS: dict[str, str] = {}
+
+AT_EXIT = (
+    "as weakref.finalize's, it works at exit too: asks cudago_forked and cudago_unusable by itself"
+)
+
+# file:function that Python calls, and that does not begin with CUDAGO_ENTER.
+ENTRY: dict[str, str] = {
+    "buffer.c:buffer_get": (
+        "host memory can be read at exit; Go is told of it for checks, which are off after a fork"
+    ),
+    "capturing.c:capture_exit": (
+        "cudago_capture_end enters, or finds that the interpreter has ended the capture"
+    ),
+    "finalize.c:finalizer_init": AT_EXIT,
+    "finalize.c:finalizer_call": AT_EXIT,
+    "finalize.c:finalizer_set_atexit": AT_EXIT,
+    "queue.c:cudago_collect_prove": "a hook of the collector, which must neither raise nor drop",
+    "drop.c:cudago_shutdown": "is the exit",
+}
+
+# (file, header of a later room that it includes still).
+NOT_CUT = {
+    ("native.h", "stream.h"),
+    *((file, "tensor.h") for file in ("buffer.c", "copy.c", "operand.c", "order.c", "pack.c")),
+}

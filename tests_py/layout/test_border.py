@@ -1,0 +1,287 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of pyext/native keep the rules that border.h tells; and broken ones are found."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from . import border_tables
+from .border_rules import Rules
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE = ROOT / "pyext" / "native"
+GENERATED = {"zdocs.h"}
+EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "ENTRY")
+
+
+@cache
+def texts() -> dict[str, str]:
+    files = (f for f in NATIVE.glob("*.[ch]") if f.name not in GENERATED)
+    return {f.name: f.read_text() for f in sorted(files)}
+
+
+def findings(code: str) -> list[str]:
+    """Return what is found in a file beside the sources."""
+    return Rules(texts() | {"planted.c": code}, "planted.c").all()
+
+
+def test_the_sources_keep_the_rules():
+    assert Rules(texts()).all() == []
+
+
+def test_each_exception_is_needed():
+    rules = Rules(texts())
+    rules.all()
+    listed = {key for name in EXCEPTIONS for key in getattr(border_tables, name)}
+    assert listed - rules.used == set()
+
+
+def test_what_is_said_of_go_is_said_of_functions_that_are_there():
+    go = "\n".join(f.read_text() for f in NATIVE.glob("*.go"))
+    assert border_tables.GO_QUIET - set(re.findall(r"^//export (\w+)$", go, re.M)) == set()
+
+
+# --- broken sources ---------------------------------------------------------------------------
+
+QUIET_BREAKS = {
+    "a conversion": (
+        "static QUIET int f(PyObject *o) { long v = PyLong_AsLong(o); return (int)v; }",
+        "calls PyLong_AsLong, which is loud",
+    ),
+    "in a condition": (
+        "static QUIET int f(PyObject *o) { if (PyObject_IsTrue(o)) return 1; return 0; }",
+        "calls PyObject_IsTrue, which is loud",
+    ),
+    "a function of ours": (
+        "static int loud(void) { return 0; }\nstatic QUIET int f(void) { int r = loud(); return "
+        "r; }",
+        "calls loud, which is loud",
+    ),
+    "quiet by its prototype alone": (
+        "QUIET int f(void);\nint f(void) { cudago_drain(); return 0; }",
+        "calls cudago_drain, which is loud",
+    ),
+    "an exported function of Go that runs Python": (
+        "static QUIET int f(void) { cudagoDrain(); return 0; }",
+        "calls cudagoDrain, which is loud",
+    ),
+    "an exported function of Go that waits": (
+        "static QUIET int f(uint64_t s) { cudagoLineMarked(s); return 0; }",
+        "calls cudagoLineMarked, which is loud",
+    ),
+    "the last reference": (
+        "static QUIET int f(PyObject *o) { Py_DECREF(o); return 0; }",
+        "calls Py_DECREF, which is loud",
+    ),
+    "the GIL": (
+        "static QUIET int f(void) { Py_BEGIN_ALLOW_THREADS Py_END_ALLOW_THREADS return 0; }",
+        "gives the GIL away",
+    ),
+    "the GIL, by hand": (
+        "static QUIET int f(void) { PyThreadState *t = PyEval_SaveThread(); return t != 0; }",
+        "gives the GIL away",
+    ),
+    "a function pointer": (
+        "static QUIET int f(cudago_cell *c) { c->release(c); return 0; }",
+        "calls a pointer, which is loud",
+    ),
+    "a function pointer in a cast": (
+        "static QUIET int f(void *p) { ((void (*)(void))p)(); return 0; }",
+        "calls a pointer, which is loud",
+    ),
+    "an error that is not last": (
+        'static QUIET int f(int x) { if (x) PyErr_SetString(PyExc_ValueError, "x"); x++; return '
+        "x; }",
+        "calls PyErr_SetString, which is loud",
+    ),
+    "a use behind it in the statement that returns": (
+        "static QUIET int f(ExecObject *e, PyObject *o) { return PyObject_IsTrue(o) ? 0 : 1; }\n"
+        "static QUIET int g(cudago_stream *s, PyObject *o) { return PyObject_IsTrue(o) && "
+        "cudago_keeps_gil(s); }",
+        "calls cudago_keeps_gil after PyObject_IsTrue",
+    ),
+    "a QUIET function that returns from a loud one": (
+        "static int away(void) { cudago_drain(); return 0; }\n"
+        "static QUIET int ends(void) { return away(); }\n"
+        "static QUIET int f(cudago_stream *s) { if (ends()) return -1; return "
+        "cudago_keeps_gil(s); }",
+        "calls ends, which ends loud",
+    ),
+}
+READ_BREAKS = {
+    "a field": ("static int f(StreamObject *o) { return o->s != NULL; }", "reads StreamObject.s"),
+    "a local's": (
+        "static int f(PyObject *o) { BufferObject *b = (BufferObject *)o; return !b->cell; }",
+        "reads BufferObject.cell",
+    ),
+    "the second of two": (
+        "static int f(void) { TensorObject *a = NULL, *b = NULL; (void)a; return !b->cell; }",
+        "reads TensorObject.cell",
+    ),
+    "in a cast": (
+        "static int f(PyObject *o) { return !((ExecObject *)o)->x; }",
+        "reads ExecObject.x",
+    ),
+    "through a struct": (
+        "typedef struct { GraphObject *graph; } holder;\nstatic int f(holder *h) { return "
+        "!h->graph->id; }",
+        "reads GraphObject.id",
+    ),
+    "through an array": (
+        "static int f(EventObject **e) { return !e[1]->h; }",
+        "reads EventObject.h",
+    ),
+    "of what a function returns": (
+        "static GraphObject *of(PyObject *o) { return (GraphObject *)o; }\n"
+        "static int f(PyObject *o) { return !of(o)->capturing; }",
+        "reads GraphObject.capturing",
+    ),
+}
+OTHER_BREAKS = {
+    "a look at a capture": (
+        "static int f(cudago_stream *s) { return cudago_capturing(s); }",
+        "asks whether a stream captures",
+    ),
+    "a name": (
+        "static int f_now(StreamObject *o) { (void)o; return 0; }",
+        "is called _now, and is not QUIET",
+    ),
+    "a conversion between a look and its use": (
+        "static long f(StreamObject *o, PyObject *x) { cudago_stream *s = cudago_stream_now(o);\n"
+        "long n = s ? PyLong_AsLong(x) : -1; return s ? n + s->device : n; }",
+        "calls PyLong_AsLong, which is loud, before using what cudago_stream_now said",
+    ),
+    "the GIL between a look and its use": (
+        "static uint64_t f(BufferObject *o) { cudago_span b; if (cudago_buffer_now(o, &b)) "
+        "return 0; cudago_drain(); return b.ptr; }",
+        "calls cudago_drain, which is loud, before using what cudago_buffer_now said",
+    ),
+    "a wrapper without the GIL": (
+        "static int f(ExecObject *e) { int n; Py_BEGIN_ALLOW_THREADS n = e->device; "
+        "Py_END_ALLOW_THREADS return n; }",
+        "touches device (ExecObject) without the GIL",
+    ),
+    "what a wrapper points to, without the GIL": (
+        "static uint64_t f(OperandObject *o) { Py_BEGIN_ALLOW_THREADS take(o->cell->ptr); "
+        "Py_END_ALLOW_THREADS return 0; }",
+        "touches cell (OperandObject) without the GIL",
+    ),
+    "a wrapper in a call into a stream": (
+        "static int f(cudago_stream *s, BufferObject *b) { cudago_leave l = cudago_gil_leave(s);\n"
+        "use(b);\ncudago_gil_back(&l, 0); return 0; }",
+        "touches b (BufferObject) without the GIL",
+    ),
+    "Python without the GIL": (
+        "static void f(void) { PyThreadState *t = PyEval_SaveThread(); PyErr_Clear(); "
+        "PyEval_RestoreThread(t); }",
+        "calls PyErr_Clear without the GIL",
+    ),
+    "an entry": (
+        "static PyObject *f(PyObject *o, PyObject *x) { cudagoProveAll(); return x; }\n"
+        'static PyMethodDef m[] = {{"f", METHOD(f), METH_O, NULL}, {0}};',
+        "does not begin with CUDAGO_ENTER",
+    ),
+    "an entry that does something first": (
+        "static PyObject *f(PyObject *o, void *x) { PyErr_Clear(); CUDAGO_ENTER(NULL); "
+        "cu.cuEventQuery(0); return o; }\n"
+        'static PyGetSetDef m[] = {{"f", (getter)f, NULL, NULL, NULL}, {0}};',
+        "does not begin with CUDAGO_ENTER",
+    ),
+    "a slot, by way of another function": (
+        "static void g(void) { cudagoProveAll(); }\n"
+        "static PyObject *f(PyObject *o) { g(); return o; }\n"
+        "static PyType_Slot m[] = {{Py_tp_repr, f}, {0, NULL}};",
+        "does not begin with CUDAGO_ENTER",
+    ),
+}
+BREAKS = QUIET_BREAKS | READ_BREAKS | OTHER_BREAKS
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_break_is_found(name):
+    code, want = BREAKS[name]
+    found = findings(code)
+    assert len(found) == 1, found
+    assert want in found[0]
+
+
+FINE = {
+    "a look, and a hold": (
+        "static int f(StreamObject *o) { cudago_stream *s = cudago_stream_now(o); "
+        "if (!s) return -1; cudago_stream_retain(s); cudago_drain(); "
+        "cudago_stream_release(s); return 0; }"
+    ),
+    "a first look": (
+        "static int f(BufferObject *o) { cudago_span b; if (cudago_buffer_now(o, &b)) return -1;\n"
+        "cudago_drain(); return 0; }"
+    ),
+    "an error last": (
+        "static QUIET int f(int x) { if (x) return PyErr_SetString(PyExc_ValueError, 0), -1; "
+        "return 0; }"
+    ),
+    "an error, and a return": (
+        "static QUIET int f(void) { PyErr_SetString(PyExc_ValueError, 0); return -1; }"
+    ),
+    "in another case": (
+        "static QUIET int f(cudago_stream *s, int c) { return c ? cudago_raise_result(0, c) : "
+        "cudago_keeps_gil(s); }"
+    ),
+    "in a comment or a string": (
+        'static QUIET const char *f(void) { /* PyErr_Clear(); */ return "PyErr_Clear()"; } // '
+        "PyErr_Clear();"
+    ),
+    "writing": "static void f(StreamObject *o) { o->s = NULL; }",
+    "the same name in a block": "static uint64_t f(cudago_stream *s) { return s->id; }",
+    "locals without the GIL": (
+        "static int f(ExecObject *e) { int n = e->device; Py_BEGIN_ALLOW_THREADS n++; "
+        "Py_END_ALLOW_THREADS return n; }"
+    ),
+    "an entry that does enter": (
+        "static PyObject *g(PyObject *o) { CUDAGO_ENTER(NULL); cudagoProveAll(); return o; }\n"
+        "static PyObject *f(PyObject *o, PyObject *x) { (void)x; return g(o); }\n"
+        'static PyMethodDef m[] = {{"f", METHOD(f), METH_O, NULL}, {0}};'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_is_no_break_is_not_found(name):
+    assert findings(FINE[name]) == []
+
+
+# --- rooms ------------------------------------------------------------------------------------
+
+ROW = re.compile(r"^\| ([\w ,]+) \| ((?:`\w+`,? ?)+) \|", re.M)
+
+
+def rooms() -> dict[str, list[str]]:
+    """Return the nouns of each room, in the order of ARCHITECTURE.md."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    section = text.split("## The rooms of pyext/native\n")[1].split("\n## ")[0]
+    return {name: re.findall(r"`(\w+)`", nouns) for name, nouns in ROW.findall(section)}
+
+
+def sources() -> list[Path]:
+    return sorted(
+        f for f in NATIVE.iterdir() if f.suffix in (".c", ".h", ".go") and f.name not in GENERATED
+    )
+
+
+def test_each_file_is_in_one_room():
+    nouns = [noun for room in rooms().values() for noun in room]
+    assert sorted(nouns) == sorted({f.stem for f in sources()})
+
+
+def test_no_header_of_a_later_room():
+    where = {noun: i for i, room in enumerate(rooms().values()) for noun in room}
+    wrong = set()
+    for f in sources():
+        for header in re.findall(r'#include "(\w+)\.h"', f.read_text()):
+            if where.get(header, 0) > where[f.stem]:
+                wrong.add((f.name, f"{header}.h"))
+    assert wrong == border_tables.NOT_CUT

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Everything at once, for long: threads that build, launch, update, capture, exchange and drop.
+
+Each result is checked against what its operands give. The figures come last, as JSON; the exit
+code is not 0 if a value was wrong, a capture was spoilt, an exception had not been asked for, or
+something was left behind. Needs cudago and NumPy only: CUDAGO_DRIVER chooses the driver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import resource
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from work import OPERATIONS, Shared, Work, Wrong
+
+import cudago as cu
+from cudago.testing import settle
+
+SETTLE_S = 60
+MOST_SHOWN = 10  # tracebacks
+
+
+class Soak:
+    """The threads, and what they count."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+        self.lock = threading.Lock()
+        self.operations: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.exceptions: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.stop = threading.Event()
+        self.watched = 0
+
+    def thread(self, shared: Shared, number: int) -> None:
+        """Do operations at random until the end."""
+        work = Work(shared, self.options.seed + number)
+        draw = random.Random(self.options.seed - number)
+        weights = dict(OPERATIONS)
+        if not self.options.faults:
+            del weights["fault"]
+        done: Counter[str] = Counter()
+        while not self.stop.is_set():
+            (name,) = draw.choices(list(weights), list(weights.values()))
+            try:
+                getattr(work, name)()
+            except Exception as e:
+                self.failed(name, e)
+            done[name] += 1
+        try:
+            work.close()
+        except Exception as e:
+            self.failed("close", e)
+        with self.lock:
+            self.operations += done
+            self.counts += work.counts
+            self.watched += work.watched
+
+    def failed(self, name: str, e: Exception) -> None:
+        """Count an exception that nobody had asked for."""
+        with self.lock:
+            if isinstance(e, Wrong):
+                self.wrong.append(f"{name}: {e}")
+            self.exceptions[f"{name}: {type(e).__name__}"] += 1
+            if sum(self.exceptions.values()) <= MOST_SHOWN:
+                traceback.print_exception(e)
+
+    def run(self, shared: Shared) -> None:
+        """Run the threads for their time."""
+        threads = [
+            threading.Thread(target=self.thread, args=(shared, n))
+            for n in range(self.options.threads)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(self.options.seconds)
+        self.stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def state() -> dict[str, Any]:
+    """What is alive, once nothing is under way."""
+    gc.collect()
+    settle(SETTLE_S)
+    device = cu.Device()
+    page = resource.getpagesize()
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * page
+    return {
+        "live objects": cu.live_objects(),
+        "allocations by kind": cu.exchange_stats().live,
+        "device bytes in use": device.memory_resource.statistics.used,  # type: ignore[attr-defined]
+        "resident MB": round(resident / 1e6, 1),
+    }
+
+
+def figures(
+    soak: Soak, start: dict[str, Any], end: dict[str, Any], seconds: float
+) -> dict[str, Any]:
+    """The table."""
+    counts = soak.counts
+    faults = {k.removeprefix("faults: "): n for k, n in counts.items() if k.startswith("faults: ")}
+    return {
+        "driver": cu.driver_name(),
+        "device": cu.Device().name,
+        "threads": soak.options.threads,
+        "seconds": round(seconds, 1),
+        "seed": soak.options.seed,
+        "operations": sum(soak.operations.values()),
+        "operations by kind": dict(sorted(soak.operations.items())),
+        "faults": faults,
+        "captures begun": counts["captures begun"],
+        "captures ended": counts["captures ended"],
+        "captures discarded": counts["captures discarded"],
+        "captures invalidated": counts["captures invalidated"],
+        "wrong values": len(soak.wrong),
+        "exceptions not asked for": dict(soak.exceptions),
+        "start": start,
+        "end": end,
+    }
+
+
+def problems(soak: Soak, table: dict[str, Any], finalized: int) -> list[str]:
+    """What must not be."""
+    found = [f"wrong value: {text}" for text in soak.wrong[:MOST_SHOWN]]
+    found += [f"exception: {name}, {n} times" for name, n in soak.exceptions.items()]
+    if table["captures invalidated"]:
+        found.append(f"{table['captures invalidated']} captures were invalidated")
+    for what in ("live objects", "allocations by kind", "device bytes in use"):
+        before, after = table["start"][what], table["end"][what]
+        if before != after:
+            found.append(f"{what}: {before} at the start, {after} at the end")
+    if finalized != soak.watched:
+        found.append(f"{finalized} finalizers of {soak.watched} ran")
+    return found
+
+
+def main() -> None:
+    """Soak, and report."""
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--seconds", type=float, default=60)
+    p.add_argument("--threads", type=int, default=64)
+    p.add_argument("--streams", type=int, default=8, help="streams that all threads use")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--no-faults", dest="faults", action="store_false")
+    soak = Soak(p.parse_args())
+    shared = Shared(soak.options.streams)
+    warm = Work(shared, 0)
+    warm.build()
+    warm.close()
+    start, began = state(), time.monotonic()
+    soak.run(shared)
+    seconds = time.monotonic() - began
+    end = state()
+    table = figures(soak, start, end, seconds)
+    print(json.dumps(table, indent=1))
+    found = problems(soak, table, len(shared.finalized))
+    shared.close()
+    print("\n".join(found) or "soak: nothing wrong")
+    raise SystemExit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,624 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Device.reset: the device works again, and what it had is lost."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import cudago as cu
+from cudago.testing import hold, settle
+
+FAULTY = r"""
+extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }
+extern "C" __global__ void fault(int* p) { *(int*)8 = 1; }
+extern "C" __global__ void spin(volatile int* p) { while (*p == 0) {} }
+"""
+WIDE = cu.LaunchConfig(grid=1, block=64)
+ONE = cu.LaunchConfig(grid=1, block=1)
+
+
+@pytest.fixture(scope="module")
+def code(device):
+    """Kernels add, fault and spin."""
+    return cu.Program(FAULTY, "c++").compile()
+
+
+@pytest.fixture(autouse=True)
+def default_stream(device):
+    """Leave a default stream behind, as the device was found."""
+    yield
+    _ = device.default_stream
+
+
+def use(device, code) -> None:
+    """Do some work on a device, and check it."""
+    with device.create_stream() as stream:
+        values = cu.zeros((64,), "i4", stream=stream)
+        cu.launch(stream, WIDE, code["add"], values, 3)
+        graph = cu.Graph(device)
+        graph.launch(WIDE, code["add"], values, 4)
+        graph.instantiate().launch(stream)
+        assert (values.numpy(stream=stream) == 7).all()
+        event = stream.record()
+        device.default_stream.wait(event)
+        device.default_stream.sync()
+        assert event.is_done
+        if values.__dlpack_device__()[0] == 2:  # on a GPU the consumer's stream is made to wait
+            values.__dlpack__(stream=1)
+
+
+def uses_of(device, code) -> dict:
+    """Return one object of each kind with a use of it."""
+    stream, event = device.create_stream(), device.create_event()
+    stream.record(event)
+    buffer = device.allocate(256, stream=stream)
+    virtual = cu.VirtualMemoryResource(device).allocate(4096, stream=stream)
+    tensor = buffer.view("i4")
+    graph = cu.Graph(device)
+    scratch = graph.allocate(64)
+    graph.memset(buffer, 1, name="fill")
+    graph.launch(WIDE, code["add"], tensor, 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    stream.sync()
+    resource, default = device.memory_resource, device.default_stream
+    pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions())
+    pooled = pool.allocate(64, stream=stream)
+    pinned = cu.PinnedMemoryResource()
+    return {
+        "stream": (stream, stream.sync),
+        "its handle": (stream, lambda: stream.handle),
+        "event": (event, lambda: event.is_done),
+        "record": (event, lambda: device.create_stream().record(event)),
+        "wait": (event, lambda: device.create_stream().wait(event)),
+        "buffer": (buffer, lambda: buffer.copy_to(bytearray(256), stream=device.create_stream())),
+        "fill": (buffer, lambda: buffer.fill(0, stream=device.create_stream())),
+        "part": (buffer[8:], lambda: buffer[8:]),
+        "its pointer": (None, buffer.ptr.__int__),
+        "its address": (None, lambda p=buffer.ptr: p + 4),
+        "export": (buffer, buffer.__dlpack__),
+        "tensor": (tensor, lambda: tensor.numpy(stream=device.create_stream())),
+        "element": (tensor, lambda: tensor[0]),
+        "export of a tensor": (tensor, lambda: np.from_dlpack(tensor)),
+        "argument": (
+            tensor,
+            lambda: cu.launch(device.create_stream(), ONE, code["add"], tensor, 1),
+        ),
+        "virtual": (virtual, lambda: virtual.grow(8192)),
+        "graph": (graph, graph.instantiate),
+        "node": (graph, lambda: graph.memset(pooled, 1)),
+        "clone": (graph, graph.clone),
+        "its memory": (scratch.buffer, lambda b=scratch.buffer: b.view("i4")),
+        "executable": (step, lambda: step.launch(device.create_stream())),
+        "upload": (step, lambda: step.upload(device.create_stream())),
+        "update": (step, lambda: step["fill"].update(value=2)),
+        "resource": (resource, lambda: resource.allocate(4, stream=device.create_stream())),
+        "pool": (pool, lambda: pool.trim()),
+        "pooled": (pooled, lambda: pooled.handle),
+        "pinned": (pinned, lambda: pinned.allocate(4)),
+        "default stream": (default, default.sync),
+    }
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_everything_is_lost(device, code, times):
+    for _ in range(times):
+        uses = uses_of(device, code)
+        device.reset()
+        for name, (thing, use_it) in uses.items():
+            with pytest.raises(cu.ClosedError, match="is closed: device 0 was reset"):
+                use_it()
+            if thing is not None:
+                assert thing.is_closed, name
+                assert "closed" in repr(thing), name
+                assert thing == thing and isinstance(hash(thing), int)
+        for thing, _ in uses.values():
+            if hasattr(thing, "close"):
+                thing.close()
+                thing.close()
+        use(device, code)
+
+
+FAULT = """
+import cudago as cu
+device = cu.Device()
+code = cu.Program(SOURCE, "c++").compile()
+one = cu.LaunchConfig(grid=1, block=1)
+
+def work():
+    with device.create_stream() as stream:
+        values = cu.zeros((64,), "i4", stream=stream)
+        cu.launch(stream, cu.LaunchConfig(grid=1, block=64), code["add"], values, 3)
+        assert (values.numpy(stream=stream) == 3).all()
+
+def broken():
+    stream = device.create_stream()
+    values = cu.zeros((64,), "i4", stream=stream)
+    graph = cu.Graph()
+    graph.launch(one, code["fault"], values)
+    graph.instantiate().launch(stream)
+    try:
+        stream.sync()
+    except cu.DeviceFaultError:
+        return stream, values, graph
+    raise AssertionError("there was no fault")
+"""
+
+
+def with_faults(script, text: str):
+    """Run a script in a process of its own: a fault may outlive a reset on a GPU."""
+    return script(f"SOURCE = {FAULTY!r}\n" + FAULT + script.dedent(text))
+
+
+def test_after_a_fault(script, driver):
+    run = with_faults(
+        script,
+        """
+        from cudago.testing import settle
+        for _ in range(3):
+            old = broken()
+            try:
+                device.create_stream().sync()
+                raise AssertionError("the fault was not sticky")
+            except cu.DeviceFaultError:
+                pass
+            try:
+                device.reset()
+            except cu.DeviceFaultError as e:
+                assert "only a new process" in str(e)
+                break
+            assert all(thing.is_closed for thing in old)
+            work()
+            del old
+        else:
+            del code
+            settle()
+            assert cu.live_objects() == {}, cu.live_objects()
+        print("done")
+        """,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize(
+    "end", ["", "del old", "device.reset()", "work()", "import os; os._exit(0)"]
+)
+def test_exit_after_a_reset(script, driver, end):
+    run = with_faults(
+        script,
+        f"""
+        old = broken()
+        try:
+            device.reset()
+            {end}
+        except cu.DeviceFaultError as e:
+            assert "only a new process" in str(e)
+        """,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_in_a_forked_child(script, driver):
+    run = with_faults(
+        script,
+        """
+        import os, warnings
+        warnings.simplefilter("ignore")
+        stream = device.create_stream()
+        buffer = device.allocate(64, stream=stream)
+        device.reset()
+        child = os.fork()
+        if child == 0:
+            try:
+                device.reset()
+            except RuntimeError as e:
+                assert "forked" in str(e)
+                del stream, buffer
+                os._exit(3)
+            os._exit(4)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        device.reset()
+        work()
+        """,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+# --- refusals
+
+
+def refused_now(device, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        device.reset()
+
+
+def refused(device, match: str) -> None:
+    """Require that a reset is refused, and changes nothing."""
+    stream = device.create_stream()
+    refused_now(device, match)
+    assert not stream.is_closed
+    stream.sync()
+
+
+def test_refused_during_a_capture(device, code, stream):
+    with stream.capture() as graph:
+        refused_now(device, r"device 0 cannot be reset: 1 stream capture\(s\) are open")
+    assert not graph.is_closed
+    device.reset()
+    use(device, code)
+
+
+@pytest.mark.parametrize("kind", ["pinned", "managed", "locked"])
+def test_refused_with_host_memory(device, code, stream, kind):
+    if kind == "pinned":
+        buffer = cu.PinnedMemoryResource().allocate(64)
+    elif kind == "managed":
+        buffer = cu.ManagedMemoryResource(device).allocate(64, stream=stream)
+    else:
+        buffer = cu.pin(bytearray(4096))
+    part = buffer[8:16]
+    refused(device, r"device 0 cannot be reset: 1 allocation\(s\) of pinned or managed memory")
+    buffer.close()
+    refused(device, "1 allocation")
+    part.close()
+    device.reset()
+    use(device, code)
+
+
+def test_refused_with_exports(device, code, stream):
+    tensor = cu.zeros((4,), "i4", stream=stream)
+    capsule = tensor.__dlpack__()
+    host = np.from_dlpack(cu.from_dlpack(np.zeros(4, "i4"), copy=True))
+    refused(device, r"device 0 cannot be reset: other libraries hold 1 tensor\(s\) over its memory")
+    del capsule
+    device.reset()
+    assert (host == 0).all(), "a copy is no concern of the device"
+
+
+def test_refused_in_a_callback(device, code, stream):
+    errors = []
+
+    def callback():
+        try:
+            device.reset()
+        except cu.CUDAError as e:
+            errors.append(str(e))
+
+    graph = cu.Graph(device)
+    graph.callback(callback)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert len(errors) == 1
+    assert "CUDA_ERROR_NOT_PERMITTED" in errors[0] and "device 0" in errors[0]
+
+
+# --- beside others
+
+
+def test_ends_what_runs(device, code):
+    if cu.driver_name() != "sim":
+        pytest.skip("NVIDIA's driver waits for a kernel that never ends")
+    stream = device.create_stream()
+    never = cu.zeros((1,), "i4", stream=stream)
+    graph = cu.Graph(device)
+    graph.launch(ONE, code["spin"], never)
+    step = graph.instantiate()
+    step.launch(stream)
+    step.launch(stream)
+    failures = []
+
+    def wait():
+        try:
+            stream.sync()
+        except (cu.CUDAError, cu.ClosedError) as e:
+            failures.append(e)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    device.reset()
+    waiter.join()
+    assert len(failures) == 1
+    assert step.is_closed
+    use(device, code)
+
+
+def test_ctrl_c_takes_it_back(device, code, stream):
+    """A reset that waits for a callback is given up, and all is as it was."""
+    values = cu.zeros((64,), "i4", stream=stream)
+    with hold(stream):
+        cu.launch(stream, WIDE, code["add"], values, 5)
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            device.reset()
+        assert not values.is_closed
+        gone = cu.zeros((1 << 16,), "i4", stream=stream)
+        del gone
+    assert (values.numpy(stream=stream) == 5).all()
+    use(device, code)
+
+
+class Stopped(Exception):
+    """What a signal's handler raises in a test."""
+
+
+def test_what_goes_during_a_reset_that_is_taken_back(device, code):
+    """It is given back when the reset has been given up: the balance shows it."""
+    stream = device.create_stream()
+    used = device.memory_resource.statistics.used
+    things = [
+        stream.record(),
+        device.allocate(64, stream=stream),
+        cu.Graph(device),
+        cu.zeros((64,), "i4", stream=stream),
+        cu.Graph(device).instantiate(),
+    ]
+    seen = []
+
+    def handler(*_):
+        seen.append((stream.is_closed, things[1].is_closed))
+        with pytest.raises(cu.ClosedError, match="device 0 is being reset"):
+            things[1].copy_to(bytearray(64), stream=stream)
+        for make in (
+            device.create_stream,
+            device.create_event,
+            lambda: cu.Graph(device),
+            lambda: cu.VirtualMemoryResource(device),
+            lambda: cu.PinnedMemoryResource(),
+        ):
+            with pytest.raises(cu.ClosedError, match="device is closed: device 0 is being reset"):
+                make()
+        with pytest.raises(ValueError, match="is being reset by another thread"):
+            device.reset()
+        things.clear()
+        gc.collect()
+        raise Stopped
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with hold(stream):
+            threading.Timer(0.2, signal.raise_signal, [signal.SIGUSR1]).start()
+            with pytest.raises(Stopped):
+                device.reset()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert seen == [(True, True)]
+    stream.sync()
+    settle()
+    assert device.memory_resource.statistics.used == used
+    use(device, code)
+
+
+def test_a_cycle_through_lost_objects(device, code):
+    class Node:
+        pass
+
+    node = Node()
+    node.stream = device.create_stream()
+    node.values = cu.zeros((64,), "i4", stream=node.stream)
+    node.graph = cu.Graph(device)
+    node.graph.launch(WIDE, code["add"], node.values, 1)
+    node.graph.callback(node.__repr__)
+    node.step = node.graph.instantiate()
+    for _ in range(3):
+        node.step.launch(node.stream)
+    gone = weakref.ref(node)
+    device.reset()
+    del node
+    settle()
+    assert gone() is None
+
+
+def test_beside_threads_that_use_it(device, code):
+    """A loop of everything sees work that is done, or ClosedError."""
+    stop = threading.Event()
+    strange, done = [], []
+
+    def user():
+        while not stop.is_set():
+            try:
+                use(device, code)
+                done.append(1)
+            except cu.ClosedError:
+                pass
+            except cu.CUDAError as e:
+                if not lost_by_reset(e):
+                    strange.append(e)
+                    return
+            except BaseException as e:
+                strange.append(e)
+                return
+
+    def collector():
+        while not stop.is_set():
+            gc.collect()
+
+    threads = [threading.Thread(target=user) for _ in range(3)]
+    threads.append(threading.Thread(target=collector))
+    for t in threads:
+        t.start()
+    for _ in range(30):
+        n = len(done)
+        device.reset()
+        while len(done) == n and not strange:
+            time.sleep(0.001)
+    stop.set()
+    for t in threads:
+        t.join()
+    assert not strange
+    use(device, code)
+
+
+def lost_by_reset(error: cu.CUDAError) -> bool:
+    """Whether work failed because the reset ended it."""
+    return error.name in ("CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_DEINITIALIZED")
+
+
+# --- other devices
+
+TWO = """
+import numpy as np, cudago as cu
+from cudago.testing import hold, settle
+first, second = cu.Device.all()
+code = cu.Program(SOURCE, "c++").compile()
+wide = cu.LaunchConfig(grid=1, block=64)
+
+def work(device):
+    with device.create_stream() as stream:
+        values = cu.zeros((64,), "i4", stream=stream)
+        cu.launch(stream, wide, code["add"], values, 3)
+        assert (values.numpy(stream=stream) == 3).all()
+
+def lost(use):
+    try:
+        use()
+    except cu.ClosedError as e:
+        assert "device 1 was reset" in str(e), e
+    else:
+        raise AssertionError("it was not lost")
+"""
+
+TWO_DEVICES = {
+    "each its own": """
+        mine, theirs = first.create_stream(), second.create_stream()
+        a, b = first.allocate(256, stream=mine), second.allocate(256, stream=theirs)
+        kernel = code["add"]
+        work(first)
+        work(second)
+        second.reset()
+        assert not mine.is_closed and not a.is_closed and theirs.is_closed and b.is_closed
+        work(first)
+        work(second)
+        first.reset()
+        assert mine.is_closed and a.is_closed
+        work(first)
+        work(second)
+    """,
+    "pinned memory is the first one's": """
+        resource = cu.PinnedMemoryResource()
+        with resource.allocate(64) as pinned:
+            second.reset()
+            memoryview(pinned)[:] = bytes(64)
+            managed = cu.ManagedMemoryResource(second).allocate(64, stream=second.create_stream())
+            try:
+                second.reset()
+                raise AssertionError("it was not refused")
+            except ValueError as e:
+                assert "device 1 cannot be reset: 1 allocation(s)" in str(e)
+            managed.close()
+        second.reset()
+        assert not resource.is_closed
+        first.reset()
+        assert resource.is_closed
+    """,
+    "copies between them": """
+        mine, theirs = first.create_stream(), second.create_stream()
+        a, b = first.allocate(256, stream=mine), second.allocate(256, stream=theirs)
+        second.memory_resource.peer_accessible_by = [first]
+        a.copy_from(b, stream=mine)
+        b.copy_to(a, stream=theirs)
+        used_there = first.allocate(256, stream=mine)
+        b.copy_from(used_there, stream=theirs)
+        event = theirs.record()
+        graph = cu.Graph(first)
+        graph.memcpy(a, b, name="copy")
+        step = graph.instantiate()
+        step.launch(mine)
+        first.sync()
+        second.reset()
+        lost(lambda: a.copy_from(b, stream=mine))
+        lost(lambda: graph.memcpy(a, b))
+        lost(lambda: step["copy"].update(src=b))
+        lost(lambda: mine.wait(event))
+        lost(lambda: a.copy_from(b.ptr, stream=mine))
+        used_there.close()  # in the order of what the other device did with it
+        mine.sync()
+        a.fill(1, stream=mine)
+        mine.sync()
+        work(first)
+        work(second)
+    """,
+    "one lost while it is looked at": """
+        mine, theirs = first.create_stream(), second.create_stream()
+        b = second.allocate(256, stream=theirs)
+
+        class Resets:  # evaluated after what comes before it
+            def __index__(self):
+                second.reset()
+                return 3
+
+        lost(lambda: cu.launch(theirs, wide, code["add"], b, Resets()))
+        work(second)
+        theirs = second.create_stream()
+        b = second.allocate(256, stream=theirs)
+        other = cu.Graph(second)
+        lost(lambda: other.launch(wide, code["add"], b, Resets()))
+        theirs = second.create_stream()
+        lost(lambda: second.allocate(Resets(), stream=theirs))
+        work(second)
+    """,
+    "what runs on the other one": """
+        mine = first.create_stream()
+        values = cu.zeros((64,), "i4", stream=mine)
+        with hold(mine):
+            cu.launch(mine, wide, code["add"], values, 7)
+            second.reset()
+            assert not mine.is_done
+        assert (values.numpy(stream=mine) == 7).all()
+    """,
+    "pageable memory in use": """
+        stream = second.create_stream()
+        host = np.zeros(64, "i4")
+        graph = cu.Graph(second)
+        graph.launch(wide, code["add"], host, 1)
+        step = graph.instantiate()
+        step.launch(stream)
+        cu.launch(stream, wide, code["add"], host, 1)
+        second.reset()
+        del graph, step, stream
+        settle()
+        stream = second.create_stream()
+        cu.launch(stream, wide, code["add"], host, 1)
+        stream.sync()
+    """,
+    "finalizers": """
+        calls = []
+        class Thing: pass
+        thing, other = Thing(), Thing()
+        stream = second.create_stream()
+        cu.finalize(thing, calls.append, 1, stream=stream)
+        cu.finalize(other, calls.append, 2, stream=stream)
+        del thing
+        second.reset()
+        settle()
+        del other
+        settle()
+        assert sorted(calls) == [1, 2], calls
+    """,
+    "again and again": """
+        stream = second.create_stream()
+        held = second.allocate(64, stream=stream)
+        for _ in range(300):
+            second.reset()
+        assert stream.is_closed and held.is_closed
+        work(second)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", TWO_DEVICES)
+def test_with_two_devices(script, name):
+    run = script(
+        f"SOURCE = {FAULTY!r}\n" + TWO + script.dedent(TWO_DEVICES[name]),
+        CUDAGO_DRIVER="sim",
+        CUDAGO_SIM="devices=2,hostile=1,pageable=1",
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
