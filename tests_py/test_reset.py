@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 import weakref
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -304,6 +305,17 @@ def test_refused_in_a_callback(device, code, stream):
 # --- beside others
 
 
+def test_drops_what_is_held_back(device, code):
+    if cu.driver_name() != "sim":
+        pytest.skip("NVIDIA's driver waits for a kernel that never ends")
+    stream = device.create_stream()
+    never = cu.zeros((1,), "i4", stream=stream)
+    cu.launch(stream, ONE, code["spin"], never)
+    with hold(stream):
+        device.reset()
+    use(device, code)
+
+
 def test_ends_what_runs(device, code):
     if cu.driver_name() != "sim":
         pytest.skip("NVIDIA's driver waits for a kernel that never ends")
@@ -331,10 +343,29 @@ def test_ends_what_runs(device, code):
     use(device, code)
 
 
+@contextmanager
+def callback_running(device, stream):
+    """Keep a host callback busy, which a reset waits for."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def callback():
+        entered.set()
+        leave.wait()
+
+    graph = cu.Graph(device)
+    graph.callback(callback)
+    graph.instantiate().launch(stream)
+    entered.wait()
+    try:
+        yield
+    finally:
+        leave.set()
+
+
 def test_ctrl_c_takes_it_back(device, code, stream):
     """A reset that waits for a callback is given up, and all is as it was."""
     values = cu.zeros((64,), "i4", stream=stream)
-    with hold(stream):
+    with callback_running(device, stream):
         cu.launch(stream, WIDE, code["add"], values, 5)
         threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
         with pytest.raises(KeyboardInterrupt):
@@ -384,7 +415,7 @@ def test_what_goes_during_a_reset_that_is_taken_back(device, code):
 
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        with hold(stream):
+        with callback_running(device, stream):
             threading.Timer(0.2, signal.raise_signal, [signal.SIGUSR1]).start()
             with pytest.raises(Stopped):
                 device.reset()

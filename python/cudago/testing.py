@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -139,8 +140,11 @@ def hold(stream: Stream) -> Iterator[threading.Event]:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
             step.launch(stream)
+    weakref.finalize(wait, reached.set)  # where a reset of the device drops the callback
+    del wait
     try:
         yield go_on
     finally:
         go_on.set()
-        reached.wait()
+        while not reached.wait(0.05):
+            _core._drain()
