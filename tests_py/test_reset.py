@@ -258,6 +258,7 @@ def callback_running(device, stream):
 
 def test_ctrl_c_takes_it_back(device, code, stream):
     """A reset that waits for a callback is given up, and all is as it was."""
+    use(device, code)  # loads the kernel, which on NVIDIA's driver can wait for the device
     values = cu.zeros((64,), "i4", stream=stream)
     with callback_running(device, stream):
         cu.launch(stream, WIDE, code["add"], values, 5)
