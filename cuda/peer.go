@@ -98,18 +98,14 @@ func (mr *DeviceMemoryResource) SetPeerAccess(peer *Device, allowed bool) error 
 	if err := peer.needPeer(op, mr.ctx.dev); err != nil {
 		return err
 	}
-	if err := mr.begin(); err != nil {
-		return err
-	}
-	defer mr.end()
 	desc := []driver.CUmemAccessDesc{{Location: peer.location()}}
 	if allowed {
 		desc[0].Flags = driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 	}
-	return call0(mr.ctx, op, func(api driver.API) driver.CUresult {
-		defer mr.ctx.drv.relax()()
-		return api.CuMemPoolSetAccess(mr.pool, desc)
+	_, err := poolCall(mr, op, func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolSetAccess(pool, desc)
 	})
+	return err
 }
 
 // PeerAccess reports whether kernels on peer may touch what mr allocates. Those
@@ -117,13 +113,8 @@ func (mr *DeviceMemoryResource) SetPeerAccess(peer *Device, allowed bool) error 
 //
 // Errors: [ErrClosed].
 func (mr *DeviceMemoryResource) PeerAccess(peer *Device) (bool, error) {
-	if err := mr.begin(); err != nil {
-		return false, err
-	}
-	defer mr.end()
-	flags, err := call1(mr.ctx, "cuMemPoolGetAccess", func(api driver.API) (driver.CUmemAccess_flags, driver.CUresult) {
-		defer mr.ctx.drv.relax()() // even this call spoils captures
-		return api.CuMemPoolGetAccess(mr.pool, peer.location())
+	flags, err := poolCall(mr, "cuMemPoolGetAccess", func(api driver.API, pool driver.CUmemoryPool) (driver.CUmemAccess_flags, driver.CUresult) {
+		return api.CuMemPoolGetAccess(pool, peer.location())
 	})
 	return flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, err
 }

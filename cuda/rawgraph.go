@@ -71,6 +71,9 @@ func call1[T any](c *Context, op string, f func(driver.API) (T, driver.CUresult)
 	return v, nil
 }
 
+// none is the result of a driver call that only succeeds or fails.
+type none = struct{}
+
 // call0 runs a driver call that returns nothing, with c current.
 func call0(c *Context, op string, f func(driver.API) driver.CUresult) error {
 	return c.call(op, func() driver.CUresult { return f(c.drv.api) })

@@ -261,13 +261,23 @@ func (mr *DeviceMemoryResource) Statistics() (PoolStatistics, error) {
 	return st, nil
 }
 
-func (mr *DeviceMemoryResource) attribute(attr driver.CUmemPool_attribute) (uint64, error) {
+// poolCall runs a call on mr's pool. It does so in relaxed capture mode: else
+// even asking a pool is refused while a capture is open, and spoils it.
+func poolCall[T any](mr *DeviceMemoryResource, op string, f func(driver.API, driver.CUmemoryPool) (T, driver.CUresult)) (T, error) {
+	var zero T
 	if err := mr.begin(); err != nil {
-		return 0, err
+		return zero, err
 	}
 	defer mr.end()
-	return call1(mr.ctx, "cuMemPoolGetAttribute", func(api driver.API) (uint64, driver.CUresult) {
-		return api.CuMemPoolGetAttribute(mr.pool, attr)
+	return call1(mr.ctx, op, func(api driver.API) (T, driver.CUresult) {
+		defer mr.ctx.drv.relax()()
+		return f(api, mr.pool)
+	})
+}
+
+func (mr *DeviceMemoryResource) attribute(attr driver.CUmemPool_attribute) (uint64, error) {
+	return poolCall(mr, "cuMemPoolGetAttribute", func(api driver.API, pool driver.CUmemoryPool) (uint64, driver.CUresult) {
+		return api.CuMemPoolGetAttribute(pool, attr)
 	})
 }
 
@@ -278,25 +288,19 @@ func (mr *DeviceMemoryResource) ReleaseThreshold() (uint64, error) {
 
 // SetReleaseThreshold calls cuMemPoolSetAttribute.
 func (mr *DeviceMemoryResource) SetReleaseThreshold(bytes uint64) error {
-	if err := mr.begin(); err != nil {
-		return err
-	}
-	defer mr.end()
-	return call0(mr.ctx, "cuMemPoolSetAttribute", func(api driver.API) driver.CUresult {
-		return api.CuMemPoolSetAttribute(mr.pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
+	_, err := poolCall(mr, "cuMemPoolSetAttribute", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolSetAttribute(pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
 	})
+	return err
 }
 
 // Trim gives unused memory back to the system until at most keep bytes are
 // reserved. It calls cuMemPoolTrimTo.
 func (mr *DeviceMemoryResource) Trim(keep uint64) error {
-	if err := mr.begin(); err != nil {
-		return err
-	}
-	defer mr.end()
-	return call0(mr.ctx, "cuMemPoolTrimTo", func(api driver.API) driver.CUresult {
-		return api.CuMemPoolTrimTo(mr.pool, keep)
+	_, err := poolCall(mr, "cuMemPoolTrimTo", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolTrimTo(pool, keep)
 	})
+	return err
 }
 
 // IsClosed reports whether Close was called.

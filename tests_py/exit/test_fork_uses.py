@@ -76,7 +76,7 @@ objects = {
     "scratch Node": scratch, "loop Node": loop, "Condition": condition, "GraphExec": step,
     "ExecNode": step["up"], "Retained": graph.retained[0],
     "Parameter": kernel.signature[0], "capsule": capsule,
-    "module": cu, "sim": cu.sim, "testing": cu.testing,
+    "Finalizer": done, "module": cu, "sim": cu.sim, "testing": cu.testing,
 }
 """
 

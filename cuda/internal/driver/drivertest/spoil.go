@@ -135,6 +135,10 @@ func (s *suite) unsafeCalls() map[string]func() driver.CUresult {
 			_, r := s.CuMemPoolGetAccess(pool, onDevice(s.dev))
 			return r
 		},
+		"pool attribute": func() driver.CUresult {
+			_, r := s.CuMemPoolGetAttribute(pool, driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+			return r
+		},
 		"pool access set": func() driver.CUresult {
 			return s.CuMemPoolSetAccess(pool, []driver.CUmemAccessDesc{{Location: onDevice(s.dev), Flags: readWrite}})
 		},

@@ -105,10 +105,7 @@ func (d *simulator) CuCtxDisablePeerAccess(h driver.CUcontext) driver.CUresult {
 // CuMemPoolSetAccess changes all or nothing. A device keeps the access to its
 // own pool, and none can read only.
 func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUmemAccessDesc) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	p := d.pools.get(h)
@@ -130,10 +127,7 @@ func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUme
 }
 
 func (d *simulator) CuMemPoolGetAccess(h driver.CUmemoryPool, location driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return 0, r
-	}
-	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
+	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
 	p := d.pools.get(h)

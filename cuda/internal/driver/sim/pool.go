@@ -277,7 +277,7 @@ func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 }
 
 func (d *simulator) CuMemPoolTrimTo(h driver.CUmemoryPool, keep uint64) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	p := d.pools.get(h)
@@ -289,7 +289,7 @@ func (d *simulator) CuMemPoolTrimTo(h driver.CUmemoryPool, keep uint64) driver.C
 }
 
 func (d *simulator) CuMemPoolSetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute, value uint64) driver.CUresult {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	p := d.pools.get(h)
@@ -321,7 +321,7 @@ func (d *simulator) CuMemPoolSetAttribute(h driver.CUmemoryPool, attr driver.CUm
 }
 
 func (d *simulator) CuMemPoolGetAttribute(h driver.CUmemoryPool, attr driver.CUmemPool_attribute) (uint64, driver.CUresult) {
-	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
 	p := d.pools.get(h)

@@ -8,7 +8,8 @@ import "github.com/cudago/cudago/cuda/internal/driver"
 // This file holds the rules by which calls that are not part of a capture spoil
 // it. Which calls they are was measured on an H200 with a 13.x driver: event
 // and stream queries and waits, instantiating and destroying executables, every
-// kind of allocation and free, unloading modules.
+// kind of allocation and free, unloading modules, asking a pool its attributes
+// or accesses. That setting them and trimming is refused too was not measured.
 
 // unsafeCall is at the head of each call that is potentially unsafe during a
 // capture. It refuses the call and spoils the captures that it would endanger.
@@ -32,6 +33,14 @@ func (d *simulator) unsafeCall() driver.CUresult {
 		}
 	}
 	return r
+}
+
+// outsideCaptures is at the head of calls on memory pools.
+func (d *simulator) outsideCaptures() driver.CUresult {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	return d.unsafeCall()
 }
 
 // spoil spoils a capture, unless it has ended.
