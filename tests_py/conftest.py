@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -61,8 +62,12 @@ def driver_in_use() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say nothing of the driver that "auto" takes: the summary does."""
+    """Say nothing of the driver that "auto" takes: the summary does. And hear Ctrl-C.
+
+    A shell's job in the background ignores SIGINT, and so would Python.
+    """
     logging.getLogger("cudago").addHandler(logging.NullHandler())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

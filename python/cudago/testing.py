@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import queue
 import threading
 import time
 import weakref
@@ -130,21 +131,30 @@ def hold(stream: Stream) -> Iterator[threading.Event]:
     >>> stream.is_done
     True
     """
-    go_on, reached = threading.Event(), threading.Event()
+    go_on = threading.Event()
+    over: queue.SimpleQueue[None] = queue.SimpleQueue()  # a finalizer may put: it takes no lock
 
     def wait() -> None:
-        reached.set()
+        over.put(None)
         go_on.wait()
 
     with Graph(stream.device) as graph:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
             step.launch(stream)
-    weakref.finalize(wait, reached.set)  # where a reset of the device drops the callback
+    weakref.finalize(wait, over.put, None)  # where a reset of the device drops the callback
     del wait
     try:
         yield go_on
     finally:
         go_on.set()
-        while not reached.wait(0.05):
+        while not _came(over):
             _core._drain()
+
+
+def _came(signals: queue.SimpleQueue[None]) -> bool:
+    try:
+        signals.get(timeout=0.05)
+    except queue.Empty:
+        return False
+    return True
