@@ -102,10 +102,18 @@ func (d *Driver) CancelKernels() error {
 }
 
 // CancelKernels ends the kernels that run on d now, so that its reset does not
-// wait for them. It does nothing if the driver cannot.
+// wait for them. It does nothing if the driver cannot. A reset that is given up
+// is followed by KeepKernels, which has findings made of those that were ended.
 func (d *Device) CancelKernels() {
 	if c := driver.CheckerOf(d.drv.api); c != nil {
 		c.CancelDevice(d.h)
+	}
+}
+
+// KeepKernels is documented at CancelKernels.
+func (d *Device) KeepKernels() {
+	if c := driver.CheckerOf(d.drv.api); c != nil {
+		c.KeepDevice(d.h)
 	}
 }
 

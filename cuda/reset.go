@@ -77,7 +77,7 @@ func (c *Context) forgetCapture(s *Stream) {
 // more. [Device.Context] and [Device.DefaultMemoryResource] return new ones.
 //
 // Blocks until calls under way have returned; new ones are refused. On the
-// simulated driver kernels that they wait for are stopped, and the calls say so;
+// simulated driver kernels that they wait for are stopped, and the calls fail;
 // on NVIDIA's they run to their end. It must not be called with the context of d
 // entered, nor while handles of d that [Stream.Use] and the like gave out are used.
 //
@@ -159,6 +159,7 @@ func (c *Context) refuse(stop <-chan struct{}) bool {
 func (c *Context) reopen() {
 	c.state.Store(contextLive)
 	c.calls.reopen()
+	c.dev.KeepKernels()
 	c.Drain()
 }
 

@@ -86,7 +86,9 @@ static int wait_outside(int32_t device) {
         cudagoCancelKernelsOf(device); /* such a call may wait for a kernel that never ends */
         usleep(200);
         Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) return -1;
+        if (!PyErr_CheckSignals()) continue;
+        cudagoKeepKernelsOf(device);
+        return -1;
     }
     return 0;
 }

@@ -105,6 +105,16 @@ func cudagoCancelKernelsOf(ordinal C.int32_t) {
 	}
 }
 
+// cudagoKeepKernelsOf says that the reset for which cudagoCancelKernelsOf was
+// called is given up.
+//
+//export cudagoKeepKernelsOf
+func cudagoKeepKernelsOf(ordinal C.int32_t) {
+	if dev, err := drv.Load().Device(int(ordinal)); err == nil {
+		dev.KeepKernels()
+	}
+}
+
 // cudagoDefaultStreamsForget lets go of the blocks of a device's default streams
 // of which a reset has made others. It needs the GIL.
 //

@@ -40,8 +40,12 @@ type Checker interface {
 	// Cancel ends the kernels that run now. It is reported like a finding: their
 	// context stays usable, their results are incomplete.
 	Cancel()
-	// CancelDevice is Cancel for the kernels of one device.
+	// CancelDevice ends the kernels of one device that is about to be reset. Calls
+	// that wait for them fail as with a finding, but none is left when the device
+	// is reset. If the reset is given up, KeepDevice makes findings of those that
+	// nobody was told.
 	CancelDevice(dev CUdevice)
+	KeepDevice(dev CUdevice)
 	// Interrupt is Cancel for somebody who waits: it returns when the kernels
 	// have ended, or patience is over, with what Cancel would have reported. It
 	// is empty if none ran.

@@ -29,6 +29,7 @@ type running struct {
 
 	n     int           // how many have not ended
 	told  chan struct{} // somebody waits for the reports; closed when n is 0
+	reset bool          // they are stopped for a reset
 	texts []string      // the reports, if somebody waits
 }
 
@@ -60,30 +61,50 @@ func (r *running) leave() {
 }
 
 // report hands on what is to be said of one that was stopped. It goes to who
-// stopped it if he waits, else it is a finding.
+// stopped it if he waits, else it is a finding, once no reset makes it void.
 func (r *running) report(ctx *context, text string) {
 	r.canceler.mu.Lock()
-	waits := r.told != nil
+	waits, reset := r.told != nil, r.reset
 	if waits {
 		r.texts = append(r.texts, text)
 	}
 	r.canceler.mu.Unlock()
-	if !waits {
+	switch {
+	case waits:
+	case reset:
+		ctx.withhold(text)
+	default:
 		ctx.found(text, 0)
 	}
 }
 
-// end stops what runs. What begins later runs, unless for good.
-func (c *canceler) end(forGood bool) {
+// end stops what runs. What begins later runs.
+func (c *canceler) end() { c.stop(false) }
+
+// endForReset is end for a reset, which may be given up yet.
+func (c *canceler) endForReset() { c.stop(true) }
+
+func (c *canceler) stop(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
-	close(c.current().stop)
-	if c.closed = forGood; !forGood {
-		c.now = nil
+	r := c.current()
+	r.reset = reset
+	close(r.stop)
+	c.now = nil
+}
+
+// close stops what runs, and what begins later.
+func (c *canceler) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
 	}
+	c.closed = true
+	close(c.current().stop)
 }
 
 func (c *canceler) isClosed() bool {
@@ -117,14 +138,27 @@ func (c *canceler) interrupt(patience time.Duration) []string {
 // Cancel is documented at driver.Checker.
 func (d *simulator) Cancel() {
 	for _, dev := range d.devices {
-		dev.cancel.end(false)
+		dev.cancel.end()
 	}
 }
 
 // CancelDevice is documented at driver.Checker.
 func (d *simulator) CancelDevice(dev driver.CUdevice) {
 	if v, r := d.device(dev); r == driver.CUDA_SUCCESS {
-		v.cancel.end(false)
+		v.cancel.endForReset()
+	}
+}
+
+// KeepDevice is documented at driver.Checker.
+func (d *simulator) KeepDevice(dev driver.CUdevice) {
+	v, r := d.device(dev)
+	if r != driver.CUDA_SUCCESS {
+		return
+	}
+	for _, c := range d.contexts.all() {
+		if c.dev == v {
+			c.admit()
+		}
 	}
 }
 

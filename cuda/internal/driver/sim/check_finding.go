@@ -22,6 +22,10 @@ type findings struct {
 	untold atomic.Int32 // written with context.mu held
 	texts  []string     // guarded by context.mu
 	more   int          // guarded by context.mu; how many were too many for texts
+
+	// Guarded by context.mu; of kernels that were stopped for a reset, which may be
+	// given up. Calls that wait are told of them too.
+	withheld []string
 }
 
 // found notes what a check has found. Unless the checks collect, the next call
@@ -42,6 +46,25 @@ func (c *context) found(text string, under checks) {
 		c.findings.more++
 	}
 	c.findings.untold.Add(1)
+}
+
+// withhold keeps what there is to say of a kernel that was stopped for a reset.
+func (c *context) withhold(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.findings.withheld = append(c.findings.withheld, text+", for a reset of its device")
+	c.findings.untold.Add(1)
+}
+
+// admit makes findings of what was withheld.
+func (c *context) admit() {
+	c.mu.Lock()
+	texts := c.findings.withheld
+	c.findings.withheld = nil
+	c.mu.Unlock()
+	for _, text := range texts {
+		c.found(text, 0)
+	}
 }
 
 func (k *checker) keep(text string) {
@@ -68,11 +91,11 @@ func (c *context) outcome() driver.CUresult {
 // Preconditions: c.mu must be locked.
 func (c *context) tell() string {
 	f := &c.findings
-	text := strings.Join(f.texts, "\n")
+	text := strings.Join(slices.Concat(f.texts, f.withheld), "\n")
 	if f.more > 0 {
 		text += fmt.Sprintf("\nand %d more", f.more)
 	}
-	f.texts, f.more = nil, 0
+	f.texts, f.more, f.withheld = nil, 0, nil
 	f.untold.Store(0)
 	return text
 }

@@ -54,7 +54,7 @@ func (c *context) abort() {
 	}()
 	for {
 		// Again and again: a kernel that saw the context in order may begin late.
-		c.dev.cancel.end(false)
+		c.dev.cancel.end()
 		select {
 		case <-done:
 			return

@@ -164,6 +164,41 @@ func TestResetStopsOneDevice(t *testing.T) {
 	require.Empty(t, driver.CheckerOf(o.API).TakeReports(), "nobody is interested in where the reset stopped a kernel")
 }
 
+// A kernel that was stopped for a reset is a finding only if there was none.
+func TestKernelsStoppedForAReset(t *testing.T) {
+	for _, given := range []string{"up", "up late", "on"} {
+		t.Run("given "+given, func(t *testing.T) {
+			o := newOne(t, open(t, ""))
+			k := driver.CheckerOf(o.API)
+			spin := driver.CUlaunchConfig{GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1, HStream: o.stream}
+			ok(t, o.CuLaunchKernelEx(&spin, o.load(t, spinPTX, "spin"), nil))
+			require.Eventually(t, func() bool {
+				k.CancelDevice(0)
+				return o.CuStreamQuery(o.stream) != driver.CUDA_ERROR_NOT_READY
+			}, 10*time.Second, time.Millisecond)
+			require.Empty(t, k.TakeReports())
+			require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuStreamSynchronize(o.stream))
+			if given == "on" {
+				ok(t, o.CuDevicePrimaryCtxReset(0))
+				o.again(t)
+				require.Empty(t, k.TakeReports())
+				return
+			}
+			if given == "up late" { // somebody was told meanwhile
+				require.Contains(t, o.FaultReport(o.ctx), "for a reset of its device")
+				ok(t, o.CuStreamSynchronize(o.stream))
+			}
+			k.KeepDevice(0)
+			if given == "up" {
+				require.Len(t, k.TakeReports(), 1)
+				require.Contains(t, o.FaultReport(o.ctx), "canceled in kernel spin")
+			}
+			require.Empty(t, k.TakeReports())
+			ok(t, o.CuStreamSynchronize(o.stream))
+		})
+	}
+}
+
 func TestResetEndsALoop(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	g, _, _ := o.loop(t)
