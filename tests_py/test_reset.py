@@ -387,5 +387,5 @@ def lost_by_reset(error: cu.CUDAError) -> bool:
     """Whether work failed because the reset ended it."""
     return (
         error.name in ("CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_DEINITIALIZED")
-        or "for a reset of its device" in error.detail
+        or "for a reset of its device" in str(error)
     )

@@ -9,10 +9,10 @@
 
 /* An executable: the launch stays in C, on a block that Go made. */
 
-static QUIET int is_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
-static QUIET int open_exec(ExecObject *self) {
+QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
+QUIET int cudago_exec_open(ExecObject *self) {
     if (!self->x) return cudago_raise_closed("graph executable");
-    return is_lost(self->x) ? cudago_raise_lost("graph executable", self->device) : 0;
+    return cudago_exec_lost(self->x) ? cudago_raise_lost("graph executable", self->device) : 0;
 }
 
 /* The reaper leaves streams alone that others have: there the thread that closes has its work marked. */
@@ -36,7 +36,7 @@ static void leave(cudago_exec *x) {
     if (!--x->inside && x->closing && !cudago_unusable) end(x);
 }
 
-static void nap(void) {
+void cudago_nap(void) {
     Py_BEGIN_ALLOW_THREADS
     usleep(50);
     Py_END_ALLOW_THREADS
@@ -107,7 +107,7 @@ static QUIET void leave_gate(ExecObject *self, ticket *t) {
 /* CUDAGO_AGAIN while an update is before it. */
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
-    if (!s || open_exec(self)) return -1;
+    if (!s || cudago_exec_open(self)) return -1;
     cudago_exec *x = self->x;
     if (cudago_capturing(s)) /* cuGraphLaunch would fail, and spoil the capture */
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its graph "
@@ -130,7 +130,7 @@ static int launch_on(ExecObject *self, StreamObject *stream) {
     cudago_note_site();
     int r = launch_now(self, stream, &t);
     while (r == CUDAGO_AGAIN) {
-        nap();
+        cudago_nap();
         r = PyErr_CheckSignals() ? -1 : launch_now(self, stream, &t);
     }
     leave_gate(self, &t);
@@ -140,7 +140,7 @@ static int launch_on(ExecObject *self, StreamObject *stream) {
 /* launch(stream): the hot call. */
 static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
-    if (open_exec(self)) return NULL;
+    if (cudago_exec_open(self)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? launch_on(self, stream) : -1;
@@ -161,7 +161,7 @@ static int upload_away(cudago_exec *x, cudago_stream *s) {
 }
 static QUIET int upload_now(ExecObject *self, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
-    if (!s || open_exec(self)) return -1;
+    if (!s || cudago_exec_open(self)) return -1;
     if (cudago_capturing(s))
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
     if (cudago_uses_reserve(&self->x->uses, s)) return -1;
@@ -182,171 +182,9 @@ static PyObject *exec_upload(ExecObject *self, PyObject *argument) {
     Py_RETURN_NONE;
 }
 
-/* --- updates ------------------------------------------------------------------------------------------------------ */
-
-/* Through the gate, after all arguments have been evaluated: on success nobody is inside the driver with the executable,
- * nothing of it is being instantiated, and no launch begins before leave_update. NULL with an exception. */
-static cudago_exec *enter_update(ExecObject *self) {
-    cudago_exec *x = self->x;
-    if (open_exec(self)) return NULL;
-    x->updates++;
-    int stopped = 0;
-    while (self->x == x && !is_lost(x) && (x->inside || x->owed || x->of->busy || cudago_stall()) && !stopped) {
-        nap();
-        stopped = PyErr_CheckSignals();
-    }
-    if (self->x != x) { /* closed meanwhile: the block may be gone */
-        if (!stopped) cudago_raise_closed("graph executable");
-        return NULL;
-    }
-    if (!stopped && !is_lost(x)) return x;
-    x->updates--;
-    if (!stopped) open_exec(self); /* says so */
-    return NULL;
-}
-
-static QUIET void leave_update(cudago_exec *x) {
-    x->updates--;
-    x->phase++;
-    x->owed = x->waiting;
-}
-
-static PyObject *done(cudago_status *st) {
-    if (st->kind) return cudago_raise(st), NULL;
-    cudago_drain();
-    Py_RETURN_NONE;
-}
-
-static int read_node(PyObject *o, uint64_t *node) {
-    *node = PyLong_AsUnsignedLongLong(o);
-    return *node == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
-}
-
-static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
-    cudago_ref refs[2];
-    int m = 0;
-    for (int i = 0; i < 2; i++)
-        if (o[i] && cudago_operand_lost(o[i])) {
-            leave_update(x);
-            return cudago_operand_now(o[i]);
-        }
-    for (int i = 1; i >= 0; i--) /* src first, as everywhere */
-        if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
-    cudagoExecMemcpy(x->id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
-                     o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
-    leave_update(x);
-    return 0;
-}
-
-/* _update_memcpy(node, dst or None, src or None) */
-static PyObject *exec_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 3 || open_exec(self) || read_node(args[0], &node)) return NULL;
-    static const char *const names[] = {"dst", "src"};
-    OperandObject *o[2] = {NULL, NULL};
-    int ok = 1;
-    for (int i = 0; i < 2 && ok; i++) {
-        if (args[1 + i] == Py_None) continue;
-        ok = (o[i] = cudago_operand(args[1 + i], i ? 0 : OPERAND_WRITABLE, names[i])) != NULL;
-        ok = ok && !cudago_copies(self->device, o[i], names[i]);
-    }
-    cudago_status st = {0};
-    cudago_exec *x = ok ? enter_update(self) : NULL;
-    if (x && memcpy_now(x, node, o, &st)) x = NULL;
-    Py_XDECREF(o[0]);
-    Py_XDECREF(o[1]);
-    return x ? done(&st) : NULL;
-}
-
-static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
-    cudago_ref ref;
-    if (cudago_operand_lost(o)) {
-        leave_update(x);
-        return cudago_operand_now(o);
-    }
-    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
-    cudagoExecMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
-    leave_update(x);
-    return 0;
-}
-
-/* _update_memset(node, dst, value) */
-static PyObject *exec_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node;
-    uint32_t value, width;
-    if (n != 3 || open_exec(self) || read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
-    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
-    cudago_status st = {0};
-    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? enter_update(self) : NULL;
-    if (x && memset_now(x, node, o, value, width, &st)) x = NULL;
-    Py_XDECREF(o);
-    return x ? done(&st) : NULL;
-}
-
-typedef struct {
-    ExecObject *exec;
-    uint64_t node;
-} exec_node;
-static PyObject *set_kernel(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
-    exec_node *e = at;
-    cudago_status st = {0};
-    cudago_exec *x = enter_update(e->exec);
-    if (!x) return cudago_refs_drop(refs, n), NULL;
-    cudagoExecKernel(x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
-    leave_update(x);
-    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
-}
-
-/* _update_kernel(node, config, kernel, args) */
-static PyObject *exec_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    exec_node at = {.exec = self};
-    if (n != 4 || open_exec(self) || read_node(args[0], &at.node)) return NULL;
-    PyObject *r = cudago_with_kernel(self->device, args[1], args[2], args[3], set_kernel, &at);
-    if (r) cudago_drain();
-    return r;
-}
-
-static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {
-    cudago_ref ref;
-    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
-    cudagoExecHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
-    leave_update(x);
-    return 0;
-}
-
-/* _update_host(node, callable) */
-static PyObject *exec_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 2 || open_exec(self) || read_node(args[0], &node)) return NULL;
-    OperandObject *o = cudago_callable_operand(args[1], self->device);
-    cudago_status st = {0};
-    cudago_exec *x = o ? enter_update(self) : NULL;
-    if (x) host_now(x, node, o, &st);
-    Py_XDECREF(o);
-    return x ? done(&st) : NULL;
-}
-
-/* _set_enabled(node, bool) */
-static PyObject *exec_set_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    uint64_t node;
-    if (n != 2 || open_exec(self) || read_node(args[0], &node)) return NULL;
-    int enabled = PyObject_IsTrue(args[1]);
-    cudago_status st = {0};
-    cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
-    if (!x) return NULL;
-    cudagoExecEnable(x->id, node, enabled, &st);
-    leave_update(x);
-    return done(&st);
-}
-
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
-static QUIET uint64_t number_now(ExecObject *self) { return open_exec(self) ? 0 : self->id; }
+static QUIET uint64_t number_now(ExecObject *self) { return cudago_exec_open(self) ? 0 : self->id; }
 static PyObject *exec_text(ExecObject *self, PyObject *what) {
     CUDAGO_ENTER(NULL);
     const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
@@ -359,19 +197,24 @@ static PyObject *exec_text(ExecObject *self, PyObject *what) {
     free(text);
     return r;
 }
+int cudago_read_node(PyObject *o, uint64_t *node) {
+    *node = PyLong_AsUnsignedLongLong(o);
+    return *node == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
+}
+
 static QUIET PyObject *held_now(ExecObject *self, uint64_t address) { return cudago_held_at(self->held, address); }
 static PyObject *exec_held(ExecObject *self, PyObject *address) {
     CUDAGO_ENTER(NULL);
     uint64_t a;
-    return read_node(address, &a) ? NULL : held_now(self, a);
+    return cudago_read_node(address, &a) ? NULL : held_now(self, a);
 }
 static QUIET PyObject *exec_launches(ExecObject *self, void *unused) {
     (void)unused;
-    return open_exec(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches);
+    return cudago_exec_open(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches);
 }
 static QUIET PyObject *exec_is_closed(ExecObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(!self->x || is_lost(self->x));
+    return PyBool_FromLong(!self->x || cudago_exec_lost(self->x));
 }
 static PyObject *exec_ordinal(ExecObject *self, void *unused) {
     (void)unused;
@@ -429,11 +272,11 @@ static void exec_dealloc(ExecObject *self) {
 static PyMethodDef methods[] = {
     {"launch", METHOD(exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
-    {"_update_memcpy", METHOD(exec_update_memcpy), METH_FASTCALL, NULL},
-    {"_update_memset", METHOD(exec_update_memset), METH_FASTCALL, NULL},
-    {"_update_kernel", METHOD(exec_update_kernel), METH_FASTCALL, NULL},
-    {"_update_host", METHOD(exec_update_host), METH_FASTCALL, NULL},
-    {"_set_enabled", METHOD(exec_set_enabled), METH_FASTCALL, NULL},
+    {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
+    {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
+    {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
+    {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
+    {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
     {"_text", METHOD(exec_text), METH_O, NULL},
     {"_held", METHOD(exec_held), METH_O, NULL},
     {"close", METHOD(exec_close), METH_NOARGS, DOC_GRAPHEXEC_CLOSE},

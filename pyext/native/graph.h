@@ -89,12 +89,20 @@ QUIET int cudago_graph_open(GraphObject *self);                         /* -1 wi
 /* Ready to be changed: open, and nothing of it is being instantiated. May give the GIL away, so it comes before the last
  * look. */
 int cudago_graph_ready(GraphObject *self);
+QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being instantiated? */
 uint64_t cudago_graph_number(GraphObject *self); /* both: Go's handle of a graph that can be changed; 0 with an exception */
 GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of); /* takes a count of of, or makes one */
 
 void cudago_capture_abandon(GraphObject *self); /* capture.c: the graph goes, and its capture with it */
 
-/* graph_inner.c: methods of Graph */
+/* node.c and graph_inner.c: methods of Graph */
+PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node);
@@ -111,16 +119,31 @@ typedef struct {
     int32_t device;
 } ExecObject;
 
+QUIET int cudago_exec_lost(const cudago_exec *x);
+QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
+void cudago_nap(void);                        /* gives the GIL away for a moment */
+int cudago_read_node(PyObject *number, uint64_t *node);
+
+/* update.c: methods of GraphExec */
+PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* A new reference; memory that an Operand is of is a graph's from now on. */
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
 OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* callback.c */
 QUIET uintptr_t cudago_host_function(void);
 
-/* Checks and packs the arguments of a kernel node, and calls then with them, QUIET: to add a node, or to update one. It
- * takes the refs over. */
-typedef PyObject *(*cudago_kernel_call)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
-PyObject *cudago_with_kernel(int32_t device, PyObject *config, PyObject *kernel, PyObject *args, cudago_kernel_call then,
-                             void *at);
+/* What is done with a kernel, its configuration and arguments, once all have been evaluated: to add a node, or to update
+ * one. enter may give the GIL away; now is QUIET and takes the refs over; leave, if any, is called whenever enter was 0. */
+typedef struct {
+    int (*enter)(void *at); /* -1 with an exception */
+    PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
+    void (*leave)(void *at);
+} cudago_kernel_use;
+PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
 /* New references to the Operands of a packed launch, named "argument 0", ..., and to the kernel; returns how many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
 void cudago_refs_drop(cudago_ref *refs, int n);

@@ -27,7 +27,7 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
-from ._device import Device, DeviceProperties  # noqa: E402
+from ._device import Device  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._event import Event  # noqa: E402
@@ -39,6 +39,7 @@ from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
 from ._node import Node  # noqa: E402
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
+from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,

@@ -4,81 +4,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import _core
 from ._event import Event
 from ._gopy import api
+from ._properties import DeviceProperties, read
 from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream
-from .errors import CUDAError, UnsupportedError, _decode
 
-__all__ = ["Device", "DeviceProperties"]
+__all__ = ["Device"]
 
 _devices: dict[int, Device] = {}
-_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE, cuda.h, CUDA 12.4
-
-
-class DeviceProperties:
-    """The attributes of a device, read when asked for and then kept.
-
-    Made by `Device.properties`. Every attribute of ``CUdevice_attribute`` is here under its name in
-    lower case, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists them.
-
-    References
-    ----------
-    ``cuDeviceGetAttribute``
-
-    Examples
-    --------
-    >>> device.properties.warp_size
-    32
-    >>> "max_threads_per_block" in dir(device.properties)
-    True
-    """
-
-    def __init__(self, ordinal: int) -> None:
-        self._ordinal = ordinal
-
-    def __getattr__(self, name: str) -> int:
-        if name.startswith("_") or name not in _attribute_names():
-            raise AttributeError(
-                f"a device has no property {name!r}; dir() lists those that it has"
-            )
-        try:
-            value = _read(api.device_attribute, self._ordinal, name)
-        except CUDAError as e:
-            if e.code != _INVALID_VALUE:
-                raise
-            raise UnsupportedError(f"this driver does not know the property {name!r}") from None
-        setattr(self, name, value)
-        return int(value)
-
-    def __dir__(self) -> list[str]:
-        return sorted(_attribute_names())
-
-    def __repr__(self) -> str:
-        return f"<cudago.DeviceProperties of device {self._ordinal}>"
-
-
-_names: frozenset[str] = frozenset()
-
-
-def _attribute_names() -> frozenset[str]:
-    global _names
-    if not _names:
-        _names = frozenset(api.attribute_name(i) for i in range(api.attribute_count()))
-    return _names
-
-
-def _read(call: Any, *args: Any) -> Any:
-    """Call the cold half of the API, and turn the text of its errors into ours."""
-    _core._open()
-    try:
-        return call(*args)
-    except RuntimeError as e:
-        error = _decode(str(e))
-    raise error
 
 
 class Device(_core.Device):
@@ -159,12 +94,12 @@ class Device(_core.Device):
         True
         """
         _core._open()
-        return tuple(cls(i) for i in range(_read(api.device_count)))
+        return tuple(cls(i) for i in range(read(api.device_count)))
 
     @property
     def name(self) -> str:
         """The product's name."""
-        return str(_read(api.device_name, self.ordinal))
+        return str(read(api.device_name, self.ordinal))
 
     @property
     def compute_capability(self) -> tuple[int, int]:
@@ -175,22 +110,22 @@ class Device(_core.Device):
     @property
     def total_memory(self) -> int:
         """Memory of the device, in bytes."""
-        return int(_read(api.device_properties, self.ordinal).total_memory)
+        return int(read(api.device_properties, self.ordinal).total_memory)
 
     @property
     def free_memory(self) -> int:
         """Memory of the device that is free now, in bytes."""
-        return int(_read(api.device_memory_info, self.ordinal).free)
+        return int(read(api.device_memory_info, self.ordinal).free)
 
     @property
     def uuid(self) -> str:
         """The device's UUID."""
-        return str(_read(api.device_properties, self.ordinal).uuid)
+        return str(read(api.device_properties, self.ordinal).uuid)
 
     @property
     def pci_bus_id(self) -> str:
         """The device's PCI address."""
-        return str(_read(api.device_properties, self.ordinal).pci_bus_id)
+        return str(read(api.device_properties, self.ordinal).pci_bus_id)
 
     @property
     def properties(self) -> DeviceProperties:

@@ -46,8 +46,9 @@ GO_QUIET = {
     "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
     "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
     "cudagoCaptureLaunch",
-    "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphChild", "cudagoGraphEvent",
-    "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset", "cudagoExecHost",
+    "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
+    "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
+    "cudagoExecKernel", "cudagoExecHost",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
@@ -104,7 +105,7 @@ READERS: dict[str, str] = {
     "graph.c:graph_traverse": "the collector's visits run nothing",
     "exec.c:give_up": CLOSING,
     "exec.c:exec_traverse": "the collector's visits run nothing",
-    "exec.c:enter_update": (
+    "update.c:enter_update": (
         "a gate: looks again after each nap whether the block is still the one it began with"
     ),
 }

@@ -1,0 +1,171 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Changes of one node of an executable, which no launch may be under way of: the gate is exec.c's, from its other side. */
+
+/* Through the gate, after all arguments have been evaluated: on success nobody is inside the driver with the executable,
+ * nothing of it is being instantiated, and no launch begins before leave_update. NULL with an exception. */
+static cudago_exec *enter_update(ExecObject *self) {
+    cudago_exec *x = self->x;
+    if (cudago_exec_open(self)) return NULL;
+    x->updates++;
+    int stopped = 0;
+    while (self->x == x && !cudago_exec_lost(x) && (x->inside || x->owed || x->of->busy || cudago_stall()) && !stopped) {
+        cudago_nap();
+        stopped = PyErr_CheckSignals();
+    }
+    if (self->x != x) { /* closed meanwhile: the block may be gone */
+        if (!stopped) cudago_raise_closed("graph executable");
+        return NULL;
+    }
+    if (!stopped && !cudago_exec_lost(x)) return x;
+    x->updates--;
+    if (!stopped) cudago_exec_open(self); /* says so */
+    return NULL;
+}
+
+static QUIET void leave_update(cudago_exec *x) {
+    x->updates--;
+    x->phase++;
+    x->owed = x->waiting;
+}
+
+static PyObject *done(cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+
+static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
+    cudago_ref refs[2];
+    int m = 0;
+    for (int i = 0; i < 2; i++)
+        if (o[i] && cudago_operand_lost(o[i])) {
+            leave_update(x);
+            return cudago_operand_now(o[i]);
+        }
+    for (int i = 1; i >= 0; i--) /* src first, as everywhere */
+        if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
+    cudagoExecMemcpy(x->id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
+                     o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
+    leave_update(x);
+    return 0;
+}
+
+/* _update_memcpy(node, dst or None, src or None) */
+PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    static const char *const names[] = {"dst", "src"};
+    OperandObject *o[2] = {NULL, NULL};
+    int ok = 1;
+    for (int i = 0; i < 2 && ok; i++) {
+        if (args[1 + i] == Py_None) continue;
+        ok = (o[i] = cudago_operand(args[1 + i], i ? 0 : OPERAND_WRITABLE, names[i])) != NULL;
+        ok = ok && !cudago_copies(self->device, o[i], names[i]);
+    }
+    cudago_status st = {0};
+    cudago_exec *x = ok ? enter_update(self) : NULL;
+    if (x && memcpy_now(x, node, o, &st)) x = NULL;
+    Py_XDECREF(o[0]);
+    Py_XDECREF(o[1]);
+    return x ? done(&st) : NULL;
+}
+
+static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
+    cudago_ref ref;
+    if (cudago_operand_lost(o)) {
+        leave_update(x);
+        return cudago_operand_now(o);
+    }
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
+    cudagoExecMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
+    leave_update(x);
+    return 0;
+}
+
+/* _update_memset(node, dst, value) */
+PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    uint32_t value, width;
+    if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
+    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
+    cudago_status st = {0};
+    cudago_exec *x = o && !cudago_fill_fits(width, o->nbytes) ? enter_update(self) : NULL;
+    if (x && memset_now(x, node, o, value, width, &st)) x = NULL;
+    Py_XDECREF(o);
+    return x ? done(&st) : NULL;
+}
+
+typedef struct {
+    ExecObject *exec;
+    uint64_t node;
+    cudago_exec *x; /* inside the gate */
+} exec_node;
+static int enter_exec(void *at) {
+    exec_node *e = at;
+    return (e->x = enter_update(e->exec)) ? 0 : -1;
+}
+static QUIET void leave_exec(void *at) {
+    exec_node *e = at;
+    if (e->exec->x == e->x) leave_update(e->x); /* else what raised an exception has closed it */
+}
+static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+    exec_node *e = at;
+    cudago_status st = {0};
+    cudagoExecKernel(e->x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
+}
+
+/* _update_kernel(node, config, kernel, args) */
+PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
+    exec_node at = {.exec = self};
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
+    PyObject *r = cudago_with_kernel(self->device, args + 1, &update, &at);
+    if (r) cudago_drain();
+    return r;
+}
+
+static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
+    cudagoExecHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
+    leave_update(x);
+    return 0;
+}
+
+/* _update_host(node, callable) */
+PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    OperandObject *o = cudago_callable_operand(args[1], self->device);
+    cudago_status st = {0};
+    cudago_exec *x = o ? enter_update(self) : NULL;
+    if (x) host_now(x, node, o, &st);
+    Py_XDECREF(o);
+    return x ? done(&st) : NULL;
+}
+
+/* _set_enabled(node, bool) */
+PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 2 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    int enabled = PyObject_IsTrue(args[1]);
+    cudago_status st = {0};
+    cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
+    if (!x) return NULL;
+    cudagoExecEnable(x->id, node, enabled, &st);
+    leave_update(x);
+    return done(&st);
+}

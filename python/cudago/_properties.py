@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a device is, asked of the cold half of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _core
+from ._gopy import api
+from .errors import CUDAError, UnsupportedError, _decode
+
+__all__ = ["DeviceProperties"]
+
+_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE, cuda.h, CUDA 12.4
+
+
+class DeviceProperties:
+    """The attributes of a device, read when asked for and then kept.
+
+    Made by `Device.properties`. Every attribute of ``CUdevice_attribute`` is here under its name in
+    lower case, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists them.
+
+    References
+    ----------
+    ``cuDeviceGetAttribute``
+
+    Examples
+    --------
+    >>> device.properties.warp_size
+    32
+    >>> "max_threads_per_block" in dir(device.properties)
+    True
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("_") or name not in _attribute_names():
+            raise AttributeError(
+                f"a device has no property {name!r}; dir() lists those that it has"
+            )
+        try:
+            value = read(api.device_attribute, self._ordinal, name)
+        except CUDAError as e:
+            if e.code != _INVALID_VALUE:
+                raise
+            raise UnsupportedError(f"this driver does not know the property {name!r}") from None
+        setattr(self, name, value)
+        return int(value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(_attribute_names())
+
+    def __repr__(self) -> str:
+        return f"<cudago.DeviceProperties of device {self._ordinal}>"
+
+
+_names: frozenset[str] = frozenset()
+
+
+def _attribute_names() -> frozenset[str]:
+    global _names
+    if not _names:
+        _names = frozenset(api.attribute_name(i) for i in range(api.attribute_count()))
+    return _names
+
+
+def read(call: Any, *args: Any) -> Any:
+    """Call the cold half of the API, and turn the text of its errors into ours."""
+    _core._open()
+    try:
+        return call(*args)
+    except RuntimeError as e:
+        error = _decode(str(e))
+    raise error
