@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""To read what an object says of itself never spoils a capture, and is never refused because of one."""
+"""To read what an object says of itself neither spoils a capture nor is refused because of one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,11 @@ def objects(device):
         ]
         made += [stack.enter_context(pool) for pool in pools]
         made += [stack.enter_context(pools[0].allocate(64, stream=stream))]
-        made += [cu.zeros(16, "f4", stream=stream), made[-1].ptr, stack.enter_context(stream.record())]
+        made += [
+            cu.zeros(16, "f4", stream=stream),
+            made[-1].ptr,
+            stack.enter_context(stream.record()),
+        ]
         program = cu.Program('extern "C" __global__ void one(int* p) { *p = 1; }', "c++")
         kernel = program.compile().get_kernel("one")
         graph = stack.enter_context(cu.Graph(device))

@@ -385,7 +385,7 @@ def test_beside_threads_that_use_it(device, code):
 
 def lost_by_reset(error: cu.CUDAError) -> bool:
     """Whether work failed because the reset ended it."""
-    return (
-        error.name in ("CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_DEINITIALIZED")
-        or "for a reset of its device" in str(error)
-    )
+    return error.name in (
+        "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+        "CUDA_ERROR_DEINITIALIZED",
+    ) or "for a reset of its device" in str(error)

@@ -78,8 +78,8 @@ int cudago_open(void);                  /* opens the driver if nobody did; -1 wi
 /* A stall: a thread is inside cuGraphInstantiate or a reset. On NVIDIA's driver such a call can wait for the device while
  * other calls wait for it (seen on driver 580: cuEventRecord behind cuGraphInstantiate; a reset is taken to be the same); and
  * a Python callback that the device waits for needs the GIL. Who held the GIL in a driver call now would never come back. So
- * calls wait until it is over, without the GIL; launches, copies and fills give it away in any case while there are
- * callbacks. Guarded by the GIL. */
+ * calls wait until it is over, without the GIL, at their begin and again when an argument has run somebody's code; launches,
+ * copies and fills give it away in any case while there are callbacks. Guarded by the GIL. */
 extern long cudago_exclusive;
 extern long cudago_callbacks_alive; /* Python callbacks that some graph may run */
 QUIET int cudago_stall(void);       /* not for the thread that runs callbacks: what is instantiated may wait for it */
@@ -87,15 +87,15 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
 
 /* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
  * parked in C (python/cpython#95820). */
-#define CUDAGO_ENTER(bad)                                                                      \
-    do {                                                                                       \
-        if (cudago_unusable) {                                                                 \
-            cudago_raise_unusable();                                                           \
-            return bad;                                                                        \
-        }                                                                                      \
+#define CUDAGO_ENTER(bad)                                                                           \
+    do {                                                                                            \
+        if (cudago_unusable) {                                                                      \
+            cudago_raise_unusable();                                                                \
+            return bad;                                                                             \
+        }                                                                                           \
         if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) \
-            cudago_drain();                                                                    \
-        if (cudago_exclusive && cudago_stall_wait()) return bad;                           \
+            cudago_drain();                                                                         \
+        if (cudago_exclusive && cudago_stall_wait()) return bad;                                    \
     } while (0)
 
 /* --- the driver's calls that C makes by itself ----------------------------------------------------------------- */

@@ -144,7 +144,7 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     if (!o) return NULL;
     o->object = NEW_REF(object);
     o->device = -1;
-    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->cell, what))) {
+    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->cell, what)) || cudago_stall_wait()) {
         Py_DECREF(o);
         return NULL;
     }

@@ -72,7 +72,7 @@ StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
     PyObject *face = PyImport_ImportModule("cudago._stream");
     PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
     Py_XDECREF(face);
-    if (wrapped && cudago_expect(wrapped, CLS_STREAM, "stream")) Py_CLEAR(wrapped);
+    if (wrapped && (cudago_expect(wrapped, CLS_STREAM, "stream") || cudago_stall_wait())) Py_CLEAR(wrapped);
     return (StreamObject *)(*keep = wrapped);
 }
 
