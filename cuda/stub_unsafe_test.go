@@ -461,6 +461,6 @@ func (s *stub) CuGraphExecDestroy(x driver.CUgraphExec) driver.CUresult {
 	return s.destroy("cuGraphExecDestroy", "exec", uintptr(x))
 }
 
-func (s *stub) CuGraphExecUpdate(driver.CUgraphExec, driver.CUgraph) (driver.GraphExecUpdateResultInfo, driver.CUresult) {
-	return driver.GraphExecUpdateResultInfo{Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, ErrorNode: 0x88}, s.call("cuGraphExecUpdate")
+func (s *stub) CuGraphExecUpdate(driver.CUgraphExec, driver.CUgraph) (driver.CUgraphExecUpdateResultInfo, driver.CUresult) {
+	return driver.CUgraphExecUpdateResultInfo{Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, ErrorNode: 0x88}, s.call("cuGraphExecUpdate")
 }

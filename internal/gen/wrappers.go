@@ -22,8 +22,7 @@ type method struct {
 }
 
 // writeWrappers writes the drivers around a driver: fault and trace.
-func writeWrappers() {
-	methods := readMethods()
+func writeWrappers(methods []method) {
 	var fault, trace bytes.Buffer
 	for _, m := range methods {
 		m.writeFault(&fault)

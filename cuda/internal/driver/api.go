@@ -273,7 +273,7 @@ type GraphExecAPI interface {
 	CuGraphExecDestroy(x CUgraphExec) CUresult
 	CuGraphLaunch(x CUgraphExec, s CUstream) CUresult
 	CuGraphUpload(x CUgraphExec, s CUstream) CUresult
-	CuGraphExecUpdate(x CUgraphExec, g CUgraph) (GraphExecUpdateResultInfo, CUresult)
+	CuGraphExecUpdate(x CUgraphExec, g CUgraph) (CUgraphExecUpdateResultInfo, CUresult)
 	CuGraphExecKernelNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) CUresult
 	CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) CUresult

@@ -1009,7 +1009,7 @@ func (d *Driver) CuGraphUpload(x driver.CUgraphExec, s driver.CUstream) (result 
 }
 
 // CuGraphExecUpdate calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.GraphExecUpdateResultInfo, result driver.CUresult) {
+func (d *Driver) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.CUgraphExecUpdateResultInfo, result driver.CUresult) {
 	if result = d.next("CuGraphExecUpdate"); result != driver.CUDA_SUCCESS {
 		return
 	}

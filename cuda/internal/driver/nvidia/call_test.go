@@ -352,7 +352,7 @@ func TestExecCalls(t *testing.T) {
 	require.EqualValues(t, 35, params.HErrNode_out)
 	info, r := d.CuGraphExecUpdate(x, 5)
 	require.Equal(t, driver.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, r)
-	require.Equal(t, driver.GraphExecUpdateResultInfo{
+	require.Equal(t, driver.CUgraphExecUpdateResultInfo{
 		Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, ErrorNode: 36, ErrorFromNode: 37,
 	}, info)
 	require.Zero(t, d.CuGraphNodeSetEnabled(x, 30, true))

@@ -884,7 +884,7 @@ func (d *tracer) CuGraphUpload(x driver.CUgraphExec, s driver.CUstream) (result 
 	return
 }
 
-func (d *tracer) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.GraphExecUpdateResultInfo, result driver.CUresult) {
+func (d *tracer) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.CUgraphExecUpdateResultInfo, result driver.CUresult) {
 	began := time.Now()
 	out0, result = d.API.CuGraphExecUpdate(x, g)
 	d.log(began, "cuGraphExecUpdate", result, []field{{"x", x}, {"g", g}}, []field{{"out0", out0}})

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log"
+	"slices"
+	"strings"
+)
+
+// call is a line of calls.txt, and the method of driver.API that it belongs to.
+type call struct {
+	name, version, suffix, need string
+	types                       []string // of its parameters in C; nil: by hand
+	method                      *method  // nil: a part of another method
+	slots                       []slot   // one for each parameter
+}
+
+// slot is a parameter in C, and what it has to do with the method's.
+type slot struct {
+	role  role
+	ctype string // as in calls.txt
+	base  string // of a pointer: what is behind it
+	at    int    // which parameter of the method, or which result
+}
+
+type role int
+
+const (
+	value  role = iota // a number, a handle, a struct
+	copied             // a struct: the address of a copy, so that cgo does not mind what is in it
+	shared             // a struct that the call writes to
+	list               // elements of a slice
+	length             // how many elements the list before it has
+	text               // a string
+	output             // a number or a handle that the call returns
+	filled             // a struct or an array that the call returns
+)
+
+// goTypes are the types of a method's parameters for those of C.
+var goTypes = map[string][]string{
+	"int": {"int32", "bool"}, "unsigned": {"uint32", "bool"}, "unsigned char": {"uint8"}, "unsigned short": {"uint16"},
+	"size_t": {"uint64"}, "unsigned long long": {"uint64"}, "float": {"float32"}, "void *": {"uintptr"}, "CUuuid": {"[16]byte"},
+}
+
+// fits says whether a type of C and one of Go have the same values.
+func fits(ctype, goType string) bool {
+	return goType == "driver."+ctype || slices.Contains(goTypes[ctype], goType)
+}
+
+// readCalls reads calls.txt, and fits its lines to methods.
+func readCalls(methods []method, a *abi) []call {
+	byName := map[string]*method{}
+	for i := range methods {
+		byName[methods[i].call()] = &methods[i]
+	}
+	var calls []call
+	for _, r := range readTable("calls.txt") {
+		f := strings.Fields(r.text)
+		if len(f) < 4 || f[2] != "required" && f[2] != "optional" {
+			log.Fatalf("calls.txt: %s: want a version, a suffix, required or optional, and parameters", r.key)
+		}
+		c := call{name: r.key, version: f[0], suffix: strings.TrimPrefix(f[1], "-"), need: f[2], method: byName[r.key]}
+		delete(byName, c.name)
+		switch parameters := strings.Join(f[3:], " "); parameters {
+		case "by hand":
+		case "void":
+			c.types = []string{}
+		default:
+			c.types = strings.Split(parameters, ", ")
+		}
+		if c.types != nil {
+			c.fit(a)
+		}
+		calls = append(calls, c)
+	}
+	for name := range byName {
+		if name != "cuModuleFunctionNames" { // made of three calls
+			log.Fatalf("calls.txt: no line for %s of api.go", name)
+		}
+	}
+	return calls
+}
+
+// fit finds the slots.
+func (c *call) fit(a *abi) {
+	m := c.method
+	if m == nil {
+		log.Fatalf("calls.txt: %s: no such method in api.go", c.name)
+	}
+	in, out, lists := 0, 0, 0
+	for _, t := range c.types {
+		next := ""
+		if in < len(m.types) {
+			next = m.types[in]
+		}
+		s := slot{ctype: t, base: t, at: in}
+		if base, ok := strings.CutSuffix(t, "*"); ok {
+			s.base = strings.TrimSpace(strings.TrimPrefix(base, "const "))
+		}
+		switch {
+		case lists > 0 && t == "size_t":
+			s.role, s.at, lists = length, in-1, 0
+		case s.takes(next, a):
+			in++
+			if s.role == list {
+				lists++
+			}
+		case s.base != t && !strings.HasPrefix(t, "const ") && out < len(m.results)-1 && fits(s.base, m.resultTypes[out]):
+			s.role, s.at = output, out
+			if a.isStruct(s.base) || m.resultTypes[out][0] == '[' {
+				s.role = filled
+			}
+			out++
+		default:
+			log.Fatalf("calls.txt: %s: %s does not fit parameter %q, or result %d, of the method", c.name, t, next, out)
+		}
+		c.slots = append(c.slots, s)
+	}
+	if in < len(m.params) || out < len(m.results)-1 || lists > 0 {
+		log.Fatalf("calls.txt: %s: the method has more parameters or results", c.name)
+	}
+}
+
+// takes says whether a method's parameter goes into s, and sets how.
+func (s *slot) takes(goType string, a *abi) bool {
+	element, slice := strings.CutPrefix(goType, "[]")
+	pointer := s.base != s.ctype
+	switch {
+	case slice && pointer && (s.base == "void" || fits(s.base, element)):
+		s.role = list
+	case goType == "string" && s.ctype == "const char *":
+		s.role = text
+	case pointer && strings.HasPrefix(s.ctype, "const ") && goType == "*driver."+s.base,
+		pointer && a.isStruct(s.base) && goType == "driver."+s.base:
+		s.role = copied
+	case pointer && goType == "*driver."+s.base:
+		s.role = shared
+	case fits(s.ctype, goType):
+		s.role = value
+	default:
+		return false
+	}
+	return true
+}
+
+// with returns the slots of a role.
+func (c *call) with(r role) []slot {
+	var found []slot
+	for _, s := range c.slots {
+		if s.role == r {
+			found = append(found, s)
+		}
+	}
+	return found
+}
