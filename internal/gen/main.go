@@ -30,7 +30,9 @@ func main() {
 	methods := readMethods()
 	writeWrappers(methods)
 	abi := readABI()
-	writeBinding(readCalls(methods, abi), abi)
+	calls := readCalls(methods, abi)
+	writeBinding(calls, abi)
+	writeStandin(calls, abi)
 }
 
 // row is one line of a table: a first word and the rest.
