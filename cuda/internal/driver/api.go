@@ -206,6 +206,9 @@ type ModuleAPI interface {
 	// cuModuleGetFunctionCount, cuModuleEnumerateFunctions and cuFuncGetName
 	// (CUDA 12.4).
 	CuModuleFunctionNames(m CUmodule) ([]string, CUresult)
+	// CuFuncLoad puts f's code on its device, if it is not there yet: lazy loading
+	// leaves that to the first launch, which then waits for other work.
+	CuFuncLoad(f CUfunction) CUresult
 	CuFuncGetAttribute(attrib CUfunction_attribute, f CUfunction) (value int32, r CUresult)
 	CuFuncSetAttribute(f CUfunction, attrib CUfunction_attribute, value int32) CUresult
 	// CuFuncGetParamInfo returns INVALID_VALUE for index past the last one.

@@ -424,6 +424,11 @@ func (d *Base) CuModuleFunctionNames(m CUmodule) (out0 []string, result CUresult
 	return
 }
 
+func (d *Base) CuFuncLoad(f CUfunction) (result CUresult) {
+	result = d.answer("cuFuncLoad")
+	return
+}
+
 func (d *Base) CuFuncGetAttribute(attrib CUfunction_attribute, f CUfunction) (value int32, result CUresult) {
 	result = d.answer("cuFuncGetAttribute")
 	return

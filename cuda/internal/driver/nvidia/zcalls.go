@@ -371,6 +371,10 @@ func (d *binding) CuModuleGetGlobal(m driver.CUmodule, name string) (p driver.CU
 	return driver.CUdeviceptr(o.first), uint64(o.second), driver.CUresult(o.r)
 }
 
+func (d *binding) CuFuncLoad(f driver.CUfunction) (result driver.CUresult) {
+	return driver.CUresult(C.cuFuncLoad(d.fn[cuFuncLoad], C.CUfunction(f)))
+}
+
 func (d *binding) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (value int32, result driver.CUresult) {
 	o := C.cuFuncGetAttribute(d.fn[cuFuncGetAttribute], C.CUfunction_attribute(attrib), C.CUfunction(f))
 	return int32(o.value), driver.CUresult(o.r)

@@ -521,6 +521,11 @@ static inline out_pair cuModuleGetGlobal(address fn, CUmodule c, const char *d)
 	return o;
 }
 
+static inline CUresult cuFuncLoad(address fn, CUfunction a)
+{
+	return fn ? CAST((CUfunction))(a) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static inline out cuFuncGetAttribute(address fn, CUfunction_attribute b, CUfunction c)
 {
 	GUARD(out)

@@ -90,6 +90,7 @@ const (
 	cuModuleGetFunctionCount
 	cuModuleEnumerateFunctions
 	cuFuncGetName
+	cuFuncLoad
 	cuFuncGetAttribute
 	cuFuncSetAttribute
 	cuFuncGetParamInfo
@@ -231,6 +232,7 @@ var entries = [entryCount]entry{
 	cuModuleGetFunctionCount:          {"cuModuleGetFunctionCount", 12040, "", optional},
 	cuModuleEnumerateFunctions:        {"cuModuleEnumerateFunctions", 12040, "", optional},
 	cuFuncGetName:                     {"cuFuncGetName", 12030, "", optional},
+	cuFuncLoad:                        {"cuFuncLoad", 12040, "", optional},
 	cuFuncGetAttribute:                {"cuFuncGetAttribute", 2020, "", required},
 	cuFuncSetAttribute:                {"cuFuncSetAttribute", 9000, "", required},
 	cuFuncGetParamInfo:                {"cuFuncGetParamInfo", 12040, "", optional},

@@ -597,6 +597,13 @@ func (d *tracer) CuModuleFunctionNames(m driver.CUmodule) (out0 []string, result
 	return
 }
 
+func (d *tracer) CuFuncLoad(f driver.CUfunction) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuFuncLoad(f)
+	d.log(began, "cuFuncLoad", result, []field{{"f", f}}, []field{})
+	return
+}
+
 func (d *tracer) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (value int32, result driver.CUresult) {
 	began := time.Now()
 	value, result = d.API.CuFuncGetAttribute(attrib, f)

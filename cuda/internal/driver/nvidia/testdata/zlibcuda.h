@@ -380,6 +380,12 @@ EXPORT CUresult cuModuleUnload(handle a)
 	return 0;
 }
 
+EXPORT CUresult cuFuncLoad(handle a)
+{
+	note("cuFuncLoad %llu", NUMBER(a));
+	return 0;
+}
+
 EXPORT CUresult cuFuncGetAttribute(int *a, int b, handle c)
 {
 	note("cuFuncGetAttribute %d %llu", b, NUMBER(c));
@@ -578,6 +584,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuModuleGetFunctionCount", (void *)cuModuleGetFunctionCount},
 	{"cuModuleEnumerateFunctions", (void *)cuModuleEnumerateFunctions},
 	{"cuFuncGetName", (void *)cuFuncGetName},
+	{"cuFuncLoad", (void *)cuFuncLoad},
 	{"cuFuncGetAttribute", (void *)cuFuncGetAttribute},
 	{"cuFuncSetAttribute", (void *)cuFuncSetAttribute},
 	{"cuFuncGetParamInfo", (void *)cuFuncGetParamInfo},
