@@ -4,6 +4,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log"
 	"slices"
 	"strings"
@@ -71,7 +73,9 @@ func readCalls(methods []method, a *abi) []call {
 			c.types = strings.Split(parameters, ", ")
 		}
 		if c.types != nil {
-			c.fit(a)
+			if err := c.fit(a); err != nil {
+				log.Fatalf("calls.txt: %s: %v", c.name, err)
+			}
 		}
 		calls = append(calls, c)
 	}
@@ -84,10 +88,10 @@ func readCalls(methods []method, a *abi) []call {
 }
 
 // fit finds the slots.
-func (c *call) fit(a *abi) {
+func (c *call) fit(a *abi) error {
 	m := c.method
 	if m == nil {
-		log.Fatalf("calls.txt: %s: no such method in api.go", c.name)
+		return errors.New("no such method in api.go")
 	}
 	in, out, lists := 0, 0, 0
 	for _, t := range c.types {
@@ -114,13 +118,14 @@ func (c *call) fit(a *abi) {
 			}
 			out++
 		default:
-			log.Fatalf("calls.txt: %s: %s does not fit parameter %q, or result %d, of the method", c.name, t, next, out)
+			return fmt.Errorf("%s fits neither the next parameter of the method (%s) nor result %d", t, next, out)
 		}
 		c.slots = append(c.slots, s)
 	}
 	if in < len(m.params) || out < len(m.results)-1 || lists > 0 {
-		log.Fatalf("calls.txt: %s: the method has more parameters or results", c.name)
+		return errors.New("the method has more parameters or results")
 	}
+	return nil
 }
 
 // takes says whether a method's parameter goes into s, and sets how.
