@@ -19,7 +19,7 @@ func writeBinding(calls []call, a *abi) {
 		c := &calls[i]
 		fmt.Fprintf(&names, "\t%s\n", c.name)
 		fmt.Fprintf(&entries, "\t%s: {%q, %s, %q, %s},\n", c.name, c.name, c.version, c.suffix, c.need)
-		if c.types != nil {
+		if !c.byHand {
 			c.writeMethod(&methods, a)
 			c.writeTrampoline(&trampolines)
 		}

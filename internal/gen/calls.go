@@ -14,9 +14,11 @@ import (
 // call is a line of calls.txt, and the method of driver.API that it belongs to.
 type call struct {
 	name, version, suffix, need string
-	types                       []string // of its parameters in C; nil: by hand
+	border                      bool     // the border makes it in C
+	byHand                      bool     // its method and trampoline are not generated
+	types                       []string // of its parameters in C
 	method                      *method  // nil: a part of another method
-	slots                       []slot   // one for each parameter
+	slots                       []slot   // one for each parameter, unless by hand
 }
 
 // slot is a parameter in C, and what it has to do with the method's.
@@ -59,23 +61,14 @@ func readCalls(methods []method, a *abi) []call {
 	}
 	var calls []call
 	for _, r := range readTable("calls.txt") {
-		f := strings.Fields(r.text)
-		if len(f) < 4 || f[2] != "required" && f[2] != "optional" {
-			log.Fatalf("calls.txt: %s: want a version, a suffix, required or optional, and parameters", r.key)
-		}
-		c := call{name: r.key, version: f[0], suffix: strings.TrimPrefix(f[1], "-"), need: f[2], method: byName[r.key]}
+		c, err := readCall(r)
+		c.method = byName[c.name]
 		delete(byName, c.name)
-		switch parameters := strings.Join(f[3:], " "); parameters {
-		case "by hand":
-		case "void":
-			c.types = []string{}
-		default:
-			c.types = strings.Split(parameters, ", ")
+		if err == nil && !c.byHand {
+			err = c.fit(a)
 		}
-		if c.types != nil {
-			if err := c.fit(a); err != nil {
-				log.Fatalf("calls.txt: %s: %v", c.name, err)
-			}
+		if err != nil {
+			log.Fatalf("calls.txt: %s: %v", c.name, err)
 		}
 		calls = append(calls, c)
 	}
@@ -85,6 +78,29 @@ func readCalls(methods []method, a *abi) []call {
 		}
 	}
 	return calls
+}
+
+// readCall reads a line.
+func readCall(r row) (call, error) {
+	c := call{name: r.key}
+	f := strings.Fields(r.text)
+	if len(f) < 4 {
+		return c, errors.New("want a version, a suffix, a need, and parameters")
+	}
+	c.version, c.suffix = f[0], strings.TrimPrefix(f[1], "-")
+	c.need, c.border = strings.CutSuffix(f[2], ",border")
+	if c.need != "required" && c.need != "optional" {
+		return c, fmt.Errorf("want required or optional, got %s", c.need)
+	}
+	parameters, byHand := strings.CutPrefix(strings.Join(f[3:], " "), "by hand")
+	c.byHand = byHand
+	if parameters = strings.TrimPrefix(parameters, ": "); parameters != "" && parameters != "void" {
+		c.types = strings.Split(parameters, ", ")
+	}
+	if c.border && byHand && c.types == nil {
+		return c, errors.New("the border needs the parameters of a call by hand too")
+	}
+	return c, nil
 }
 
 // fit finds the slots.

@@ -33,6 +33,7 @@ func main() {
 	calls := readCalls(methods, abi)
 	writeBinding(calls, abi)
 	writeStandin(calls, abi)
+	writeBorder(calls, abi)
 }
 
 // row is one line of a table: a first word and the rest.

@@ -44,7 +44,7 @@ func (c *call) plain(a *abi) bool {
 			return false
 		}
 	}
-	return c.types != nil
+	return !c.byHand
 }
 
 func (c *call) writeStandin(b *bytes.Buffer, a *abi) {
