@@ -20,7 +20,7 @@ SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
-	python/cudago/_gopy/*.py docs/reference/ptx.rst)
+	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C.
 CGO_FILES := {{if .CgoFiles}}{{.ImportPath}}{{end}}

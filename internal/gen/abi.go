@@ -32,8 +32,8 @@ var cKinds = map[string]string{
 	"int32": "int32_t", "int64": "int64_t", "uintptr": "uintptr_t", "unsafe.Pointer": "uintptr_t",
 }
 
-// cName matches the constants of cuda.h, apart from those of ours.
-var cName = regexp.MustCompile(`^CU(DA)?_`)
+// cName matches the constants that are spelled as in C.
+var cName = regexp.MustCompile(`^CU(DA|DAGO)?_`)
 
 // readABI reads package driver.
 func readABI() *abi {

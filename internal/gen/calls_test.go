@@ -28,7 +28,7 @@ type CUplace struct {
 type CaptureInfo struct { Deps []CUstream }
 const CU_STREAM_LEGACY CUstream = 1
 const CU_DEVICE_CPU int32 = -1
-const CUDAGO_OURS = 5
+const ours = 5
 `, 0)
 	require.NoError(t, err)
 	a := new(abi)

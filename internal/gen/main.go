@@ -34,6 +34,7 @@ func main() {
 	writeBinding(calls, abi)
 	writeStandin(calls, abi)
 	writeBorder(calls, abi)
+	writePython(abi)
 }
 
 // row is one line of a table: a first word and the rest.

@@ -33,7 +33,7 @@ typedef struct {
     char *detail;  /* malloc'ed JSON object with the exception's attributes, or NULL */
 } cudago_status;
 
-/* errors.py:_make has the same numbers. */
+/* make gen gives the same numbers to errors.py. */
 enum cudago_kind {
     CUDAGO_OK = 0,
     CUDAGO_CUDA,

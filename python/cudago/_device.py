@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core
+from . import _zconstants as _z
 from ._event import Event
 from ._gopy import api
 from ._resource import DeviceMemoryResource, MemoryResource
@@ -16,7 +17,6 @@ from .errors import CUDAError, UnsupportedError, _decode
 __all__ = ["Device", "DeviceProperties"]
 
 _devices: dict[int, Device] = {}
-_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE, cuda.h, CUDA 12.4
 
 
 class DeviceProperties:
@@ -48,7 +48,7 @@ class DeviceProperties:
         try:
             value = _read(api.device_attribute, self._ordinal, name)
         except CUDAError as e:
-            if e.code != _INVALID_VALUE:
+            if e.code != _z.CUDA_ERROR_INVALID_VALUE:
                 raise
             raise UnsupportedError(f"this driver does not know the property {name!r}") from None
         setattr(self, name, value)
