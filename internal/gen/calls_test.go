@@ -131,3 +131,25 @@ enum {
 #endif
 `, testABI(t).header("GUARD"))
 }
+
+func TestReadCall(t *testing.T) {
+	c, err := readCall(row{"cuCall", "12040  _v2 optional,border  by hand: CUstream, int *"})
+	require.NoError(t, err)
+	require.Equal(t, call{name: "cuCall", version: "12040", suffix: "_v2", need: "optional", border: true, byHand: true,
+		types: []string{"CUstream", "int *"}}, c)
+	c, err = readCall(row{"cuCall", "2000 - required void"})
+	require.NoError(t, err)
+	require.Equal(t, call{name: "cuCall", version: "2000", need: "required"}, c)
+	for text, want := range map[string]string{
+		"2000 - required":                "want a version, a suffix, a need, and parameters",
+		"2000 - needed void":             "want required or optional, got needed",
+		"2000 - required,border by hand": "the border needs the parameters of a call by hand too",
+	} {
+		_, err := readCall(row{"cuCall", text})
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestEnumeration(t *testing.T) {
+	require.Equal(t, []string{"A_B", "C"}, enumeration("int x;\nenum kind {\n    A_B = 0,\n    C,\n};\n", "kind"))
+}
