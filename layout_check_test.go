@@ -29,7 +29,9 @@ func (s source) ext() string  { return path.Ext(s.path) }
 func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 func (s source) isC() bool    { return slices.Contains([]string{".c", ".h", ".S"}, s.ext()) }
 func (s source) isZ() bool {
-	return strings.HasPrefix(path.Base(s.path), "z") && (s.file != nil || s.isC())
+	// A module of Python that is not public has one underscore more.
+	return strings.HasPrefix(path.Base(s.path), "z") && (s.file != nil || s.isC()) ||
+		strings.HasPrefix(path.Base(s.path), "_z") && s.ext() == ".py"
 }
 func (s source) isData() bool    { return strings.Contains(s.path, "testdata/") }
 func (s source) isWrapper() bool { return strings.HasPrefix(s.path, "python/cudago/_gopy/") }

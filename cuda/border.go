@@ -32,22 +32,3 @@ func (c *Context) HostPointer(ptr uint64) uint64 {
 	}
 	return v
 }
-
-// RawCtxGetCurrent is cuCtxGetCurrent.
-func (d *Driver) RawCtxGetCurrent(ctx *uintptr) int32 {
-	h, r := d.api.CuCtxGetCurrent()
-	*ctx = uintptr(h)
-	return int32(r)
-}
-
-// RawCtxPushCurrent is cuCtxPushCurrent.
-func (d *Driver) RawCtxPushCurrent(ctx uintptr) int32 {
-	return int32(d.api.CuCtxPushCurrent(driver.CUcontext(ctx)))
-}
-
-// RawCtxPopCurrent is cuCtxPopCurrent.
-func (d *Driver) RawCtxPopCurrent(ctx *uintptr) int32 {
-	h, r := d.api.CuCtxPopCurrent()
-	*ctx = uintptr(h)
-	return int32(r)
-}

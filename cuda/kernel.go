@@ -193,6 +193,15 @@ func KernelAttributeNames() map[string]KernelAttribute {
 	}
 }
 
+// Load puts k's code on its device, so that its first launch does not wait for
+// other work to do it. It calls cuFuncLoad.
+func (k *Kernel) Load() error {
+	_, err := callKernel(k, "cuFuncLoad", func(api driver.API) (struct{}, driver.CUresult) {
+		return struct{}{}, api.CuFuncLoad(k.h)
+	})
+	return err
+}
+
 // Attribute calls cuFuncGetAttribute.
 func (k *Kernel) Attribute(a KernelAttribute) (int, error) {
 	return callKernel(k, "cuFuncGetAttribute", func(api driver.API) (int, driver.CUresult) {

@@ -4,10 +4,10 @@
 package cuda
 
 import (
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,10 +16,10 @@ import (
 
 // stub is a driver that does no work, for tests of what this package does
 // around the driver: it knows which handles are alive and which context each
-// thread has, and a test can watch, fail or block any call. What it lacks
-// panics.
+// thread has, and a test can watch, fail or block any call. What it has no
+// method for succeeds, as driver.Base does.
 type stub struct {
-	driver.API // nil
+	driver.Base
 
 	// on sees every call before it happens; a code other than success fails it.
 	on func(call string) driver.CUresult
@@ -42,7 +42,7 @@ type stub struct {
 const stubContext driver.CUcontext = 0xC0
 
 func newStub() *stub {
-	return &stub{
+	s := &stub{
 		next: 0x1000, alive: map[uintptr]string{}, current: map[int][]driver.CUcontext{},
 		mode:   map[int]driver.CUstreamCaptureMode{},
 		status: map[driver.CUstream]driver.CUstreamCaptureStatus{},
@@ -58,6 +58,17 @@ func newStub() *stub {
 		},
 		ready: true,
 	}
+	s.Answer = s.answer
+	return s
+}
+
+// answer is for calls without a method here. Of these, what is about devices
+// needs no context.
+func (s *stub) answer(call string) driver.CUresult {
+	if call == "cuInit" || strings.HasPrefix(call, "cuDevice") {
+		return s.call(call)
+	}
+	return s.needContext(call)
 }
 
 // openStub returns a driver over a stub and its context.
@@ -170,7 +181,6 @@ func (s *stub) AllowHost(uintptr, uint64)           { s.call("AllowHost") }
 func (s *stub) DisallowHost(uintptr, uint64)        { s.call("DisallowHost") }
 func (s *stub) FaultReport(driver.CUcontext) string { return s.report }
 func (s *stub) Close() error                        { s.call("Close"); return nil }
-func (s *stub) CuInit(uint32) driver.CUresult       { return s.call("cuInit") }
 func (s *stub) CuDriverGetVersion() (int32, driver.CUresult) {
 	return 13000, s.call("cuDriverGetVersion")
 }
@@ -185,14 +195,6 @@ func (s *stub) CuDeviceGetAttribute(a driver.CUdevice_attribute, _ driver.CUdevi
 
 func (s *stub) CuDevicePrimaryCtxRetain(d driver.CUdevice) (driver.CUcontext, driver.CUresult) {
 	return stubContext + driver.CUcontext(d), s.call("cuDevicePrimaryCtxRetain")
-}
-
-func (s *stub) CuDevicePrimaryCtxRelease(driver.CUdevice) driver.CUresult {
-	return s.call("cuDevicePrimaryCtxRelease")
-}
-
-func (s *stub) CuDevicePrimaryCtxReset(driver.CUdevice) driver.CUresult {
-	return s.call("cuDevicePrimaryCtxReset")
 }
 
 func (s *stub) CuCtxGetCurrent() (driver.CUcontext, driver.CUresult) {
@@ -226,8 +228,6 @@ func (s *stub) CuMemGetInfo() (free, total uint64, r driver.CUresult) {
 	return 1, 2, s.needContext("cuMemGetInfo")
 }
 
-func (s *stub) CuCtxSynchronize() driver.CUresult { return s.needContext("cuCtxSynchronize") }
-
 func (s *stub) CuThreadExchangeStreamCaptureMode(m driver.CUstreamCaptureMode) (driver.CUstreamCaptureMode, driver.CUresult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,14 +249,7 @@ func (s *stub) CuStreamDestroy(h driver.CUstream) driver.CUresult {
 	return s.destroy("cuStreamDestroy", "stream", uintptr(h))
 }
 
-func (s *stub) CuStreamSynchronize(driver.CUstream) driver.CUresult {
-	return s.call("cuStreamSynchronize")
-}
 func (s *stub) CuStreamQuery(driver.CUstream) driver.CUresult { return s.ask("cuStreamQuery") }
-func (s *stub) CuStreamWaitEvent(driver.CUstream, driver.CUevent, uint32) driver.CUresult {
-	return s.call("cuStreamWaitEvent")
-}
-
 func (s *stub) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,14 +283,7 @@ func (s *stub) CuEventDestroy(e driver.CUevent) driver.CUresult {
 	return s.destroy("cuEventDestroy", "event", uintptr(e))
 }
 
-func (s *stub) CuEventRecord(driver.CUevent, driver.CUstream) driver.CUresult {
-	return s.call("cuEventRecord")
-}
 func (s *stub) CuEventQuery(driver.CUevent) driver.CUresult { return s.ask("cuEventQuery") }
-func (s *stub) CuEventSynchronize(driver.CUevent) driver.CUresult {
-	return s.call("cuEventSynchronize")
-}
-
 func (s *stub) CuEventElapsedTime(driver.CUevent, driver.CUevent) (float32, driver.CUresult) {
 	return 1.5, s.call("cuEventElapsedTime")
 }
@@ -313,14 +299,6 @@ func (s *stub) CuMemPoolCreate(*driver.CUmemPoolProps) (driver.CUmemoryPool, dri
 
 func (s *stub) CuMemPoolDestroy(p driver.CUmemoryPool) driver.CUresult {
 	return s.destroy("cuMemPoolDestroy", "pool", uintptr(p))
-}
-
-func (s *stub) CuMemPoolSetAttribute(driver.CUmemoryPool, driver.CUmemPool_attribute, uint64) driver.CUresult {
-	return s.call("cuMemPoolSetAttribute")
-}
-
-func (s *stub) CuMemPoolGetAttribute(driver.CUmemoryPool, driver.CUmemPool_attribute) (uint64, driver.CUresult) {
-	return 0, s.call("cuMemPoolGetAttribute")
 }
 
 func (s *stub) CuMemAllocFromPoolAsync(uint64, driver.CUmemoryPool, driver.CUstream) (driver.CUdeviceptr, driver.CUresult) {
@@ -365,14 +343,6 @@ func (s *stub) CuMemAllocManaged(uint64, uint32) (driver.CUdeviceptr, driver.CUr
 	return driver.CUdeviceptr(h), r
 }
 
-func (s *stub) CuMemAdvise(driver.CUdeviceptr, uint64, driver.CUmem_advise, driver.CUmemLocation) driver.CUresult {
-	return s.needContext("cuMemAdvise")
-}
-
-func (s *stub) CuMemPrefetchAsync(driver.CUdeviceptr, uint64, driver.CUmemLocation, uint32, driver.CUstream) driver.CUresult {
-	return s.needContext("cuMemPrefetchAsync")
-}
-
 func (s *stub) CuMemRangeGetAttribute(data []int32, _ driver.CUmem_range_attribute, _ driver.CUdeviceptr, _ uint64) driver.CUresult {
 	for i := range data {
 		data[i] = driver.CU_DEVICE_INVALID
@@ -384,32 +354,8 @@ func (s *stub) CuDeviceCanAccessPeer(driver.CUdevice, driver.CUdevice) (bool, dr
 	return !s.noPeers, s.call("cuDeviceCanAccessPeer")
 }
 
-func (s *stub) CuCtxEnablePeerAccess(driver.CUcontext, uint32) driver.CUresult {
-	return s.needContext("cuCtxEnablePeerAccess")
-}
-
-func (s *stub) CuCtxDisablePeerAccess(driver.CUcontext) driver.CUresult {
-	return s.needContext("cuCtxDisablePeerAccess")
-}
-
-func (s *stub) CuMemPoolSetAccess(driver.CUmemoryPool, []driver.CUmemAccessDesc) driver.CUresult {
-	return s.call("cuMemPoolSetAccess")
-}
-
-func (s *stub) CuMemPoolGetAccess(driver.CUmemoryPool, driver.CUmemLocation) (driver.CUmemAccess_flags, driver.CUresult) {
-	return 0, s.call("cuMemPoolGetAccess")
-}
-
 func (s *stub) CuMemFree(p driver.CUdeviceptr) driver.CUresult {
 	return s.destroy("cuMemFree", "managed", uintptr(p))
-}
-
-func (s *stub) CuMemcpyAsync(_, _ driver.CUdeviceptr, _ uint64, _ driver.CUstream) driver.CUresult {
-	return s.needContext("cuMemcpyAsync")
-}
-
-func (s *stub) CuMemsetD32Async(driver.CUdeviceptr, uint32, uint64, driver.CUstream) driver.CUresult {
-	return s.call("cuMemsetD32Async")
 }
 
 func (s *stub) CuModuleLoadDataEx([]byte) (driver.CUmodule, string, driver.CUresult) {
@@ -444,10 +390,6 @@ func (s *stub) CuFuncGetAttribute(driver.CUfunction_attribute, driver.CUfunction
 	return 256, s.call("cuFuncGetAttribute")
 }
 
-func (s *stub) CuLaunchKernelEx(*driver.CUlaunchConfig, driver.CUfunction, unsafe.Pointer) driver.CUresult {
-	return s.call("cuLaunchKernelEx")
-}
-
 func (s *stub) CuGraphInstantiateWithParams(_ driver.CUgraph, p *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (driver.CUgraphExec, driver.CUresult) {
 	h, r := s.make("cuGraphInstantiate", "exec")
 	if s.report != "" {
@@ -461,6 +403,6 @@ func (s *stub) CuGraphExecDestroy(x driver.CUgraphExec) driver.CUresult {
 	return s.destroy("cuGraphExecDestroy", "exec", uintptr(x))
 }
 
-func (s *stub) CuGraphExecUpdate(driver.CUgraphExec, driver.CUgraph) (driver.GraphExecUpdateResultInfo, driver.CUresult) {
-	return driver.GraphExecUpdateResultInfo{Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, ErrorNode: 0x88}, s.call("cuGraphExecUpdate")
+func (s *stub) CuGraphExecUpdate(driver.CUgraphExec, driver.CUgraph) (driver.CUgraphExecUpdateResultInfo, driver.CUresult) {
+	return driver.CUgraphExecUpdateResultInfo{Result: driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, ErrorNode: 0x88}, s.call("cuGraphExecUpdate")
 }

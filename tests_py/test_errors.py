@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 import cudago as cu
+from cudago import _zconstants as numbers
 from cudago import errors
 from cudago.testing import no_leaks
 
@@ -57,21 +58,21 @@ def test_an_exception_survives_pickling(device, stream):
 def test_what_the_native_module_raises_by_number():
     """Each pair of kind and code that C and Go report, and the exception that it becomes."""
     table = [
-        (errors._CUDA, 1, "{}", cu.CUDAError),
-        (errors._CUDA, 2, '{"requested": 5}', cu.OutOfMemoryError),
-        (errors._CUDA, 801, "{}", cu.UnsupportedError),
-        (errors._CUDA, 700, '{"sticky": true}', cu.DeviceFaultError),
-        (errors._CUDA, 719, '{"sticky": true}', cu.DeviceFaultError),
-        (errors._NO_DRIVER, 0, None, cu.DriverNotFoundError),
-        (errors._COMPILE, 0, '{"log": "l", "options": ["-o"]}', cu.CompileError),
-        (errors._PTX, 218, '{"line": 3, "column": 4}', cu.PTXError),
-        (errors._CLOSED, 0, None, cu.ClosedError),
-        (errors._TYPE, 0, None, TypeError),
-        (errors._VALUE, 0, None, ValueError),
-        (errors._OVERFLOW, 0, None, OverflowError),
-        (errors._KEY, 0, None, KeyError),
-        (errors._BUFFER, 0, None, BufferError),
-        (errors._INTERNAL, 0, None, cu.InternalError),
+        (numbers.CUDAGO_CUDA, 1, "{}", cu.CUDAError),
+        (numbers.CUDAGO_CUDA, 2, '{"requested": 5}', cu.OutOfMemoryError),
+        (numbers.CUDAGO_CUDA, 801, "{}", cu.UnsupportedError),
+        (numbers.CUDAGO_CUDA, 700, '{"sticky": true}', cu.DeviceFaultError),
+        (numbers.CUDAGO_CUDA, 719, '{"sticky": true}', cu.DeviceFaultError),
+        (numbers.CUDAGO_NO_DRIVER, 0, None, cu.DriverNotFoundError),
+        (numbers.CUDAGO_COMPILE, 0, '{"log": "l", "options": ["-o"]}', cu.CompileError),
+        (numbers.CUDAGO_PTX, 218, '{"line": 3, "column": 4}', cu.PTXError),
+        (numbers.CUDAGO_CLOSED, 0, None, cu.ClosedError),
+        (numbers.CUDAGO_TYPE, 0, None, TypeError),
+        (numbers.CUDAGO_VALUE, 0, None, ValueError),
+        (numbers.CUDAGO_OVERFLOW, 0, None, OverflowError),
+        (numbers.CUDAGO_KEY, 0, None, KeyError),
+        (numbers.CUDAGO_BUFFER, 0, None, BufferError),
+        (numbers.CUDAGO_INTERNAL, 0, None, cu.InternalError),
     ]
     for kind, code, detail, cls in table:
         made = errors._make(kind, code, "text", detail)

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes the constants of the packages driver and cuda from the
-// tables beside it, and the drivers that wrap another one from driver.API. Run
-// it from the module's root: go run ./internal/gen.
+// Command gen writes what repeats something else: constants of the packages
+// driver and cuda from the tables beside it, and from driver.API and calls.txt
+// whatever has a part for each driver call. Run it from the module's root:
+// go run ./internal/gen.
 package main
 
 import (
@@ -26,7 +27,14 @@ func main() {
 		"CUdevice_attribute names an attribute of a device. From cuda.h, CUDA 13.5.")
 	writeResults(results, readTable("explanations.txt"))
 	writeAttributes(attributes)
-	writeWrappers()
+	methods := readMethods()
+	writeWrappers(methods)
+	abi := readABI()
+	calls := readCalls(methods, abi)
+	writeBinding(calls, abi)
+	writeStandin(calls, abi)
+	writeBorder(calls, abi)
+	writePython(abi)
 }
 
 // row is one line of a table: a first word and the rest.
@@ -69,7 +77,11 @@ func writeGo(path, src string) {
 	if err != nil {
 		log.Fatalf("%s: %v", path, err)
 	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
+	writeText(path, string(b))
+}
+
+func writeText(path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -21,14 +21,16 @@ type method struct {
 	results, resultTypes []string // the last is "result", a driver.CUresult
 }
 
-// writeWrappers writes the drivers around a driver: fault and trace.
-func writeWrappers() {
-	methods := readMethods()
-	var fault, trace bytes.Buffer
+// writeWrappers writes the drivers around a driver, fault and trace, and the one
+// that does nothing.
+func writeWrappers(methods []method) {
+	var base, fault, trace bytes.Buffer
 	for _, m := range methods {
+		m.writeBase(&base)
 		m.writeFault(&fault)
 		m.writeTrace(&trace)
 	}
+	writeGo("cuda/internal/driver/zbase.go", banner+"package driver\n\nimport \"unsafe\"\n"+strings.ReplaceAll(base.String(), "driver.", ""))
 	const imports = "import (\n%s\t\"unsafe\"\n\n\t\"github.com/cudago/cudago/cuda/internal/driver\"\n)\n"
 	writeGo("cuda/internal/driver/fault/zcalls_unsafe.go", banner+"package fault\n\n"+fmt.Sprintf(imports, "")+fault.String())
 	writeGo("cuda/internal/driver/trace/zcalls_unsafe.go", banner+"package trace\n\n"+fmt.Sprintf(imports, "\t\"time\"\n")+trace.String())
@@ -114,6 +116,11 @@ func (m method) head(b *bytes.Buffer, doc, recv string) {
 		results = append(results, r+" "+m.resultTypes[i])
 	}
 	fmt.Fprintf(b, "\n%sfunc (d *%s) %s(%s) (%s) {\n", doc, recv, m.name, strings.Join(params, ", "), strings.Join(results, ", "))
+}
+
+func (m method) writeBase(b *bytes.Buffer) {
+	m.head(b, "", "Base")
+	fmt.Fprintf(b, "\tresult = d.answer(%q)\n\treturn\n}\n", m.call())
 }
 
 func (m method) writeFault(b *bytes.Buffer) {

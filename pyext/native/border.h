@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "../../dlpack/exchange.h"
+#include "zcalls.h"
 #include "zdocs.h"
 
 /* A function that runs no Python and keeps the GIL, except in a statement that returns: an error is raised last. What it
@@ -32,7 +33,7 @@ typedef struct {
     char *detail;  /* malloc'ed JSON object with the exception's attributes, or NULL */
 } cudago_status;
 
-/* errors.py:_make has the same numbers. */
+/* make gen gives the same numbers to errors.py. */
 enum cudago_kind {
     CUDAGO_OK = 0,
     CUDAGO_CUDA,
@@ -100,23 +101,6 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
 
 /* --- the driver's calls that C makes by itself ----------------------------------------------------------------- */
 
-/* Entry points with the C ABI of cuda.h: libcuda's own, or the exported Go functions of trampoline.go where the
- * driver has none (simulated, fault, trace). Filled once by cudago_open. */
-typedef struct {
-    int32_t (*cuGraphLaunch)(uintptr_t exec, uintptr_t stream);
-    int32_t (*cuLaunchKernelEx)(const void *config, uintptr_t f, void **params, void **extra);
-    int32_t (*cuEventRecord)(uintptr_t event, uintptr_t stream);
-    int32_t (*cuEventQuery)(uintptr_t event);
-    int32_t (*cuStreamWaitEvent)(uintptr_t stream, uintptr_t event, uint32_t flags);
-    int32_t (*cuStreamIsCapturing)(uintptr_t stream, int32_t *status);
-    int32_t (*cuThreadExchangeStreamCaptureMode)(int32_t *mode);
-    int32_t (*cuMemAllocFromPoolAsync)(uint64_t *ptr, size_t size, uintptr_t pool, uintptr_t stream);
-    int32_t (*cuMemFreeAsync)(uint64_t ptr, uintptr_t stream);
-    int32_t (*cuMemcpyAsync)(uint64_t dst, uint64_t src, size_t size, uintptr_t stream);
-    int32_t (*cuCtxGetCurrent)(uintptr_t *ctx);
-    int32_t (*cuCtxPushCurrent)(uintptr_t ctx);
-    int32_t (*cuCtxPopCurrent)(uintptr_t *ctx);
-} cudago_calls;
 extern cudago_calls cu;
 void cudago_trampolines(cudago_calls *calls); /* trampoline.c: fills in the exported Go functions */
 

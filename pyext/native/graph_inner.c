@@ -85,12 +85,12 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     c->id = id;
     c->device = self->device;
     c->cell.class = cudago_exports_class(self->device);
-    c->cell.device_type = 2; /* kDLCUDA */
+    c->cell.device_type = kDLCUDA;
     c->cell.device_id = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
     if (cudagoHostVisible(self->device)) { /* the simulated device's memory is host memory to everybody else */
-        c->cell.device_type = 1;           /* kDLCPU */
+        c->cell.device_type = kDLCPU;
         c->cell.device_id = 0;
         c->cell.host = cudagoHostAddress(self->device, ptr);
     }

@@ -11,36 +11,25 @@
 
 enum { SMALL_VALUES = 1024 };
 
-/* CUlaunchConfig and CUlaunchAttribute, from cuda.h, CUDA 12.4. */
-typedef struct {
-    int32_t id;
-    int32_t pad;
-    union {
-        uint8_t bytes[64];
-        int32_t number;
-        uint32_t dims[3];
-    } value;
-} launch_attribute;
-typedef struct {
-    uint32_t grid[3], block[3], shared, pad;
-    uintptr_t stream;
-    launch_attribute *attributes;
-    uint32_t n, pad2;
-} launch_config;
-_Static_assert(sizeof(launch_attribute) == 72 && sizeof(launch_config) == 56, "layout of cuda.h");
+enum { MAX_ATTRIBUTES = 3 };
 
-static QUIET void fill_config(launch_config *c, launch_attribute *a, const ConfigObject *o, uintptr_t stream) {
-    memcpy(c->grid, o->grid, sizeof c->grid);
-    memcpy(c->block, o->block, sizeof c->block);
-    c->shared = o->shared_memory;
-    c->pad = c->pad2 = c->n = 0;
-    c->stream = stream;
-    c->attributes = a;
-    if (!o->cooperative && !o->cluster[0] && !o->has_priority) return;
-    memset(a, 0, 3 * sizeof *a);
-    if (o->cooperative) a[c->n].id = 2, a[c->n++].value.number = 1;
-    if (o->cluster[0]) a[c->n].id = 4, memcpy(a[c->n++].value.dims, o->cluster, sizeof o->cluster);
-    if (o->has_priority) a[c->n].id = 8, a[c->n++].value.number = o->priority;
+static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunchAttributeID id, const void *value, size_t size) {
+    CUlaunchAttribute *next = &a[c->NumAttrs++];
+    memset(next, 0, sizeof *next);
+    next->ID = id;
+    memcpy(next->Value, value, size);
+}
+
+static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream) {
+    *c = (CUlaunchConfig){
+        .GridDimX = o->grid[0], .GridDimY = o->grid[1], .GridDimZ = o->grid[2],
+        .BlockDimX = o->block[0], .BlockDimY = o->block[1], .BlockDimZ = o->block[2],
+        .SharedMemBytes = o->shared_memory, .HStream = stream, .Attrs = (uintptr_t)a,
+    };
+    int32_t cooperative = 1;
+    if (o->cooperative) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative, sizeof cooperative);
+    if (o->cluster[0]) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, o->cluster, sizeof o->cluster);
+    if (o->has_priority) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PRIORITY, &o->priority, sizeof o->priority);
 }
 
 /* A launch, evaluated. */
@@ -52,7 +41,7 @@ typedef struct {
     Py_ssize_t n_refs;
 } launching;
 
-static QUIET int32_t call_driver(launch_config *c, const cudago_packing *p, cudago_stream *s) {
+static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cudago_stream *s) {
     int pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuLaunchKernelEx(c, p->k->f, (void **)p->params, NULL);
@@ -71,7 +60,7 @@ static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint
 }
 
 /* With the GIL given away: the cells and the kernel's code are held for the call. */
-static int launch_away(const launching *l, launch_config *c, cudago_stream *s) {
+static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) {
     const cudago_packing *p = l->p;
     for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
     cudago_leave leave = cudago_gil_leave(s);
@@ -96,8 +85,8 @@ static QUIET int launch_now(const launching *l) {
     cudago_packing *p = l->p;
     cudago_stream *s = cudago_stream_now(l->stream);
     if (!s) return -1;
-    launch_config c;
-    launch_attribute attributes[3];
+    CUlaunchConfig c;
+    CUlaunchAttribute attributes[MAX_ATTRIBUTES];
     fill_config(&c, attributes, l->config, s->h);
     if (cudago_capturing(s)) {
         if (p->natives && !p->own) return CUDAGO_AGAIN;

@@ -56,7 +56,7 @@ QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
 static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
     if (cudago_cell_has_stream(cell)) return cudago_stream_lost(((const cudago_pool_cell *)cell)->stream);
     if (cell->kind == CUDAGO_CELL_GRAPH) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
-    if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == 2 && cudago_old_cell(cell, cell->device_id); /* kDLCUDA */
+    if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == kDLCUDA && cudago_old_cell(cell, cell->device_id);
     return 0; /* a device with open pinned or managed memory is not reset */
 }
 /* The cell of an object, NULL once closed: 0 if its memory is there, or -1 with ClosedError "WHAT is closed". */

@@ -109,19 +109,9 @@ int cudago_open(void) {
     if (st.kind) return cudago_raise(&st);
     if (opened) return 0;
     cudago_trampolines(&cu);
-    entry(&cu.cuGraphLaunch, "cuGraphLaunch");
-    entry(&cu.cuLaunchKernelEx, "cuLaunchKernelEx");
-    entry(&cu.cuEventRecord, "cuEventRecord");
-    entry(&cu.cuEventQuery, "cuEventQuery");
-    entry(&cu.cuStreamWaitEvent, "cuStreamWaitEvent");
-    entry(&cu.cuStreamIsCapturing, "cuStreamIsCapturing");
-    entry(&cu.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
-    entry(&cu.cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync");
-    entry(&cu.cuMemFreeAsync, "cuMemFreeAsync");
-    entry(&cu.cuMemcpyAsync, "cuMemcpyAsync");
-    entry(&cu.cuCtxGetCurrent, "cuCtxGetCurrent");
-    entry(&cu.cuCtxPushCurrent, "cuCtxPushCurrent");
-    entry(&cu.cuCtxPopCurrent, "cuCtxPopCurrent");
+#define ENTRY(call, raw) entry(&cu.call, #call);
+    CUDAGO_CALLS(ENTRY)
+#undef ENTRY
     opened = 1;
     cudago_checks_opened();
     face = PyImport_ImportModule("cudago._driver");

@@ -36,7 +36,7 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     o->address = ptr;
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
-    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == 13 ? -1 : ((TensorObject *)t)->device;
+    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
 
@@ -84,9 +84,9 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
         return -1;
     }
     o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
-    o->host = t.device.device_type == 1 || t.device.device_type == 3;
-    o->pageable = t.device.device_type == 1;
-    o->device = t.device.device_type == 2 ? t.device.device_id : -1;
+    o->host = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
+    o->pageable = t.device.device_type == kDLCPU;
+    o->device = t.device.device_type == kDLCUDA ? t.device.device_id : -1;
     return 0;
 }
 

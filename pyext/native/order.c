@@ -72,7 +72,7 @@ int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
 
 int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
     intptr_t theirs;
-    DLDevice on = {2, device}; /* kDLCUDA */
+    DLDevice on = {kDLCUDA, device};
     PyObject *obj = o->object;
     *stream = o->stream;
     if (o->interface || o->host) return 0;

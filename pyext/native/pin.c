@@ -72,7 +72,7 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     cudago_host_allocations[0]++; /* its context is the first device's */
     cudago_cell_init(&c->cell, CUDAGO_CELL_PINNED, release_pin);
     c->id = id;
-    c->cell.device_type = visible ? 1 : 3; /* kDLCPU, kDLCUDAHost */
+    c->cell.device_type = visible ? kDLCPU : kDLCUDAHost;
     c->cell.ptr = c->cell.host = address;
     c->cell.size = size;
     c->cell.class = cudago_exports_class(0);

@@ -9,10 +9,6 @@
 
 /* --- allocations -------------------------------------------------------------------------------------------- */
 
-/* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, from cuda.h, CUDA 12.4. The second is another stream in another thread, and a
- * release may run in any; the first waits for it. */
-enum { LEGACY = 1, PER_THREAD = 2 };
-
 static cudago_cell *put_off; /* waits for the end of a capture, or of a reset; guarded by the GIL */
 
 static void put_away(cudago_cell *cell) {
@@ -33,12 +29,14 @@ static QUIET int joined(cudago_pool_cell *c) {
 /* Stream-ordered memory is freed on the stream it was allocated on. A free can happen while somebody captures, even in
  * this thread: the exchange to the relaxed mode keeps it from spoiling that. 0 if it must be tried later. */
 static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
-    int32_t mode = 2;
+    int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int pushed;
     if (!joined(c)) return 0;
+    /* The per-thread stream is another one in another thread, and a release may run in any; the legacy one waits for it. */
+    uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     *r = cudago_ctx_enter(c->stream->ctx, &pushed);
-    if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, c->stream->h == PER_THREAD ? LEGACY : c->stream->h);
+    if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
     cudago_ctx_leave(pushed);
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     return 1;
@@ -113,7 +111,7 @@ static void release_go(cudago_cell *cell) {
 
 /* Fills in a cell of device memory. */
 static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
-    c->cell.device_type = 2; /* kDLCUDA */
+    c->cell.device_type = kDLCUDA;
     c->cell.device_id = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
@@ -123,7 +121,7 @@ static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c,
     cudago_stream_retain(s);
     if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
         c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
-        c->cell.device_type = 1; /* kDLCPU */
+        c->cell.device_type = kDLCPU;
         c->cell.device_id = 0;
     }
     return &c->cell;
@@ -150,7 +148,7 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     uint64_t ptr = 0;
     if (size) {
         int pushed = 0;
-        int32_t r, mode = 2;
+        int32_t r, mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         cu.cuThreadExchangeStreamCaptureMode(&mode);
         r = cudago_ctx_enter(s->ctx, &pushed);
         if (!r) r = cu.cuMemAllocFromPoolAsync(&ptr, size, self->pool, s->h);
@@ -225,7 +223,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     c->device = self->home;
     cudago_host_allocations[self->home]++;
     c->cell.class = cudago_exports_class(self->home);
-    c->cell.device_type = self->host_visible ? 1 : managed ? 13 : 3; /* kDLCPU, kDLCUDAManaged, kDLCUDAHost */
+    c->cell.device_type = self->host_visible ? kDLCPU : managed ? kDLCUDAManaged : kDLCUDAHost;
     c->cell.device_id = 0;
     c->cell.ptr = ptr;
     c->cell.host = host;

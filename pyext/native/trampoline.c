@@ -10,19 +10,7 @@ cudago_calls cu;
 
 /* Drivers without C entry points (simulated, fault, trace) are reached through Go. */
 void cudago_trampolines(cudago_calls *c) {
-    *c = (cudago_calls){
-        .cuGraphLaunch = cudagoRawGraphLaunch,
-        .cuLaunchKernelEx = (void *)cudagoRawLaunchKernelEx,
-        .cuEventRecord = cudagoRawEventRecord,
-        .cuEventQuery = cudagoRawEventQuery,
-        .cuStreamWaitEvent = cudagoRawStreamWaitEvent,
-        .cuStreamIsCapturing = cudagoRawStreamIsCapturing,
-        .cuThreadExchangeStreamCaptureMode = cudagoRawExchangeMode,
-        .cuMemAllocFromPoolAsync = cudagoRawMemAllocFromPoolAsync,
-        .cuMemFreeAsync = cudagoRawMemFreeAsync,
-        .cuMemcpyAsync = cudagoRawMemcpyAsync,
-        .cuCtxGetCurrent = cudagoRawCtxGetCurrent,
-        .cuCtxPushCurrent = cudagoRawCtxPushCurrent,
-        .cuCtxPopCurrent = cudagoRawCtxPopCurrent,
-    };
+#define MEMBER(call, raw) .call = raw,
+    *c = (cudago_calls){CUDAGO_CALLS(MEMBER)};
+#undef MEMBER
 }

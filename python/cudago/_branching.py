@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import _zconstants as _z
 from ._condition import expect_condition, setter
 
 if TYPE_CHECKING:
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from ._graph import Graph
     from ._node import Node
     from .typing import MemoryLike
-
-_IF, _WHILE, _SWITCH = range(3)  # CU_GRAPH_COND_TYPE_..., cuda.h, CUDA 12.8
 
 
 class Branching:
@@ -80,7 +79,7 @@ class Branching:
         >>> x.view("u4").numpy(stream=stream) == 0x07070707
         array([ True])
         """
-        return self._conditional(condition, _IF, 1, name)
+        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_IF, 1, name)
 
     def if_else(self, condition: Condition, *, name: str | None = None) -> Node:
         """Add a node that runs its first body if a condition is not 0, and its second if it is.
@@ -132,7 +131,7 @@ class Branching:
         >>> x.view("u1").numpy(stream=stream)
         array([2, 2, 2, 2], dtype=uint8)
         """
-        return self._conditional(condition, _IF, 2, name)
+        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_IF, 2, name)
 
     def while_loop(self, condition: Condition, *, name: str | None = None) -> Node:
         """Add a node that runs its body as long as a condition is not 0.
@@ -192,7 +191,7 @@ class Branching:
         >>> n.numpy(stream=stream)
         array([0, 3], dtype=int32)
         """
-        return self._conditional(condition, _WHILE, 1, name)
+        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_WHILE, 1, name)
 
     def switch(self, condition: Condition, count: int, *, name: str | None = None) -> Node:
         """Add a node that runs the body whose number a condition is, or none.
@@ -246,7 +245,7 @@ class Branching:
         >>> x.view("u1").numpy(stream=stream)
         array([2], dtype=uint8)
         """
-        return self._conditional(condition, _SWITCH, count, name)
+        return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_SWITCH, count, name)
 
     def _conditional(self, condition: Condition, kind: int, count: int, name: str | None) -> Node:
         graph, deps = self._at()

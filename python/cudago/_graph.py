@@ -9,6 +9,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from . import _zconstants as _z
 from ._builder import Builder
 from ._condition import Condition
 from ._dot import render_svg
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from .typing import StreamLike
 
 __all__ = ["Graph"]
-
-_AUTO_FREE, _UPLOAD, _PRIORITIES = 1, 2, 8  # CUDA_GRAPH_INSTANTIATE_FLAG_..., cuda.h, CUDA 12.4
 
 
 class Graph(Builder, _core.Graph):
@@ -267,7 +266,9 @@ class Graph(Builder, _core.Graph):
         ...     step.launch(stream)
         """
         _watch_collections()
-        made: GraphExec = self._instantiate(_AUTO_FREE * auto_free | _PRIORITIES * priorities)
+        flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
+        flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
+        made: GraphExec = self._instantiate(flags)
         if upload is not None:
             made.upload(upload)
         return made

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from . import _core
+from . import _zconstants as _z
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -17,9 +18,6 @@ __all__ = ["Buffer", "Pointer", "pin"]
 
 Pointer = _core.Pointer
 _HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/native/memory.h
-
-# CU_MEM_ADVISE_... to set; to undo, the next number. cuda.h, CUDA 12.4.
-_READ_MOSTLY, _PREFERRED_LOCATION, _ACCESSED_BY = 1, 3, 5
 
 
 def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
@@ -98,7 +96,8 @@ class Buffer(_core.Buffer):
     @read_mostly.setter
     def read_mostly(self, value: bool) -> None:
         self._need_managed()
-        self._advise(_READ_MOSTLY + (not value), _HOST)
+        advice = _z.CU_MEM_ADVISE_SET_READ_MOSTLY if value else _z.CU_MEM_ADVISE_UNSET_READ_MOSTLY
+        self._advise(advice, _HOST)
 
     @property
     def preferred_location(self) -> Device | Literal["host"] | None:
@@ -114,10 +113,10 @@ class Buffer(_core.Buffer):
     def preferred_location(self, value: Device | Literal["host"] | None) -> None:
         self._need_managed()
         if value is None:
-            self._advise(_PREFERRED_LOCATION + 1, _HOST)
+            self._advise(_z.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, _HOST)
         else:
             at = _location_number(value, "preferred_location", 'a Device, "host" or None')
-            self._advise(_PREFERRED_LOCATION, at)
+            self._advise(_z.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, at)
 
     @property
     def accessed_by(self) -> frozenset[Device | Literal["host"]]:
@@ -138,9 +137,9 @@ class Buffer(_core.Buffer):
         wanted = {_location_number(x, "a location in accessed_by") for x in value}
         known = set(self._range()[2])
         for at in sorted(known - wanted):
-            self._advise(_ACCESSED_BY + 1, at)
+            self._advise(_z.CU_MEM_ADVISE_UNSET_ACCESSED_BY, at)
         for at in sorted(wanted - known):
-            self._advise(_ACCESSED_BY, at)
+            self._advise(_z.CU_MEM_ADVISE_SET_ACCESSED_BY, at)
 
     @property
     def last_prefetch_location(self) -> Device | Literal["host"] | None:

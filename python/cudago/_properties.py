@@ -7,12 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core
+from . import _zconstants as _z
 from ._gopy import api
 from .errors import CUDAError, UnsupportedError, _decode
 
 __all__ = ["DeviceProperties"]
-
-_INVALID_VALUE = 1  # CUDA_ERROR_INVALID_VALUE, cuda.h, CUDA 12.4
 
 
 class DeviceProperties:
@@ -44,7 +43,7 @@ class DeviceProperties:
         try:
             value = read(api.device_attribute, self._ordinal, name)
         except CUDAError as e:
-            if e.code != _INVALID_VALUE:
+            if e.code != _z.CUDA_ERROR_INVALID_VALUE:
                 raise
             raise UnsupportedError(f"this driver does not know the property {name!r}") from None
         setattr(self, name, value)

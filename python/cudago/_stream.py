@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from . import _zconstants as _z
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-_MODES = {"global": 0, "thread_local": 1, "relaxed": 2}  # CUstreamCaptureMode, cuda.h, CUDA 12.4
+_MODES = {
+    "global": _z.CU_STREAM_CAPTURE_MODE_GLOBAL,
+    "thread_local": _z.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    "relaxed": _z.CU_STREAM_CAPTURE_MODE_RELAXED,
+}
 
 
 class Stream(_core.Stream):

@@ -13,6 +13,8 @@ import json
 import warnings
 from typing import Any
 
+from . import _zconstants as _z
+
 __all__ = [
     "CUDAError",
     "CUDAWarning",
@@ -133,36 +135,30 @@ class CUDAWarning(RuntimeWarning):
     """A release failed where nothing can be raised."""
 
 
-# enum cudago_kind in pyext/native/native.h has the same numbers.
-_CUDA, _NO_DRIVER, _COMPILE, _PTX, _CLOSED, _TYPE, _VALUE, _OVERFLOW, _KEY, _BUFFER, _INTERNAL = (
-    range(1, 12)
-)
 _CLASSES: dict[int, type[BaseException]] = {
-    _NO_DRIVER: DriverNotFoundError,
-    _COMPILE: CompileError,
-    _PTX: PTXError,
-    _CLOSED: ClosedError,
-    _TYPE: TypeError,
-    _VALUE: ValueError,
-    _OVERFLOW: OverflowError,
-    _KEY: KeyError,
-    _BUFFER: BufferError,
-    _INTERNAL: InternalError,
+    _z.CUDAGO_NO_DRIVER: DriverNotFoundError,
+    _z.CUDAGO_COMPILE: CompileError,
+    _z.CUDAGO_PTX: PTXError,
+    _z.CUDAGO_CLOSED: ClosedError,
+    _z.CUDAGO_TYPE: TypeError,
+    _z.CUDAGO_VALUE: ValueError,
+    _z.CUDAGO_OVERFLOW: OverflowError,
+    _z.CUDAGO_KEY: KeyError,
+    _z.CUDAGO_BUFFER: BufferError,
+    _z.CUDAGO_INTERNAL: InternalError,
 }
-_OUT_OF_MEMORY, _NOT_FOUND, _NOT_SUPPORTED = 2, 500, 801  # cuda.h, CUDA 12.4
-_CHECK_FAILED = 10001  # CUDAGO_CHECK_FAILED in cuda/internal/driver/checker.go
 
 
 def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseException]:
-    if kind != _CUDA:
+    if kind != _z.CUDAGO_CUDA:
         return _CLASSES[kind]
-    if code == _OUT_OF_MEMORY:
+    if code == _z.CUDA_ERROR_OUT_OF_MEMORY:
         return OutOfMemoryError
-    if code == _NOT_FOUND and detail.get("operation") == "cuModuleGetFunction":
+    if code == _z.CUDA_ERROR_NOT_FOUND and detail.get("operation") == "cuModuleGetFunction":
         return KernelNotFoundError
-    if code == _NOT_SUPPORTED:
+    if code == _z.CUDA_ERROR_NOT_SUPPORTED:
         return UnsupportedError
-    if code == _CHECK_FAILED:
+    if code == _z.CUDAGO_CHECK_FAILED:
         return CheckError
     return DeviceFaultError if detail.get("sticky") else CUDAError
 

@@ -15,7 +15,7 @@ from .border_rules import Rules
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "pyext" / "native"
-GENERATED = {"zdocs.h"}
+GENERATED = {"zabi.h", "zcalls.h", "zdocs.h", "ztrampoline.go"}
 EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "ENTRY")
 
 

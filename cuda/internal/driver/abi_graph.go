@@ -197,8 +197,8 @@ const (
 	CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED          CUgraphExecUpdateResult = 8
 )
 
-// GraphExecUpdateResultInfo is CUgraphExecUpdateResultInfo. From cuda.h, CUDA 12.4.
-type GraphExecUpdateResultInfo struct {
+// CUgraphExecUpdateResultInfo is where an update failed, and why. From cuda.h, CUDA 12.4.
+type CUgraphExecUpdateResultInfo struct {
 	_             structs.HostLayout
 	Result        CUgraphExecUpdateResult
 	_             [4]byte

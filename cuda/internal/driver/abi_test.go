@@ -18,7 +18,7 @@ func TestLayouts(t *testing.T) {
 		memcpy CUDA_MEMCPY3D
 		memset CUDA_MEMSET_NODE_PARAMS
 		inst   CUDA_GRAPH_INSTANTIATE_PARAMS
-		update GraphExecUpdateResultInfo
+		update CUgraphExecUpdateResultInfo
 		prop   CUmemAllocationProp
 		access CUmemAccessDesc
 		alloc  CUDA_MEM_ALLOC_NODE_PARAMS

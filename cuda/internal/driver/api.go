@@ -206,6 +206,9 @@ type ModuleAPI interface {
 	// cuModuleGetFunctionCount, cuModuleEnumerateFunctions and cuFuncGetName
 	// (CUDA 12.4).
 	CuModuleFunctionNames(m CUmodule) ([]string, CUresult)
+	// CuFuncLoad puts f's code on its device, if it is not there yet: lazy loading
+	// leaves that to the first launch, which then waits for other work.
+	CuFuncLoad(f CUfunction) CUresult
 	CuFuncGetAttribute(attrib CUfunction_attribute, f CUfunction) (value int32, r CUresult)
 	CuFuncSetAttribute(f CUfunction, attrib CUfunction_attribute, value int32) CUresult
 	// CuFuncGetParamInfo returns INVALID_VALUE for index past the last one.
@@ -273,7 +276,7 @@ type GraphExecAPI interface {
 	CuGraphExecDestroy(x CUgraphExec) CUresult
 	CuGraphLaunch(x CUgraphExec, s CUstream) CUresult
 	CuGraphUpload(x CUgraphExec, s CUstream) CUresult
-	CuGraphExecUpdate(x CUgraphExec, g CUgraph) (GraphExecUpdateResultInfo, CUresult)
+	CuGraphExecUpdate(x CUgraphExec, g CUgraph) (CUgraphExecUpdateResultInfo, CUresult)
 	CuGraphExecKernelNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) CUresult
 	CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) CUresult

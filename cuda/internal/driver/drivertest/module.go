@@ -16,6 +16,7 @@ var modules = map[string]func(*suite){
 	"module has variables":                      moduleGlobal,
 	"module that is not PTX is refused":         moduleSyntax,
 	"module for a later PTX version is refused": moduleVersion,
+	"kernel that is loaded does not wait":       kernelLoad,
 	"kernel tells its parameters":               kernelParams,
 	"kernel tells its attributes":               kernelAttributes,
 	"occupancy falls with shared memory":        occupancy,
@@ -61,6 +62,21 @@ func moduleVersion(s *suite) {
 	_, log, r := s.CuModuleLoadDataEx([]byte(strings.Replace(kernels, ".version 6.4", ".version 99.0", 1)))
 	s.code(driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION, r)
 	require.NotEmpty(s.T, log)
+}
+
+// The module is new, so that nothing has launched its kernel before.
+func kernelLoad(s *suite) {
+	f, r := s.CuModuleGetFunction(s.module(), "step")
+	s.ok(r)
+	s.ok(s.CuFuncLoad(f))
+	s.ok(s.CuFuncLoad(f))
+	p, held, st := s.word(1), s.stream(), s.stream()
+	gate := s.hold(held)
+	s.ok(s.launch(st, f, p, uint32(1), uint32(5)))
+	s.ok(s.CuStreamSynchronize(st)) // for ever, if the launch waited for the gate
+	s.code(driver.CUDA_ERROR_NOT_READY, s.CuStreamQuery(held))
+	gate.open()
+	s.same(6, p)
 }
 
 func kernelParams(s *suite) {

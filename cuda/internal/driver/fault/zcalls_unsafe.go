@@ -680,6 +680,14 @@ func (d *Driver) CuModuleFunctionNames(m driver.CUmodule) (out0 []string, result
 	return d.API.CuModuleFunctionNames(m)
 }
 
+// CuFuncLoad calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuFuncLoad(f driver.CUfunction) (result driver.CUresult) {
+	if result = d.next("CuFuncLoad"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuFuncLoad(f)
+}
+
 // CuFuncGetAttribute calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (value int32, result driver.CUresult) {
 	if result = d.next("CuFuncGetAttribute"); result != driver.CUDA_SUCCESS {
@@ -1009,7 +1017,7 @@ func (d *Driver) CuGraphUpload(x driver.CUgraphExec, s driver.CUstream) (result 
 }
 
 // CuGraphExecUpdate calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.GraphExecUpdateResultInfo, result driver.CUresult) {
+func (d *Driver) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.CUgraphExecUpdateResultInfo, result driver.CUresult) {
 	if result = d.next("CuGraphExecUpdate"); result != driver.CUDA_SUCCESS {
 		return
 	}

@@ -17,45 +17,6 @@ func nodes(s []driver.CUgraphNode) *C.CUgraphNode {
 	return (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(s)))
 }
 
-func (d *binding) CuGraphCreate(flags uint32) (driver.CUgraph, driver.CUresult) {
-	o := C.cuGraphCreate(d.fn[cuGraphCreate], C.uint(flags))
-	return driver.CUgraph(o.value), driver.CUresult(o.r)
-}
-
-func (d *binding) CuGraphDestroy(g driver.CUgraph) driver.CUresult {
-	return driver.CUresult(C.cuGraphDestroy(d.fn[cuGraphDestroy], C.CUgraph(g)))
-}
-
-func (d *binding) CuGraphClone(g driver.CUgraph) (driver.CUgraph, driver.CUresult) {
-	o := C.cuGraphClone(d.fn[cuGraphClone], C.CUgraph(g))
-	return driver.CUgraph(o.value), driver.CUresult(o.r)
-}
-
-func (d *binding) CuGraphNodeFindInClone(original driver.CUgraphNode, clone driver.CUgraph) (driver.CUgraphNode, driver.CUresult) {
-	o := C.cuGraphNodeFindInClone(d.fn[cuGraphNodeFindInClone], C.CUgraphNode(original), C.CUgraph(clone))
-	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
-}
-
-func (d *binding) CuGraphAddDependencies(g driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
-	if len(from) != len(to) {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	return driver.CUresult(C.cuGraphAddDependencies(d.fn[cuGraphAddDependencies],
-		C.CUgraph(g), nodes(from), nodes(to), C.size_t(len(from))))
-}
-
-func (d *binding) CuGraphRemoveDependencies(g driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
-	if len(from) != len(to) {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
-	return driver.CUresult(C.cuGraphRemoveDependencies(d.fn[cuGraphRemoveDependencies],
-		C.CUgraph(g), nodes(from), nodes(to), C.size_t(len(from))))
-}
-
-func (d *binding) CuGraphDestroyNode(n driver.CUgraphNode) driver.CUresult {
-	return driver.CUresult(C.cuGraphDestroyNode(d.fn[cuGraphDestroyNode], C.CUgraphNode(n)))
-}
-
 func (d *binding) CuGraphGetNodes(g driver.CUgraph) ([]driver.CUgraphNode, driver.CUresult) {
 	var count C.size_t
 	r := C.cuGraphGetNodes(d.fn[cuGraphGetNodes], C.CUgraph(g), nil, &count)
@@ -89,11 +50,6 @@ func (d *binding) CuGraphGetEdges(g driver.CUgraph) (from, to []driver.CUgraphNo
 	return from[:n], to[:n], driver.CUresult(cr)
 }
 
-func (d *binding) CuGraphNodeGetType(n driver.CUgraphNode) (driver.CUgraphNodeType, driver.CUresult) {
-	o := C.cuGraphNodeGetType(d.fn[cuGraphNodeGetType], C.CUgraphNode(n))
-	return driver.CUgraphNodeType(o.value), driver.CUresult(o.r)
-}
-
 func (d *binding) CuGraphNodeGetDependencies(n driver.CUgraphNode) ([]driver.CUgraphNode, driver.CUresult) {
 	var count C.size_t
 	r := C.cuGraphNodeGetDependencies(d.fn[cuGraphNodeGetDependencies], C.CUgraphNode(n), nil, nil, &count)
@@ -106,7 +62,15 @@ func (d *binding) CuGraphNodeGetDependencies(n driver.CUgraphNode) ([]driver.CUg
 	return list[:written(r, count, len(list))], driver.CUresult(r)
 }
 
-func (d *binding) CuGraphChildGraphNodeGetGraph(n driver.CUgraphNode) (driver.CUgraph, driver.CUresult) {
-	o := C.cuGraphChildGraphNodeGetGraph(d.fn[cuGraphChildGraphNodeGetGraph], C.CUgraphNode(n))
-	return driver.CUgraph(o.value), driver.CUresult(o.r)
+func (d *binding) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
+	var bodies []driver.CUgraph
+	if params.Type == driver.CU_GRAPH_NODE_TYPE_CONDITIONAL {
+		bodies = make([]driver.CUgraph, params.Conditional.Size)
+	}
+	o := C.cuGraphAddNode(d.fn[cuGraphAddNode], C.CUgraph(g), nodes(deps), C.size_t(len(deps)),
+		*(*C.CUgraphNodeParams)(unsafe.Pointer(params)), (*C.CUgraph)(unsafe.Pointer(unsafe.SliceData(bodies))), C.uint32_t(len(bodies)))
+	if o.r != 0 {
+		return 0, nil, driver.CUresult(o.r)
+	}
+	return driver.CUgraphNode(o.value), bodies, driver.CUDA_SUCCESS
 }

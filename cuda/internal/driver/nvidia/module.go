@@ -39,24 +39,6 @@ func logText(log []byte) string {
 	return string(bytes.TrimSpace(log))
 }
 
-func (d *binding) CuModuleUnload(m driver.CUmodule) driver.CUresult {
-	return driver.CUresult(C.cuModuleUnload(d.fn[cuModuleUnload], C.CUmodule(m)))
-}
-
-func (d *binding) CuModuleGetFunction(m driver.CUmodule, name string) (driver.CUfunction, driver.CUresult) {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	o := C.cuModuleGetFunction(d.fn[cuModuleGetFunction], C.CUmodule(m), cname)
-	return driver.CUfunction(o.value), driver.CUresult(o.r)
-}
-
-func (d *binding) CuModuleGetGlobal(m driver.CUmodule, name string) (p driver.CUdeviceptr, size uint64, r driver.CUresult) {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	o := C.cuModuleGetGlobal(d.fn[cuModuleGetGlobal], C.CUmodule(m), cname)
-	return driver.CUdeviceptr(o.first), uint64(o.second), driver.CUresult(o.r)
-}
-
 func (d *binding) CuModuleFunctionNames(m driver.CUmodule) ([]string, driver.CUresult) {
 	count := C.cuModuleGetFunctionCount(d.fn[cuModuleGetFunctionCount], C.CUmodule(m))
 	if count.r != 0 || count.value == 0 {
@@ -77,27 +59,6 @@ func (d *binding) CuModuleFunctionNames(m driver.CUmodule) ([]string, driver.CUr
 		names[i] = C.GoString(o.name)
 	}
 	return names, driver.CUDA_SUCCESS
-}
-
-func (d *binding) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (int32, driver.CUresult) {
-	o := C.cuFuncGetAttribute(d.fn[cuFuncGetAttribute], C.enumeration(attrib), C.CUfunction(f))
-	return int32(o.value), driver.CUresult(o.r)
-}
-
-func (d *binding) CuFuncSetAttribute(f driver.CUfunction, attrib driver.CUfunction_attribute, value int32) driver.CUresult {
-	return driver.CUresult(C.cuFuncSetAttribute(d.fn[cuFuncSetAttribute],
-		C.CUfunction(f), C.enumeration(attrib), C.int(value)))
-}
-
-func (d *binding) CuFuncGetParamInfo(f driver.CUfunction, index uint64) (offset, size uint64, r driver.CUresult) {
-	o := C.cuFuncGetParamInfo(d.fn[cuFuncGetParamInfo], C.CUfunction(f), C.size_t(index))
-	return uint64(o.first), uint64(o.second), driver.CUresult(o.r)
-}
-
-func (d *binding) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunction, blockSize int32, dynamicSmem uint64) (int32, driver.CUresult) {
-	o := C.cuOccupancyMaxActiveBlocksPerMultiprocessor(d.fn[cuOccupancyMaxActiveBlocksPerMultiprocessor],
-		C.CUfunction(f), C.int(blockSize), C.size_t(dynamicSmem))
-	return int32(o.value), driver.CUresult(o.r)
 }
 
 func (d *binding) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunction, kernelParams unsafe.Pointer) driver.CUresult {

@@ -112,6 +112,14 @@ func (d *binding) EntryPoint(name string) uintptr {
 	return 0
 }
 
+// flag is a bool in C.
+func flag(b bool) C.uint {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func (d *binding) AllowHost(p uintptr, size uint64)    {}
 func (d *binding) DisallowHost(p uintptr, size uint64) {}
 

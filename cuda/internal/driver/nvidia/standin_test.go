@@ -22,6 +22,11 @@ import (
 //go:embed testdata/libcuda.c
 var standinSource string
 
+// standinCalls are the generated half of it, which it includes.
+//
+//go:embed testdata/zlibcuda.h
+var standinCalls string
+
 // standin is a driver library that records what it is called with.
 type standin struct {
 	library string
@@ -42,6 +47,7 @@ func newStandin(t *testing.T, source string, flags ...string) standin {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "libcuda.c")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "zlibcuda.h"), []byte(standinCalls), 0o600))
 	s := standin{filepath.Join(dir, "libcuda-standin.so"), filepath.Join(dir, "log")}
 	args := append(words[1:], "-shared", "-fPIC", "-o", s.library, file)
 	out, err := exec.Command(words[0], append(args, flags...)...).CombinedOutput()

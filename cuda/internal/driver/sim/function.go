@@ -62,6 +62,12 @@ func (d *simulator) function(h driver.CUfunction) (*function, driver.CUresult) {
 	return f, f.module.ctx.result()
 }
 
+// CuFuncLoad has nothing to do: cuModuleLoadDataEx has translated all kernels.
+func (d *simulator) CuFuncLoad(h driver.CUfunction) driver.CUresult {
+	_, r := d.function(h)
+	return r
+}
+
 func (d *simulator) CuFuncGetAttribute(attrib driver.CUfunction_attribute, h driver.CUfunction) (int32, driver.CUresult) {
 	f, r := d.function(h)
 	if r != driver.CUDA_SUCCESS {

@@ -67,8 +67,11 @@ func Open(o Options) (driver.API, error) {
 	return d, nil
 }
 
-// simulator implements driver.API.
+// simulator implements driver.API. Calls that it has no method for are not
+// supported.
 type simulator struct {
+	driver.Base
+
 	config   config
 	callHost func(fn driver.CUhostFn, userData uintptr)
 	printf   io.Writer

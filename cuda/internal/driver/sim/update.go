@@ -16,7 +16,7 @@ type mismatch struct {
 // structure. Nodes are matched by their edges, from the nodes that nothing
 // depends on backwards, in the order in which nodes and edges were made. A
 // failed update changes nothing.
-func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (info driver.GraphExecUpdateResultInfo, r driver.CUresult) {
+func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (info driver.CUgraphExecUpdateResultInfo, r driver.CUresult) {
 	info.Result = driver.CU_GRAPH_EXEC_UPDATE_ERROR
 	x, r := d.exec(h)
 	if r != driver.CUDA_SUCCESS {

@@ -597,6 +597,13 @@ func (d *tracer) CuModuleFunctionNames(m driver.CUmodule) (out0 []string, result
 	return
 }
 
+func (d *tracer) CuFuncLoad(f driver.CUfunction) (result driver.CUresult) {
+	began := time.Now()
+	result = d.API.CuFuncLoad(f)
+	d.log(began, "cuFuncLoad", result, []field{{"f", f}}, []field{})
+	return
+}
+
 func (d *tracer) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (value int32, result driver.CUresult) {
 	began := time.Now()
 	value, result = d.API.CuFuncGetAttribute(attrib, f)
@@ -884,7 +891,7 @@ func (d *tracer) CuGraphUpload(x driver.CUgraphExec, s driver.CUstream) (result 
 	return
 }
 
-func (d *tracer) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.GraphExecUpdateResultInfo, result driver.CUresult) {
+func (d *tracer) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.CUgraphExecUpdateResultInfo, result driver.CUresult) {
 	began := time.Now()
 	out0, result = d.API.CuGraphExecUpdate(x, g)
 	d.log(began, "cuGraphExecUpdate", result, []field{{"x", x}, {"g", g}}, []field{{"out0", out0}})
