@@ -194,10 +194,18 @@ func KernelAttributeNames() map[string]KernelAttribute {
 }
 
 // Load puts k's code on its device, so that its first launch does not wait for
-// other work to do it. It calls cuFuncLoad.
+// other work to do it. It calls cuFuncLoad, and does nothing where the driver has
+// no such call: it came with CUDA 12.4.
+//
+// Blocks while the device has work, as a rule.
 func (k *Kernel) Load() error {
-	_, err := callKernel(k, "cuFuncLoad", func(api driver.API) (struct{}, driver.CUresult) {
-		return struct{}{}, api.CuFuncLoad(k.h)
+	_, err := callKernel(k, "cuFuncLoad", func(api driver.API) (none, driver.CUresult) {
+		defer k.m.ctx.drv.relax()()
+		r := api.CuFuncLoad(k.h)
+		if r == driver.CUDA_ERROR_NOT_SUPPORTED {
+			r = driver.CUDA_SUCCESS
+		}
+		return none{}, r
 	})
 	return err
 }

@@ -129,7 +129,11 @@ func cudagoKernelLoad(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t,
 		if err != nil {
 			return err
 		}
-		k, err = newKernelBlock(kernel, dev, ordinal)
+		// NVIDIA's driver would do it at the first launch, which holds the GIL and
+		// would wait for callbacks that need it.
+		if err = kernel.Load(); err == nil {
+			k, err = newKernelBlock(kernel, dev, ordinal)
+		}
 		if err != nil {
 			return joinClose(err, kernel.Close)
 		}
