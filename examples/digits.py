@@ -5,6 +5,7 @@
 The graphs are built inside a function that has returned long before they run: the arrays and
 buffers that it named have gone out of scope there, and live on because the graphs were given them.
 
+    pip install 'cudago[sim,demo]'
     python examples/digits.py [--driver sim] [--epochs 20] [--out FOLDER]
 """
 

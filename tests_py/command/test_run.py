@@ -46,7 +46,7 @@ def test_something_is_documented():
 def test_documented_spelling_checks(spelled, script):
     (script.directory / "script.py").write_text(DEFECT)
     words = shlex.split(spelled)
-    run = script.run([*MODULE, *words[words.index("run") :]], CUDAGO_SIM="")
+    run = script.run([*MODULE, *words[words.index("run") :]], CUDAGO_DRIVER="sim", CUDAGO_SIM="")
     assert run.returncode == 1, run.stderr
     assert run.stdout.startswith("['script.py'")
     assert FOUND in run.stderr
