@@ -38,8 +38,8 @@ def test_digits(script, driver):
     run = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--epochs", "1", "--out", "."])
     assert run.returncode == 1, "one epoch is not enough"
     assert "22 launches of 14 nodes" in run.stdout
-    (picture,) = script.directory.glob("digits.dot")
-    assert picture.read_text().startswith("digraph")
+    (picture,) = script.directory.glob("digits.svg")
+    assert picture.read_text().count("<rect") == 14
     help = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--help"])
     for option in ("--epochs", "--out", "--driver"):
         assert option in help.stdout
