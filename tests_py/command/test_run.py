@@ -128,9 +128,3 @@ def test_exit_code_of_a_script(script, tmp_path):
     file = tmp_path / "main.py"
     file.write_text("raise SystemExit(3)\n")
     assert script.run([*MODULE, "run", "--driver", "sim", str(file)]).returncode == 3
-
-
-def test_unknown_commands(script):
-    run = script.run([*MODULE, "help"])
-    assert run.returncode == 2
-    assert "invalid choice: 'help'" in run.stderr

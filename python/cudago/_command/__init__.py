@@ -8,9 +8,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import info, run
+from .._version import __version__
+from . import doctor, info, ptx, run
 
-_COMMANDS = (info, run)
+_COMMANDS = (info, doctor, run, ptx)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m cudago" if module else "cudago",
         description="CUDA for Python, with a core in Go.",
     )
+    parser.add_argument("--version", action="version", version=f"cudago {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     for command in _COMMANDS:
         command.add_to(commands)
