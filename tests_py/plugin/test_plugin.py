@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 import cudago as cu
+import cudago_pytest
+import cudago_pytest.hooks
 
 from ..installed import ROOT, python_blocks
 
@@ -114,6 +116,24 @@ def test_a_project_without_cudago_sees_nothing_of_it(pytester, project):
     result.stdout.no_fnmatch_line("*cudago: driver*")
     result.stdout.no_fnmatch_line("gpu tests:*")
     assert "needs NVIDIA's driver" not in project("--markers").stdout.str()
+
+
+def test_it_is_empty_for_an_old_pytest(script):
+    run = script(
+        f"""
+        import sys, pytest
+        sys.path.append({str(ROOT / "python")!r})
+        pytest.version_tuple = (7, 4, 4)
+        import cudago_pytest
+        print([name for name in vars(cudago_pytest) if name.startswith(("cu_", "pytest_"))])
+        """
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
+
+
+def test_every_hook_is_known_to_pytest():
+    hooks = {name for name in vars(cudago_pytest.hooks) if name.startswith("pytest_")}
+    assert hooks == {name for name in vars(cudago_pytest) if name.startswith("pytest_")}
 
 
 def test_fixtures_need_no_option(pytester, project):
