@@ -46,12 +46,12 @@ $(TOOLS): build_hooks/extension.py $(VENV)/made
 	@$(PY) build_hooks/extension.py --environment > $@
 
 $(VENV)/packages: pyproject.toml $(TOOLS)
-	. $(TOOLS) && $(PY) -m pip install -q -e '.[sim,test,demo]'
+	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py install -e '.[sim,test,demo]'
 	@touch $@
 
 # Tools that only make lint, gen and docs need.
 $(VENV)/tools: $(VENV)/packages
-	. $(TOOLS) && $(PY) -m pip install -q -e '.[docs,lint]'
+	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py install -e '.[docs,lint]'
 	@touch $@
 
 # pip has built the module once; after that, changes only need this.
@@ -74,7 +74,7 @@ build: $(MODULE) ## build the native module in place
 asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into build/asan
 
 wheel: $(VENV)/packages ## build the wheel into dist/
-	. $(TOOLS) && $(PY) -m pip wheel -q --no-deps -w dist .
+	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist .
 
 # --- tests ---------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +32,8 @@ CC_WHEEL = "ziglang~=0.17.0"
 
 # The oldest glibc that the compiler from the registry builds against: that of manylinux_2_28.
 ZIG_GLIBC = "2.28"
+# The stable ABI that the C sources ask for, and pyproject.toml.
+OLDEST_PYTHON = (3, 11)
 # pip knows no tag for anything older that still matters.
 OLDEST_GLIBC = (2, 17)
 
@@ -118,6 +121,9 @@ def compiles(command: str) -> bool:
 
 def python_headers() -> Path:
     """Return the folder with this Python's Python.h."""
+    if sys.version_info < OLDEST_PYTHON:
+        wanted, got = (".".join(map(str, v)) for v in (OLDEST_PYTHON, sys.version_info[:3]))
+        raise BuildError(f"cudago needs Python {wanted} or newer, got {got} ({sys.executable})")
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise BuildError(
             "cudago needs a Python with the GIL: free-threaded builds have no stable ABI"
@@ -150,6 +156,7 @@ def build(
     """
     if sys.platform != "linux":
         raise BuildError(f"cudago runs on Linux; this is {sys.platform}")
+    python_headers()  # before a minute of work, or hundreds of a compiler's errors
     go = find_go()
     if go is None:
         wanted = ".".join(map(str, wanted_go()))
@@ -168,12 +175,23 @@ def build(
         flags = ["-tags=pyext", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", *go_flags]
         ldflags = f"-ldflags={linker_flags(stripped)}"
         command = [go, "build", *flags, ldflags, "-o", str(made), "./pyext"]
-        if subprocess.run(command, cwd=ROOT, env=env, check=False).returncode:
+        if step(f"Go and C, with {go} and {cc}; a minute where nothing is cached", command, env):
             raise BuildError(f"go build failed: {shlex.join(command)}")
         # A rename, because a running Python may have the old file mapped. cgo's header stays
         # behind in the folder.
         made.replace(out)
     return out
+
+
+def step(name: str, command: list[str], env: dict[str, str]) -> int:
+    """Say what is being done, do it, say how long it took, and return the command's exit status."""
+    print(f"cudago: building: {name} ...", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    status = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    outcome = "failed after" if status else "took"
+    took = f"{time.monotonic() - began:.1f} s"
+    print(f"cudago: building: {outcome} {took}", file=sys.stderr, flush=True)
+    return status
 
 
 def linker_flags(stripped: bool = True) -> str:

@@ -31,10 +31,13 @@ class GoModuleHook(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the module: in place for an editable install, else into the wheel."""
-        if version == "editable":
-            module = extension.build(extension.IN_PLACE)
-        else:
-            module = extension.build(extension.ROOT / "build" / "wheel" / extension.MODULE)
+        editable = version == "editable"
+        built = extension.ROOT / "build" / "wheel" / extension.MODULE
+        try:
+            module = extension.build(extension.IN_PLACE if editable else built)
+        except extension.BuildError as e:
+            raise SystemExit(f"cudago: {e}") from None  # what to do, without our traceback
+        if not editable:
             build_data["force_include"][str(module)] = f"cudago/{extension.MODULE}"
         build_data["pure_python"] = False
         build_data["tag"] = extension.wheel_tag(module)

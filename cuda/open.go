@@ -63,7 +63,7 @@ func Open(o Options) (*Driver, error) {
 		}
 		sim, simErr := openSim(o)
 		if simErr != nil {
-			return nil, errors.Join(err, simErr)
+			return nil, simErr // wrong settings, which come before what is missing
 		}
 		sim.notice = "using the simulated driver, because " + autoReason(err)
 		return sim, nil

@@ -5,6 +5,7 @@
 The graphs are built inside a function that has returned long before they run: the arrays and
 buffers that it named have gone out of scope there, and live on because the graphs were given them.
 
+    pip install 'cudago[sim,demo]'
     python examples/digits.py [--driver sim] [--epochs 20] [--out FOLDER]
 """
 
@@ -12,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -266,15 +265,11 @@ def evaluate(test: cu.GraphExec, stream: cu.Stream) -> np.ndarray:
 
 
 def draw(graph: cu.Graph, folder: Path) -> Path:
-    """Write a picture of the graph, and return its path: SVG with Graphviz installed, else DOT."""
+    """Write a picture of the graph, and return its path."""
     folder.mkdir(parents=True, exist_ok=True)
-    dot = folder / "digits.dot"
-    dot.write_text(graph.to_dot())
-    if (program := shutil.which("dot")) is None:
-        return dot
-    svg = dot.with_suffix(".svg")
-    subprocess.run([program, "-Tsvg", "-o", svg, dot], check=True)
-    return svg
+    picture = folder / "digits.svg"
+    picture.write_text(graph.to_svg(), encoding="utf-8")
+    return picture
 
 
 def print_retained(step: cu.GraphExec) -> None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph keeps what it was given, for exactly as long as it can use it.
 
+pip install cudago numpy
 python examples/graph_lifetime.py
 """
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile a kernel, launch it, look at the result: the first program.
 
+pip install 'cudago[sim]' numpy
 python examples/saxpy.py
 """
 

@@ -168,9 +168,14 @@ def _nvrtc_directories() -> list[str]:
 
 def _options() -> str:
     """Return what the native module opens the driver with."""
+    driver = getattr(_choice, "driver", "") or os.environ.get("CUDAGO_DRIVER", "")
+    if driver and driver not in _CHOICES:
+        raise ValueError(
+            f"CUDAGO_DRIVER must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}"
+        )
     return json.dumps(
         {
-            "driver": getattr(_choice, "driver", "") or os.environ.get("CUDAGO_DRIVER", ""),
+            "driver": driver,
             "sim": os.environ.get("CUDAGO_SIM", ""),
             "nvrtc": _nvrtc_directories(),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
@@ -180,7 +185,9 @@ def _options() -> str:
 
 def _opened() -> None:
     """Say once why the simulated driver was taken. Called by the native module."""
-    if notice := _core._info("notice"):
+    if not (notice := _core._info("notice")) or not _log.isEnabledFor(logging.WARNING):
+        return
+    if _log.hasHandlers():
         _log.warning("%s", notice)
-        if not _log.hasHandlers():
-            print(f"cudago: {notice}", file=sys.stderr)
+    else:  # logging's last resort would not say whose notice it is
+        print(f"cudago: {notice}", file=sys.stderr)

@@ -12,8 +12,8 @@ from . import _core
 from . import _zconstants as _z
 from ._builder import Builder
 from ._condition import Condition
-from ._dot import render_svg
 from ._node import Node
+from ._picture import svg
 from ._retained import Retained, read_retained, read_rows
 
 if TYPE_CHECKING:
@@ -288,11 +288,29 @@ class Graph(Builder, _core.Graph):
         """
         return str(self._text("dot"))
 
+    def to_svg(self) -> str:
+        """Return a picture of the graph.
+
+        Notebooks show it. Nothing has to be installed for it; for large graphs Graphviz, which
+        reads `to_dot`, draws better ones.
+
+        Returns
+        -------
+        str
+            The nodes in layers from top to bottom, as SVG.
+
+        Examples
+        --------
+        >>> cudago.Graph(device).to_svg().startswith("<svg")
+        True
+        """
+        return svg(self.to_dot())
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show a picture in notebooks."""
         bundle = {"text/plain": repr(self)}
-        if not self.is_closed and (svg := render_svg(self.to_dot())):
-            bundle["image/svg+xml"] = svg
+        if not self.is_closed:
+            bundle["image/svg+xml"] = self.to_svg()
         return bundle
 
     def __eq__(self, other: object) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every example runs, and says what it should."""
+"""Every example runs with what it names, and says what it should."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from ..installed import command
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = {"digits.py": ["--epochs", "12", "--out", "."]}
@@ -24,8 +26,9 @@ def need_digits() -> None:
 def test_example(name, script, driver):
     if name == "digits.py":
         need_digits()
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *OPTIONS.get(name, [])]
-    run = script.run(command)
+    example = EXAMPLES / name
+    installed = command(example.read_text(), example, script.directory / "installed")
+    run = script.run([*installed, *OPTIONS.get(name, [])], PYTHONPATH="")
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout
 
@@ -35,8 +38,8 @@ def test_digits(script, driver):
     run = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--epochs", "1", "--out", "."])
     assert run.returncode == 1, "one epoch is not enough"
     assert "22 launches of 14 nodes" in run.stdout
-    (picture,) = script.directory.glob("digits.dot")
-    assert picture.read_text().startswith("digraph")
+    (picture,) = script.directory.glob("digits.svg")
+    assert picture.read_text().count("<rect") == 14
     help = script.run([sys.executable, str(EXAMPLES / "digits.py"), "--help"])
     for option in ("--epochs", "--out", "--driver"):
         assert option in help.stdout

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Each guarantee that docs/concepts/errors.rst numbers has a test."""
+"""What docs/concepts/errors.rst says: each guarantee has a test, and each exception a row."""
 
 from __future__ import annotations
 
@@ -69,6 +69,17 @@ def test_the_test_is_there(name):
     file, _, function = name.partition("::")
     keyword = "func" if file.endswith(".go") else "def"
     assert f"\n{keyword} {function}(" in (ROOT / file).read_text()
+
+
+def test_the_table_has_every_exception_with_its_bases():
+    page = (ROOT / "docs" / "concepts" / "errors.rst").read_text()
+    rows = re.findall(r"^   \* - ``(\w+)``\n     - (.+)$", page, re.M)
+    told = {name: bases.replace("`", "") for name, bases in rows}
+    assert told == {
+        name: ", ".join(base.__name__ for base in getattr(errors, name).__bases__)
+        for name in errors.__all__
+        if name != "CUDAWarning"  # which is not raised
+    }
 
 
 def test_a_second_failure_is_a_note_on_the_first(stream):

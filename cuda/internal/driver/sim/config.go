@@ -33,65 +33,79 @@ func parseConfig(text string) (config, error) {
 		key, value, _ := strings.Cut(item, "=")
 		set := settings[key]
 		if set == nil {
-			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps, workers or hostile, got %q", item)
+			return c, fmt.Errorf("CUDAGO_SIM, the settings of the simulated driver, may have devices, cc, memory, pageable, check, seed, steps, workers and hostile, got %q", item)
 		}
-		if err := set(&c, value); err != nil {
-			return c, fmt.Errorf("simulated driver: %s: %w", key, err)
+		if expected := set(&c, value); expected != "" {
+			return c, fmt.Errorf("CUDAGO_SIM, the settings of the simulated driver: %s must be %s, got %q", key, expected, value)
 		}
 	}
 	return c, nil
 }
 
-var settings = map[string]func(*config, string) error{
-	"devices":  func(c *config, v string) (err error) { c.devices, err = parseCount(v, 1, 16); return err },
-	"workers":  func(c *config, v string) (err error) { c.workers, err = parseCount(v, 1, 1024); return err },
-	"memory":   func(c *config, v string) (err error) { c.memory, err = parseBytes(v); return err },
-	"seed":     func(c *config, v string) (err error) { c.seed, err = strconv.ParseUint(v, 10, 64); return err },
-	"steps":    func(c *config, v string) (err error) { c.steps, err = parseSteps(v); return err },
-	"hostile":  func(c *config, v string) (err error) { c.hostile, err = strconv.ParseBool(v); return err },
-	"pageable": func(c *config, v string) (err error) { c.pageable, err = strconv.ParseBool(v); return err },
-	"check": func(c *config, v string) error {
+// settings put a value into the configuration, or say what they expected.
+var settings = map[string]func(c *config, value string) (expected string){
+	"devices":  func(c *config, v string) string { return parseCount(&c.devices, v, 1, 16) },
+	"workers":  func(c *config, v string) string { return parseCount(&c.workers, v, 1, 1024) },
+	"memory":   func(c *config, v string) string { return parseBytes(&c.memory, v) },
+	"steps":    func(c *config, v string) string { return parseSteps(&c.steps, v) },
+	"hostile":  func(c *config, v string) string { return parseBool(&c.hostile, v) },
+	"pageable": func(c *config, v string) string { return parseBool(&c.pageable, v) },
+	"seed": func(c *config, v string) string {
+		var err error
+		if c.seed, err = strconv.ParseUint(v, 10, 64); err != nil {
+			return "a whole number from 0 to 2^64 - 1"
+		}
+		return ""
+	},
+	"check": func(c *config, v string) string {
 		if v != "default" && v != "full" {
-			return fmt.Errorf("must be default or full, got %q", v)
+			return "default or full"
 		}
 		c.full = v == "full"
-		return nil
+		return ""
 	},
-	"cc": func(c *config, v string) error {
-		major, minor, _ := strings.Cut(v, ".")
-		var err error
-		if c.major, err = strconv.Atoi(major); err != nil {
-			return err
+	"cc": func(c *config, v string) string {
+		// As printed by %d.%d and in no other way: 07.5 is none.
+		for number := range profiles {
+			if v == fmt.Sprintf("%d.%d", number/10, number%10) {
+				c.major, c.minor = number/10, number%10
+				return ""
+			}
 		}
-		if c.minor, err = strconv.Atoi(minor); err != nil {
-			return err
-		}
-		if _, ok := profiles[c.major*10+c.minor]; !ok {
-			return fmt.Errorf("must be one of %s, got %q", profileList(), v)
-		}
-		return nil
+		return "one of " + profileList()
 	},
 }
 
-func parseCount(v string, least, most int) (int, error) {
-	n, err := strconv.Atoi(v)
-	if err == nil && (n < least || n > most) {
-		err = fmt.Errorf("must be %d to %d, got %d", least, most, n)
+func parseBool(into *bool, v string) (expected string) {
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		return "1 or 0"
 	}
-	return n, err
+	*into = on
+	return ""
+}
+
+func parseCount(into *int, v string, least, most int) (expected string) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < least || n > most {
+		return fmt.Sprintf("a whole number from %d to %d", least, most)
+	}
+	*into = n
+	return ""
 }
 
 // parseSteps reads a number such as 1e9.
-func parseSteps(v string) (uint64, error) {
+func parseSteps(into *uint64, v string) (expected string) {
 	f, err := strconv.ParseFloat(v, 64)
-	if err == nil && !(f >= 1 && f <= 1e18) {
-		err = fmt.Errorf("must be 1 to 1e18, got %q", v)
+	if err != nil || !(f >= 1 && f <= 1e18) {
+		return "a number from 1 to 1e18"
 	}
-	return uint64(f), err
+	*into = uint64(f)
+	return ""
 }
 
 // parseBytes reads a size such as 512MiB. A plain number is in bytes.
-func parseBytes(v string) (uint64, error) {
+func parseBytes(into *uint64, v string) (expected string) {
 	units := []struct {
 		suffix string
 		shift  uint
@@ -102,10 +116,11 @@ func parseBytes(v string) (uint64, error) {
 			continue
 		}
 		n, err := strconv.ParseUint(digits, 10, 64)
-		if err == nil && (n == 0 || n > 1<<46>>u.shift) {
-			err = fmt.Errorf("must be above 0 and at most 64 TiB, got %q", v)
+		if err != nil || n == 0 || n > 1<<46>>u.shift {
+			return "a size such as 512MiB or 8GiB, above 0 and at most 64 TiB"
 		}
-		return n << u.shift, err
+		*into = n << u.shift
+		return ""
 	}
 	panic("BUG: unreachable, the last unit is empty")
 }

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What pytest calls: options, markers, and what is done around each test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import after, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Describe the options."""
+    group = parser.getgroup("cudago")
+    group.addoption(
+        "--cudago-driver",
+        choices=("sim", "nvidia", "both"),
+        help="driver of the run; 'both' makes two runs, because a process has one driver",
+    )
+    group.addoption(
+        "--cudago-check",
+        action="store_true",
+        help="switch on every check of the simulated driver, and take that where no driver is "
+        "chosen; what is found fails the test",
+    )
+    group.addoption(
+        "--no-cudago-check",
+        action="store_false",
+        dest="cudago_check",
+        help="switch the checks off, where addopts has them",
+    )
+    group.addoption(
+        "--cudago-seed",
+        type=int,
+        metavar="N",
+        help="run what nothing orders in a random order, on the simulated driver",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Make two runs of --cudago-driver=both."""
+    return settings.run_both(config) if config.option.cudago_driver == "both" else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Choose the driver before a conftest.py can use it."""
+    settings.apply(early_config, early_config.known_args_namespace)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker where it is ours."""
+    settings.apply(config, config.option)  # in case that a conftest.py loads the plugin
+    if settings.active(config):
+        config.addinivalue_line("markers", "gpu: needs NVIDIA's driver; skipped on any other")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave the environment as it was."""
+    settings.restore(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say what was chosen."""
+    return settings.header(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu") and after.ours(item):
+        settings.need_gpu(item.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test whose work fails after it, and mend the device."""
+    __tracebackhide__ = True
+    return (yield from after.mended(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Do the same for its fixtures."""
+    __tracebackhide__ = True
+    return (yield from after.mended(item))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests a GPU has run."""
+    settings.count_gpu_tests(terminalreporter)

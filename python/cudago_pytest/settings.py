@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a run has chosen, and which driver that gives."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import argparse
+
+_DRIVER, _SIM = "CUDAGO_DRIVER", "CUDAGO_SIM"
+_before = pytest.StashKey[dict[str, str | None]]()
+
+
+def active(config: pytest.Config) -> bool:
+    """Whether the run has one of our options."""
+    o = config.option
+    return bool(o.cudago_driver or o.cudago_check or o.cudago_seed is not None)
+
+
+def run_both(config: pytest.Config) -> int:
+    """Run pytest once per driver, each in its process, and return the worse exit status."""
+    statuses = []
+    for driver, more in (("sim", []), ("nvidia", ["--no-cudago-check"])):
+        print(f"cudago: run on the driver {driver!r}", flush=True)
+        given = [*map(str, config.invocation_params.args), f"--cudago-driver={driver}", *more]
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", *given],
+            cwd=config.invocation_params.dir,
+            check=False,
+        )
+        statuses.append(run.returncode)
+    none = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+    return max((s for s in statuses if s != none), key=abs, default=none)
+
+
+def apply(config: pytest.Config, options: argparse.Namespace) -> None:
+    """Put the options into the environment, where cudago and child processes find them."""
+    if _before in config.stash or not hasattr(options, "cudago_driver"):
+        return
+    driver, check, seed = options.cudago_driver, options.cudago_check, options.cudago_seed
+    if driver == "both":
+        return
+    config.stash[_before] = {name: os.environ.get(name) for name in (_DRIVER, _SIM)}
+    if check:
+        chosen = driver or os.environ.get(_DRIVER)
+        if chosen == "nvidia":
+            raise pytest.UsageError(
+                "--cudago-check is of the simulated driver, got the driver 'nvidia'; "
+                "add --cudago-driver=sim or --no-cudago-check"
+            )
+        driver = "sim"  # a run that was to be checked, and was not, would look right
+    if driver:
+        _refuse_another(driver)
+        os.environ[_DRIVER] = driver
+    added = ["check=full"] * bool(check) + [f"seed={seed}"] * (seed is not None)
+    if added:
+        os.environ[_SIM] = ",".join(filter(None, [os.environ.get(_SIM), *added]))
+
+
+def _refuse_another(driver: str) -> None:
+    core = sys.modules.get("cudago._core")
+    if core is not None and core._is_open() and core._info("name") != driver:
+        raise pytest.UsageError(
+            f"the driver of the run must be {driver!r}, but the process already uses "
+            f"{core._info('name')!r}"
+        )
+
+
+def restore(config: pytest.Config) -> None:
+    """Take the options out of the environment."""
+    for name, value in config.stash.get(_before, {}).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def header(config: pytest.Config) -> str | None:
+    """Return the line of the header; None where there is nothing to say."""
+    if not active(config):
+        return None
+    sim = os.environ.get(_SIM)
+    text = f"cudago: driver {os.environ.get(_DRIVER) or 'auto'}"
+    return f"{text}, simulated with {sim}" if sim else text
+
+
+def must_have_gpu() -> bool:
+    """Whether a missing GPU is a failure."""
+    return os.environ.get("CUDAGO_REQUIRE_GPU", "") not in ("", "0")
+
+
+def need_driver() -> None:
+    """Skip a test where the chosen driver cannot be opened."""
+    import cudago
+
+    try:
+        cudago.driver_name()
+    except cudago.DriverNotFoundError as e:
+        if must_have_gpu():
+            raise
+        pytest.skip(str(e))
+
+
+def need_gpu(config: pytest.Config) -> None:
+    """Skip a test where the driver is not NVIDIA's."""
+    if config.option.cudago_driver != "sim":
+        need_driver()
+        import cudago
+
+        if cudago.driver_name() == "nvidia":
+            return
+    reason = "needs NVIDIA's driver; this run is on the simulated one"
+    if must_have_gpu() and config.option.cudago_driver != "sim":
+        pytest.fail(f"CUDAGO_REQUIRE_GPU is set, but a test {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def count_gpu_tests(reporter: pytest.TerminalReporter) -> None:
+    """Write how many of the tests that need a GPU have run."""
+    if not active(reporter.config):
+        return
+    counts = {
+        outcome: sum("gpu" in getattr(r, "keywords", ()) for r in reporter.stats.get(outcome, ()))
+        for outcome in ("passed", "failed", "error", "skipped")
+    }
+    if any(counts.values()):
+        ran = counts["passed"] + counts["failed"]
+        reporter.write_line(f"gpu tests: {ran} ran, {counts['skipped']} skipped")

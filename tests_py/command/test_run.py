@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m cudago run``: whose an argument is, and what a check finds."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = [sys.executable, "-W", "error", "-m", "cudago"]
+TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.rst"))]
+COMMAND = r"(?:python -m )?cudago run "
+INLINE = re.compile(rf"`({COMMAND}[^`]+)`")
+LINE = re.compile(rf"^ +({COMMAND}.+)$", re.M)
+
+# Reads memory that nobody wrote, waits for nothing, and says what it was given.
+DEFECT = """
+import sys, cudago as cu
+device = cu.Device()
+stream = device.create_stream()
+code = cu.Program('extern "C" __global__ void copy(int* x, int* y) { *y = *x; }').compile()
+x, y = (device.allocate(4, stream=stream) for _ in range(2))
+cu.launch(stream, cu.LaunchConfig(grid=1, block=1), code["copy"], x, y)
+print(sys.argv)
+"""
+FOUND = "cudago: uninitialized read in kernel copy"
+
+
+def documented() -> list[str]:
+    """Return every spelling of the command in the documentation that asks for checks."""
+    texts = [path.read_text() for path in TEXTS]
+    found = {spelled for text in texts for spelled in INLINE.findall(text) + LINE.findall(text)}
+    return sorted(" ".join(s.split()) for s in found if "--check" in s)
+
+
+def test_something_is_documented():
+    assert "python -m cudago run script.py --driver sim --check" in documented()
+
+
+@pytest.mark.parametrize("spelled", documented())
+def test_documented_spelling_checks(spelled, script):
+    (script.directory / "script.py").write_text(DEFECT)
+    words = shlex.split(spelled)
+    run = script.run([*MODULE, *words[words.index("run") :]], CUDAGO_DRIVER="sim", CUDAGO_SIM="")
+    assert run.returncode == 1, run.stderr
+    assert run.stdout.startswith("['script.py'")
+    assert FOUND in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("--driver sim --check main.py", []),
+        ("main.py --check --driver=sim", []),
+        ("--driver sim main.py --check", []),
+        ("main.py --epochs 3 --check --driver sim", ["--epochs", "3"]),
+        ("--driver sim --check -- main.py --check --driver x", ["--check", "--driver", "x"]),
+        ("main.py a --driver sim --check -- --driver=x -- b", ["a", "--driver=x", "--", "b"]),
+    ],
+)
+def test_options_stand_on_both_sides(line, given, script):
+    (script.directory / "main.py").write_text(DEFECT)
+    run = script.run([*MODULE, "run", *line.split()], CUDAGO_DRIVER="", CUDAGO_SIM="")
+    assert (run.returncode, run.stdout) == (1, f"{['main.py', *given]}\n"), run.stderr
+    assert run.stderr.startswith(FOUND)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "the following arguments are required: script"),
+        ("--chek main.py", "unrecognized arguments: --chek"),
+        ("main.py --driver", "argument --driver: expected one argument"),
+        ("main.py --driver gpu", "argument --driver: invalid choice: 'gpu'"),
+        ("--driver sim main.py --driver nvidia", "--driver must be given once, got 'sim' and"),
+        ("--driver nvidia --check main.py", "--check is of the simulated driver: add --driver sim"),
+    ],
+)
+def test_mistakes(line, said, script):
+    run = script.run([*MODULE, "run", *line.split()])
+    assert (run.returncode, run.stdout) == (2, "")
+    assert said in run.stderr.splitlines()[-1]
+
+
+def test_run(script, driver, tmp_path):
+    (tmp_path / "beside.py").write_text("value = 42\n")
+    file = tmp_path / "main.py"
+    file.write_text(
+        "import sys, os, beside, cudago\n"
+        "print(__name__, sys.argv[1:], beside.value, cudago.driver_name(),"
+        " os.environ.get('CUDAGO_SIM', ''))\n"
+    )
+    command = [*MODULE, "run", "--driver", driver, str(file), "--epochs", "3"]
+    run = script.run(command, CUDAGO_SIM="")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == f"__main__ ['--epochs', '3'] 42 {driver} \n"
+
+
+def test_checks_are_added_to_settings(script, tmp_path):
+    file = tmp_path / "main.py"
+    file.write_text("import os, cudago; cudago.Device(); print(os.environ['CUDAGO_SIM'])\n")
+    run = script.run([*MODULE, "run", "--driver", "sim", "--check", str(file)], CUDAGO_SIM="seed=7")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "seed=7,check=full\n")
+
+
+def test_findings_are_told_beside_an_exception(script):
+    (script.directory / "main.py").write_text(DEFECT + "raise KeyError('own')\n")
+    run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"])
+    assert run.returncode == 1
+    assert run.stderr.startswith(FOUND)
+    assert run.stderr.endswith("KeyError: 'own'\n")
+
+
+@pytest.mark.gpu
+def test_checks_that_could_find_nothing_are_told(script, device):
+    (script.directory / "main.py").write_text(DEFECT)
+    run = script.run([*MODULE, "run", "main.py", "--check"], CUDAGO_DRIVER="auto")
+    assert run.returncode == 1
+    assert "--check has checked nothing: the driver is 'nvidia'" in run.stderr
+
+
+def test_exit_code_of_a_script(script, tmp_path):
+    file = tmp_path / "main.py"
+    file.write_text("raise SystemExit(3)\n")
+    assert script.run([*MODULE, "run", "--driver", "sim", str(file)]).returncode == 3

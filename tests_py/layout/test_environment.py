@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every environment variable is documented, with when it is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "concepts" / "drivers.rst"
+DOCUMENTED = dict(
+    re.findall(r"^   \* - ``(CUDAGO_\w+)``\n     - [^*]*\n     - (.+)$", PAGE.read_text(), re.M)
+)
+
+
+def test_all_that_the_sources_read_is_documented():
+    python = [p.read_text() for p in (ROOT / "python" / "cudago").rglob("*.py")]
+    go = [
+        p.read_text()
+        for folder in ("cuda", "dlpack", "graph", "internal", "pyext")
+        for p in (ROOT / folder).rglob("*.go")
+        if not p.name.endswith("_test.go")
+    ]
+    read = {name for text in python + go for name in re.findall(r'"(CUDAGO_[A-Z_]+)"', text)}
+    assert set(DOCUMENTED) == read - {"CUDAGO_CHECK_FAILED"}  # the name of a result code
+
+
+SET = "os.environ[{name!r}] = {value!r}"
+COMPILE = """
+try:
+    cudago.Program('extern "C" __global__ void nothing() {}').compile("ptx")
+except (cudago.CUDAError, ValueError) as e:
+    print(e)
+"""
+SEEN = {  # a value, and what it makes a program say
+    "CUDAGO_DRIVER": ("gpu", "got 'gpu'"),
+    "CUDAGO_SIM": ("seed=many", "seed must be"),
+    "CUDAGO_TRACE": ("1", "cuInit"),
+    "CUDAGO_LIBCUDA": ("/nowhere/libcuda.so", "/nowhere/libcuda.so"),
+    "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_it_is_read_when_the_page_says(name, script):
+    value, said = SEEN[name]
+    start = "import os, cudago\n"
+    if name == "CUDAGO_NVRTC_PATH":  # its places are told where none has one: not in packages
+        start += "cudago._driver._nvrtc_directories = lambda: ['/packages']\n"
+        if not script(start + COMPILE, CUDAGO_DRIVER="sim").stdout:
+            pytest.skip("this machine has an NVRTC of its own")
+    environment = {"CUDAGO_DRIVER": "nvidia" if name == "CUDAGO_LIBCUDA" else "sim"}
+    run = script(start + SET.format(name=name, value=value) + COMPILE, **environment)
+    late = said in run.stdout + run.stderr
+    assert late == (DOCUMENTED[name] == "at the first use")
+    run = script(start + COMPILE, **(environment | {name: value}))
+    assert said in run.stdout + run.stderr

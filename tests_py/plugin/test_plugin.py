@@ -1,0 +1,351 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin, in runs of projects that use it, and of one that does not."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import tomllib
+from importlib.metadata import PackageNotFoundError, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import cudago as cu
+import cudago_pytest
+import cudago_pytest.hooks
+
+from ..installed import ROOT, python_blocks
+
+pytest_plugins = ["pytester"]
+
+PTX = """
+KERNELS = '''
+.version 7.0
+.target sm_50
+.address_size 64
+.visible .entry store(.param .u64 p) {
+    .reg .b64 %a; .reg .b32 %v;
+    ld.param.u64 %a, [p];
+    mov.b32 %v, 7;
+    st.global.u32 [%a], %v;
+    ret;
+}
+.visible .entry copy(.param .u64 from, .param .u64 to) {
+    .reg .b64 %a, %b; .reg .b32 %v;
+    ld.param.u64 %a, [from];
+    ld.param.u64 %b, [to];
+    ld.global.u32 %v, [%a];
+    st.global.u32 [%b], %v;
+    ret;
+}
+'''
+"""
+KERNELS = f"""
+import cudago as cu, pytest
+{PTX}
+ONE = cu.LaunchConfig(grid=1, block=1)
+
+@pytest.fixture(scope="session")
+def code():
+    return cu.Program(KERNELS, "ptx").compile()
+"""
+BREAKING = """
+def test_breaks(cu_stream, code):
+    cu.launch(cu_stream, ONE, code["store"], None)
+"""
+WORKING = """
+def test_works(cu_device, cu_stream, code):
+    with cu_device.allocate(4, stream=cu_stream) as buffer:
+        out = bytearray(4)
+        cu.launch(cu_stream, ONE, code["store"], buffer)
+        buffer.copy_to(out, stream=cu_stream)
+        cu_stream.sync()
+        assert out[0] == 7
+"""
+UNWRITTEN = """
+def test_reads_what_nobody_wrote(cu_device, cu_stream, code):
+    x, y = (cu_device.allocate(4, stream=cu_stream) for _ in range(2))
+    cu.launch(cu_stream, ONE, code["copy"], x, y)
+"""
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """Runs pytest with the plugin in a process, on files that are made before."""
+    for name in ("CUDAGO_SIM", "CUDAGO_REQUIRE_GPU", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CUDAGO_DRIVER", "sim")
+    # Where pytest finds it without being told, it does not load it twice.
+    path = [str(Path(cu.__file__).parents[1]), str(ROOT / "python"), os.environ.get("PYTHONPATH")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
+
+    def run(*arguments):
+        options = ["-p", "cudago_pytest", "-p", "no:cacheprovider", "-ra"]
+        return pytester.runpytest_subprocess(*options, *arguments)
+
+    return run
+
+
+def test_it_is_an_entry_point():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert told["pytest11"] == {"cudago_pytest": "cudago_pytest"}
+    found = [e.value for e in entry_points(group="pytest11") if e.name == "cudago_pytest"]
+    assert found in ([], ["cudago_pytest"])  # not installed, or as told
+    try:
+        assert find_spec("cudago_pytest") is not None
+    except PackageNotFoundError:
+        pytest.fail("the plugin cannot be found")
+
+
+def test_a_project_without_cudago_sees_nothing_of_it(pytester, project):
+    pytester.makepyfile(
+        """
+        import sys, pytest
+
+        @pytest.mark.gpu
+        def test_own_marker(request):
+            assert not [name for name in sys.modules if name.split(".")[0] == "cudago"]
+        """
+    )
+    pytester.makeini("[pytest]\nmarkers = gpu: of this project")
+    result = project()
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*cudago: driver*")
+    result.stdout.no_fnmatch_line("gpu tests:*")
+    assert "needs NVIDIA's driver" not in project("--markers").stdout.str()
+
+
+def test_it_is_empty_for_an_old_pytest(script):
+    run = script(
+        f"""
+        import sys, pytest
+        sys.path.append({str(ROOT / "python")!r})
+        pytest.version_tuple = (7, 4, 4)
+        import cudago_pytest
+        print([name for name in vars(cudago_pytest) if name.startswith(("cu_", "pytest_"))])
+        """
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
+
+
+def test_every_hook_is_known_to_pytest():
+    hooks = {name for name in vars(cudago_pytest.hooks) if name.startswith("pytest_")}
+    assert hooks == {name for name in vars(cudago_pytest) if name.startswith("pytest_")}
+
+
+def test_fixtures_need_no_option(pytester, project):
+    pytester.makepyfile(KERNELS + WORKING)
+    project().assert_outcomes(passed=1)
+
+
+def test_a_driver_is_chosen_before_a_conftest_uses_it(pytester, project, monkeypatch):
+    monkeypatch.setenv("CUDAGO_DRIVER", "nvidia")
+    pytester.makeconftest("import cudago; NAME = cudago.driver_name()")
+    pytester.makepyfile(
+        """
+        import os, conftest
+        def test_driver():
+            assert (conftest.NAME, os.environ["CUDAGO_DRIVER"]) == ("sim", "sim")
+        """
+    )
+    result = project("--cudago-driver=sim", "--cudago-seed=7")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["cudago: driver sim, simulated with seed=7"])
+
+
+def test_a_fault_fails_its_test_and_no_other(pytester, project):
+    pytester.makepyfile(KERNELS + BREAKING + WORKING)
+    result = project()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "work of the test failed: DeviceFaultError: *illegal address in kernel store*",
+            "*device 0 was reset: what tests had there is lost",
+            "FAILED *::test_breaks*",
+        ]
+    )
+
+
+def test_a_fault_that_its_test_saw_is_mended_too(pytester, project):
+    pytester.makepyfile(KERNELS + BREAKING + "    cu_stream.sync()\n" + WORKING)
+    result = project()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*device 0 was reset: what tests had there is lost"])
+
+
+def test_a_fault_that_is_expected_is_mended_by_its_test(pytester, project):
+    expecting = """
+def test_expects(cu_device, cu_stream, code):
+    cu.launch(cu_stream, ONE, code["store"], None)
+    with pytest.raises(cu.DeviceFaultError):
+        cu_stream.sync()
+    cu_device.reset()
+"""
+    pytester.makepyfile(KERNELS + expecting + WORKING)
+    project().assert_outcomes(passed=2)
+
+
+def test_a_fault_of_a_fixture_is_an_error_of_its_test(pytester, project):
+    fixture = """
+@pytest.fixture
+def late(cu_device, code):
+    yield
+    cu.launch(cu_device.default_stream, ONE, code["store"], None)
+
+def test_uses(late):
+    pass
+"""
+    pytester.makepyfile(KERNELS + fixture + WORKING)
+    result = project()
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["ERROR *::test_uses*"])
+
+
+def test_a_device_that_cannot_be_reset_is_told(pytester, project):
+    holding = "HELD = cu.PinnedMemoryResource().allocate(64)\n"
+    pytester.makepyfile(KERNELS + holding + BREAKING)
+    result = project()
+    result.assert_outcomes(failed=1, errors=1)  # its teardown finds the device broken too
+    result.stdout.fnmatch_lines(["*device 0 could not be reset, and stays broken: *"])
+
+
+def test_checks_fail_the_test_that_has_the_defect(pytester, project):
+    pytester.makepyfile(KERNELS + UNWRITTEN + WORKING)
+    project().assert_outcomes(passed=2)
+    result = project("--cudago-check")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "cudago: driver sim, simulated with check=full",
+            "work of the test failed: CheckError: *",
+            "*uninitialized read in kernel copy*",
+            "FAILED *::test_reads_what_nobody_wrote*",
+        ]
+    )
+
+
+def test_checks_choose_the_simulated_driver(pytester, project, monkeypatch):
+    monkeypatch.delenv("CUDAGO_DRIVER")
+    pytester.makepyfile(KERNELS + UNWRITTEN)
+    project("--cudago-check").assert_outcomes(failed=1)
+    result = project("--cudago-check", "--cudago-driver=nvidia")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--cudago-check is of the simulated driver" in result.stderr.str()
+
+
+def test_leaks_are_named(pytester, project):
+    pytester.makepyfile(
+        """
+        KEPT = []
+        def test_leaks(cu_device, cu_stream, cu_no_leaks):
+            KEPT.append(cu_device.allocate(4321, stream=cu_stream))
+        def test_does_not(cu_stream, cu_no_leaks):
+            cu_stream.device.allocate(64, stream=cu_stream).fill(0, stream=cu_stream)
+        def test_frees(cu_stream, cu_no_leaks):
+            KEPT.clear()
+        """
+    )
+    result = project()
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*leaves objects open: Buffer: 0 before, 1 after (<cudago.Buffer 0x*: 4321 bytes*"]
+    )
+
+
+def test_what_a_failed_test_keeps_is_no_leak(pytester, project):
+    pytester.makepyfile(
+        """
+        def test_fails(cu_device, cu_stream, cu_no_leaks):
+            kept = cu_device.allocate(64, stream=cu_stream)
+            assert kept.size == 0
+        """
+    )
+    project().assert_outcomes(failed=1)
+
+
+GPU = """
+import pytest
+@pytest.mark.gpu
+def test_needs(cu_stream):
+    pass
+@pytest.mark.gpu
+def test_has_no_fixture():
+    pass
+def test_any():
+    pass
+"""
+
+
+def test_tests_that_need_a_gpu_are_skipped_and_counted(pytester, project):
+    pytester.makepyfile(GPU)
+    result = project("--cudago-driver=sim", "--strict-markers")
+    result.assert_outcomes(passed=1, skipped=2)
+    result.stdout.fnmatch_lines(
+        ["gpu tests: 0 ran, 2 skipped", "SKIPPED*needs NVIDIA's driver; this run is on the sim*"]
+    )
+
+
+def test_without_a_driver_its_tests_are_skipped_or_fail(pytester, project, monkeypatch):
+    monkeypatch.setenv("CUDAGO_LIBCUDA", "/nowhere/libcuda.so")
+    pytester.makepyfile(GPU + WORKING.replace("code):", "cu_no_leaks):"))
+    result = project("--cudago-driver=nvidia")
+    result.assert_outcomes(passed=1, skipped=3)
+    result.stdout.fnmatch_lines(["SKIPPED*no usable CUDA driver*/nowhere/libcuda.so*"])
+    monkeypatch.setenv("CUDAGO_REQUIRE_GPU", "1")
+    result = project("--cudago-driver=nvidia")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.parseoutcomes()["errors"] == 3
+
+
+def test_both_drivers_are_two_runs(pytester, project, monkeypatch):
+    monkeypatch.setenv("CUDAGO_LIBCUDA", "/nowhere/libcuda.so")
+    pytester.makepyfile(KERNELS + WORKING + UNWRITTEN)
+    result = project("--cudago-driver=both", "--cudago-check")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "cudago: run on the driver 'sim'",
+            "*1 failed, 1 passed*",
+            "cudago: run on the driver 'nvidia'",
+            "*2 skipped*",
+        ]
+    )
+
+
+def test_processes_of_xdist(pytester, project):
+    pytest.importorskip("xdist")
+    pytester.makepyfile(KERNELS + BREAKING + WORKING * 2 + UNWRITTEN, test_other=GPU)
+    result = project("-n2", "--cudago-check", "--cudago-seed=3")
+    result.assert_outcomes(passed=2, failed=2, skipped=2)
+    result.stdout.fnmatch_lines(["gpu tests: 0 ran, 2 skipped"])
+
+
+def test_the_example(pytester, project):
+    for file in (ROOT / "examples" / "tested").iterdir():
+        if file.is_file():
+            (pytester.path / file.name).write_bytes(file.read_bytes())
+    result = project()
+    result.assert_outcomes(passed=5, skipped=1)
+    (pytester.path / "scaling.py").write_text(
+        (pytester.path / "scaling.py").read_text().replace("if (i < n)", "if (i <= n)")
+    )
+    result = project()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*DeviceFaultError: *illegal address in kernel scale*"])
+
+
+def test_the_program_of_the_guide(pytester, project):
+    page = (ROOT / "docs" / "guide" / "testing.rst").read_text()
+    pytester.makepyfile("\n".join(map(textwrap.dedent, python_blocks(page))))
+    project("--cudago-driver=sim").assert_outcomes(passed=1, skipped=1)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(device, pytester, project):
+    pytester.makepyfile(KERNELS + WORKING + GPU)
+    result = project("--cudago-driver=nvidia")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["gpu tests: 2 ran, 0 skipped"])
