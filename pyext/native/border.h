@@ -182,7 +182,10 @@ void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
 /* TypeError "NAME must be a X, not Y" */
-QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name);
+int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name); /* returns -1 */
+static inline QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
+    return cudago_is(o, k) ? 0 : cudago_raise_expected(o, k, name);
+}
 /* Clears a pending exception that another one takes the place of; not one that ends the program, such as KeyboardInterrupt: -1
  * then. */
 int cudago_forgive(void);

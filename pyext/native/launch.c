@@ -118,7 +118,7 @@ static int launch_packed(launching *l) {
     cudago_note_site();
     int r = launch_now(l);
     if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p) ? -1 : launch_now(l);
-    free(l->refs);
+    if (l->refs) free(l->refs);
     return r;
 }
 

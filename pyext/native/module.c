@@ -40,16 +40,12 @@ int cudago_has(PyObject *o, const char *name) {
     return found != NULL;
 }
 
-static int raise_expected(PyObject *o, enum cudago_class k, const char *name) {
+int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {
     PyObject *want = PyObject_GetAttrString((PyObject *)cudago_cls[k], "__name__");
     PyErr_Format(PyExc_TypeError, "%s must be a %S, not %R", name, want ? want : Py_None, (PyObject *)Py_TYPE(o));
     Py_XDECREF(want);
     return -1;
 }
-QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
-    return cudago_is(o, k) ? 0 : raise_expected(o, k, name);
-}
-
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
     PyObject *number = PyNumber_Index(o);
     if (!number) {

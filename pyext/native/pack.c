@@ -259,7 +259,7 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
         return cudago_tensor_argument(arg, &out->ptr, &out->cell);
     }
     uint64_t offset = 0;
-    if (cudago_is(arg, CLS_POINTER)) {
+    if (Py_TYPE(arg) != cudago_cls[CLS_BUFFER] && cudago_is(arg, CLS_POINTER)) {
         offset = (uint64_t)((PointerObject *)arg)->offset;
         arg = ((PointerObject *)arg)->buffer;
     }

@@ -58,8 +58,13 @@ typedef struct {
  * reference in *keep. Runs Python. NULL with an exception. */
 StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep);
 
+int cudago_raise_no_stream(const cudago_stream *s); /* ClosedError: closed (NULL) or lost; returns -1 */
 /* The block of an open stream, borrowed: it stays while nothing runs that could close the stream. NULL with ClosedError. */
-QUIET cudago_stream *cudago_stream_now(StreamObject *o);
+static inline QUIET cudago_stream *cudago_stream_now(StreamObject *o) {
+    cudago_stream *s = o->s;
+    if (s && !cudago_stream_lost(s)) return s;
+    return cudago_raise_no_stream(s), NULL;
+}
 
 /* Others are given the handle, and may begin a capture behind our back: the reaper leaves the stream alone from now on. */
 QUIET void cudago_stream_expose(cudago_stream *s);
