@@ -261,8 +261,8 @@ int cudago_size(PyObject *o, uint64_t *size) {
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     ResourceObject *self = (ResourceObject *)resource;
-    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
-    if (n != 1 || named > 1 || (named && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))) {
+    int named = names && PyTuple_Size(names);
+    if (n != 1 || (named && !cudago_names_stream(names))) {
         PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream");
         return NULL;
     }
