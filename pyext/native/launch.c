@@ -133,7 +133,7 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     if (!r) {
         launching l = {.stream = stream, .config = config, .p = &p};
         r = launch_packed(&l);
-        cudago_pack_free(&p);
+        if (p.keep || p.own) cudago_pack_free(&p);
     }
     if (values != small) free(values);
     return r;
