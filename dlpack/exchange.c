@@ -118,12 +118,17 @@ static void delete_guarded(void (*run)(void *), void *m) {
 static void run_versioned(void *m) { ((DLManagedTensorVersioned *)m)->deleter(m); }
 static void run_legacy(void *m) { ((DLManagedTensor *)m)->deleter(m); }
 
+/* The guard is for code of others: a deleter of ours needs no lock, and runs no Python. */
 void cudago_dl_delete(DLManagedTensorVersioned *m) {
-    if (m && m->deleter) delete_guarded(run_versioned, m);
+    if (!m || !m->deleter) return;
+    if (m->deleter == delete_versioned) delete_versioned(m);
+    else delete_guarded(run_versioned, m);
 }
 
 void cudago_dl_delete_legacy(DLManagedTensor *m) {
-    if (m && m->deleter) delete_guarded(run_legacy, m);
+    if (!m || !m->deleter) return;
+    if (m->deleter == delete_legacy) delete_legacy(m);
+    else delete_guarded(run_legacy, m);
 }
 
 static void foreign_release(cudago_cell *c) {

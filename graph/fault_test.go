@@ -251,13 +251,18 @@ func TestEveryDriverCallMayFail(t *testing.T) {
 
 func failEach(t *testing.T, ctx *cuda.Context, call string, code cuda.Result, leaves bool) {
 	drv := ctx.Driver()
-	for n := 1; ; n++ {
+	for n, tries := 1, 20; ; n++ {
 		c := &scenario{ctx: ctx}
 		before := drv.Live()
 		drv.FailCall(call, n, code)
 		c.run()
 		flushed := Reaper().Flush(patience)
 		if drv.ClearFaults() {
+			// Work that is over by chance need not be joined: cuStreamWaitEvent.
+			if tries--; n == 1 && tries > 0 {
+				n = 0
+				continue
+			}
 			require.Greater(t, n, 1, "%s was never called", call)
 			return
 		}

@@ -166,11 +166,22 @@ void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
 /* TypeError "NAME must be a X, not Y" */
-QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name);
+int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name); /* returns -1 */
+static inline QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
+    return cudago_is(o, k) ? 0 : cudago_raise_expected(o, k, name);
+}
 /* Clears a pending exception that another one takes the place of; not one that ends the program, such as KeyboardInterrupt: -1
  * then. */
 int cudago_forgive(void);
 int cudago_has(PyObject *o, const char *name); /* 1 if o has the attribute, 0 if not, -1 with what the look-up raised besides */
+/* The name of a keyword argument. Callers' names are interned, so that most are known by their address: a comparison of
+ * the text costs as much as a hot call's checks. */
+typedef struct {
+    const char *text;
+    PyObject *interned; /* NULL until the first comparison of the text */
+} cudago_keyword;
+int cudago_which(cudago_keyword *known, int n, PyObject *name); /* its index, or n: it is none of them */
+int cudago_names_stream(PyObject *names); /* are the names of keyword arguments "stream" alone? */
 /* An int of 32 bits, not below least; TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 

@@ -48,11 +48,6 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
     return (PyObject *)self;
 }
 
-QUIET int cudago_buffer_now(BufferObject *self, cudago_span *out) {
-    if (cudago_cell_now(self->cell, "buffer")) return -1;
-    *out = (cudago_span){self->cell, self->ptr, self->size};
-    return 0;
-}
 static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
 
 /* A view of n bytes from offset on, which must be inside. */

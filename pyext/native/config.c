@@ -65,8 +65,8 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     return (PyObject *)self;
 }
 
-/* Against the limits of the device and the kernel, before anything is launched. */
-int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
+/* Says which limit it is; 0 if none. */
+static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
     static const char *const axis[] = {"x", "y", "z"};
     for (int i = 0; i < 3; i++) {
         if (c->grid[i] > k->limits[i]) {
@@ -91,6 +91,14 @@ int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
         return -1;
     }
     return 0;
+}
+
+/* Against the limits of the device and the kernel, before anything is launched. */
+int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
+    const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
+    int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
+               (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
+    return fits ? 0 : wrong_config(c, k);
 }
 
 static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }

@@ -148,7 +148,7 @@ static int run(copying *c) {
 
 /* One argument and stream=. */
 static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) {
-    if (n == 1 && names && PyTuple_Size(names) == 1 && !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream")) return 0;
+    if (n == 1 && cudago_names_stream(names)) return 0;
     return PyErr_Format(PyExc_TypeError, "%s", signature), -1;
 }
 

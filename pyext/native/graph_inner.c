@@ -116,7 +116,7 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
 /* free(*, stream) of a Buffer */
 PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    if (n || !names || PyTuple_Size(names) != 1 || PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "stream"))
+    if (n || !cudago_names_stream(names))
         return PyErr_SetString(PyExc_TypeError, "free(*, stream) takes stream="), NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[0], &keep);

@@ -107,7 +107,7 @@ static int launch_packed(launching *l) {
     cudago_note_site();
     int r = launch_now(l);
     if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p) ? -1 : launch_now(l);
-    free(l->refs);
+    if (l->refs) free(l->refs);
     return r;
 }
 
@@ -122,7 +122,7 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     if (!r) {
         launching l = {.stream = stream, .config = config, .p = &p};
         r = launch_packed(&l);
-        cudago_pack_free(&p);
+        if (p.keep || p.own) cudago_pack_free(&p);
     }
     if (values != small) free(values);
     return r;

@@ -59,8 +59,11 @@ static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
     if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == kDLCUDA && cudago_old_cell(cell, cell->device_id);
     return 0; /* a device with open pinned or managed memory is not reset */
 }
+int cudago_raise_no_cell(const cudago_cell *cell, const char *what); /* ClosedError: closed (NULL) or lost; returns -1 */
 /* The cell of an object, NULL once closed: 0 if its memory is there, or -1 with ClosedError "WHAT is closed". */
-QUIET int cudago_cell_now(const cudago_cell *cell, const char *what);
+static inline QUIET int cudago_cell_now(const cudago_cell *cell, const char *what) {
+    return cell && !cudago_cell_lost(cell) ? 0 : cudago_raise_no_cell(cell, what);
+}
 static inline QUIET int cudago_cell_closed(const cudago_cell *cell) { return !cell || cudago_cell_lost(cell); }
 
 /* Pinned and managed allocations that somebody holds, by the device whose reset would unmap them. */
@@ -85,7 +88,11 @@ typedef struct {
     cudago_cell *cell; /* borrowed, unless the caller retains it */
     uint64_t ptr, size;
 } cudago_span;
-QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out); /* -1 with ClosedError */
+static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /* -1 with ClosedError */
+    if (cudago_cell_now(b->cell, "buffer")) return -1;
+    *out = (cudago_span){b->cell, b->ptr, b->size};
+    return 0;
+}
 
 /* The cell is about to be used on s, and then: it is, up to position (0: the driver refused). Its own stream needs no
  * note: the free is in that one's order. */

@@ -40,14 +40,29 @@ int cudago_has(PyObject *o, const char *name) {
     return found != NULL;
 }
 
-static int raise_expected(PyObject *o, enum cudago_class k, const char *name) {
+int cudago_which(cudago_keyword *known, int n, PyObject *name) {
+    for (int i = 0; i < n; i++)
+        if (known[i].interned == name) return i;
+    for (int i = 0; i < n; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, known[i].text)) continue;
+        if (!known[i].interned && !(known[i].interned = PyUnicode_InternFromString(known[i].text))) PyErr_Clear();
+        return i;
+    }
+    return n;
+}
+
+int cudago_names_stream(PyObject *names) {
+    static cudago_keyword stream = {"stream", NULL};
+    if (!names || PyTuple_Size(names) != 1) return 0;
+    PyObject *name = PyTuple_GetItem(names, 0);
+    return name == stream.interned || !cudago_which(&stream, 1, name);
+}
+
+int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {
     PyObject *want = PyObject_GetAttrString((PyObject *)cudago_cls[k], "__name__");
     PyErr_Format(PyExc_TypeError, "%s must be a %S, not %R", name, want ? want : Py_None, (PyObject *)Py_TYPE(o));
     Py_XDECREF(want);
     return -1;
-}
-QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
-    return cudago_is(o, k) ? 0 : raise_expected(o, k, name);
 }
 
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {

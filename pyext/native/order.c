@@ -97,32 +97,39 @@ typedef struct {
     uint64_t position;
 } pending;
 
-static QUIET pending *add(pending *list, size_t *n, cudago_clock *c, uint64_t position) {
-    if (!cudago_pending(c, position)) return list;
-    pending *more = realloc(list, (*n + 1) * sizeof *more);
-    if (!more) return free(list), PyErr_NoMemory(), NULL;
+typedef struct {
+    size_t n;
+    pending *at; /* NULL while there is none */
+} pendings;
+
+static QUIET int add(pendings *list, cudago_clock *c, uint64_t position) {
+    if (!cudago_pending(c, position)) return 0;
+    pending *more = realloc(list->at, (list->n + 1) * sizeof *more);
+    if (!more) return -1;
     atomic_fetch_add(&c->refs, 1);
-    more[(*n)++] = (pending){c, position};
-    return more;
+    list->at = more;
+    more[list->n++] = (pending){c, position};
+    return 0;
 }
 
-static QUIET pending *pending_on(const cudago_cell *cell, size_t *n) {
-    pending *list = malloc(sizeof *list);
-    *n = 0;
-    if (!list) return (pending *)PyErr_NoMemory();
+static QUIET void forget(pendings *list) {
+    for (size_t i = 0; i < list->n; i++) cudago_clock_release(list->at[i].clock);
+    free(list->at);
+}
+
+static QUIET int pending_on(const cudago_cell *cell, pendings *list) {
+    int r = 0;
+    *list = (pendings){0};
     if (cudago_cell_has_stream(cell)) {
         cudago_pool_cell *c = (cudago_pool_cell *)cell;
         cudago_use *use = cudago_uses_at(&c->uses);
-        for (uint32_t i = 0; list && i < c->uses.n; i++) list = add(list, n, use[i].clock, use[i].position);
+        for (uint32_t i = 0; !r && i < c->uses.n; i++) r = add(list, use[i].clock, use[i].position);
     }
     if (cell->kind == CUDAGO_CELL_GRAPH || cell->flags & CUDAGO_CELL_IN_GRAPH)
-        for (cudago_stream *s = cudago_streams; list && s; s = s->next) list = add(list, n, s->clock, s->graphs);
-    return list;
-}
-
-static QUIET void forget(pending *list, size_t n) {
-    for (size_t i = 0; i < n; i++) cudago_clock_release(list[i].clock);
-    free(list);
+        for (cudago_stream *s = cudago_streams; !r && s; s = s->next) r = add(list, s->clock, s->graphs);
+    if (!r) return 0;
+    forget(list);
+    return PyErr_NoMemory(), -1;
 }
 
 static int wait_for(pending *p) {
@@ -135,31 +142,30 @@ static QUIET int may_wait(cudago_stream *own) { return cudago_capturing(own) ? r
 
 /* The host waits for all of the memory's own stream, since others may have queued work there through its handle. */
 static int order_host(cudago_cell *cell) {
-    size_t n;
+    pendings list;
     int r = 0;
     if (cudago_cell_has_stream(cell)) {
         cudago_stream *own = ((cudago_pool_cell *)cell)->stream;
         if (may_wait(own) || cudago_wait(WAIT_STREAM, own->id)) return -1;
     }
-    pending *list = pending_on(cell, &n);
-    if (!list) return -1;
-    for (size_t i = 0; !r && i < n; i++) r = wait_for(&list[i]);
-    forget(list, n);
+    if (pending_on(cell, &list)) return -1;
+    for (size_t i = 0; !r && i < list.n; i++) r = wait_for(&list.at[i]);
+    forget(&list);
     if (!r) cudago_host_access(cell->ptr, cell->size);
     return r;
 }
 
 /* A wait for work outside a capture would spoil it. */
-static QUIET int join_all(pending *list, size_t n, uintptr_t ctx, uintptr_t consumer) {
-    if (!n) return 0;
+static QUIET int join_all(const pendings *list, uintptr_t ctx, uintptr_t consumer) {
+    if (!list->n) return 0;
     int pushed;
     int32_t code = cudago_ctx_enter(ctx, &pushed);
     int busy = captures(consumer, &code);
     cudago_ctx_leave(pushed);
     if (code) return cudago_raise_result("cuStreamIsCapturing", code);
     if (busy) return refuse_capture();
-    for (size_t i = 0; i < n; i++) {
-        int r = cudago_join_handle(consumer, list[i].clock, list[i].position);
+    for (size_t i = 0; i < list->n; i++) {
+        int r = cudago_join_handle(consumer, list->at[i].clock, list->at[i].position);
         if (r == CUDAGO_AGAIN) return refuse_own_capture();
         if (r) return r;
     }
@@ -172,11 +178,10 @@ static QUIET int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t cons
         if (cudago_capturing(own)) return refuse_own_capture();
         if (cudago_order_streams(own->device, own->h, consumer)) return -1;
     }
-    size_t n;
-    pending *list = pending_on(cell, &n);
-    if (!list) return -1;
-    int r = join_all(list, n, ctx, consumer);
-    forget(list, n);
+    pendings list;
+    if (pending_on(cell, &list)) return -1;
+    int r = join_all(&list, ctx, consumer);
+    forget(&list);
     return r;
 }
 

@@ -50,6 +50,7 @@ static int pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         int64_t span = INT64_C(1) << (8 * p->size);
         if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
     }
+    if (p->size == 4) return memcpy(to, &bits, 4), 0;
     memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
     return 0;
 }
@@ -100,8 +101,7 @@ static const char *parameter_name(int index) {
 }
 
 /* Memory of another device is fine where the kernel's has access to it. */
-static QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
-    if (device < 0 || device == pk->k->device) return 0;
+static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
     int can = cudago_reachable(cell, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError,
@@ -109,6 +109,10 @@ static QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t devi
                  "peer_accessible_by of DeviceMemoryResource",
                  pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
+}
+
+static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
+    return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
 }
 
 /* An object of ours: its address is taken when nothing can run any more that might close it. */
@@ -259,7 +263,7 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
         return cudago_tensor_argument(arg, &out->ptr, &out->cell);
     }
     uint64_t offset = 0;
-    if (cudago_is(arg, CLS_POINTER)) {
+    if (Py_TYPE(arg) != cudago_cls[CLS_BUFFER] && cudago_is(arg, CLS_POINTER)) {
         offset = (uint64_t)((PointerObject *)arg)->offset;
         arg = ((PointerObject *)arg)->buffer;
     }

@@ -15,6 +15,11 @@
 
 enum { HELD_MAX = 768, MARK_EVERY = 64 };
 
+/* A mark is made and asked in Go, which costs as much as several hot calls do in C. Positions are known to have ended no
+ * sooner than the next mark has, so marks are far apart while so little is unproven that nobody is near the limit, and
+ * close where several streams share it. */
+enum { CALM_MAX = 512, MARK_EVERY_CALM = 256 };
+
 long cudago_callbacks_alive;
 static int64_t queued_total;          /* positions given on streams of ours */
 static _Atomic int64_t proven_total;  /* those of them that have ended; graph.Line adds */
@@ -37,7 +42,8 @@ static QUIET int slow(cudago_stream *s) {
 
 QUIET int cudago_keeps_gil(cudago_stream *s) {
     if (s->foreign || cudago_callbacks_alive) return 0;
-    if (unmarked(s->clock) < MARK_EVERY && unproven() < HELD_MAX) return 1;
+    int64_t in_flight = unproven();
+    if (unmarked(s->clock) < (in_flight < CALM_MAX ? MARK_EVERY_CALM : MARK_EVERY) && in_flight < HELD_MAX) return 1;
     return slow(s);
 }
 

@@ -23,9 +23,8 @@ int cudago_raise_lost(const char *what, int32_t device) {
 
 /* --- what is lost ------------------------------------------------------------------------------------------------- */
 
-QUIET int cudago_cell_now(const cudago_cell *cell, const char *what) {
+int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
     if (!cell) return cudago_raise_closed(what);
-    if (!cudago_cell_lost(cell)) return 0;
     return cudago_raise_lost(what, cudago_cell_has_stream(cell)         ? ((const cudago_pool_cell *)cell)->stream->device
                                    : cell->kind == CUDAGO_CELL_FOREIGN ? cell->device_id
                                                                         : ((const cudago_go_cell *)cell)->device);

@@ -60,11 +60,8 @@ QUIET void cudago_stream_release(cudago_stream *s) {
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
-QUIET cudago_stream *cudago_stream_now(StreamObject *self) {
-    cudago_stream *s = self->s;
-    if (!s) return cudago_raise_closed("stream"), NULL;
-    if (cudago_stream_lost(s)) return cudago_raise_lost("stream", s->device), NULL;
-    return s;
+int cudago_raise_no_stream(const cudago_stream *s) {
+    return s ? cudago_raise_lost("stream", s->device) : cudago_raise_closed("stream");
 }
 
 StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {

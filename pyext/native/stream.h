@@ -58,8 +58,13 @@ typedef struct {
  * reference in *keep. Runs Python. NULL with an exception. */
 StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep);
 
+int cudago_raise_no_stream(const cudago_stream *s); /* ClosedError: closed (NULL) or lost; returns -1 */
 /* The block of an open stream, borrowed: it stays while nothing runs that could close the stream. NULL with ClosedError. */
-QUIET cudago_stream *cudago_stream_now(StreamObject *o);
+static inline QUIET cudago_stream *cudago_stream_now(StreamObject *o) {
+    cudago_stream *s = o->s;
+    if (s && !cudago_stream_lost(s)) return s;
+    return cudago_raise_no_stream(s), NULL;
+}
 
 /* Others are given the handle, and may begin a capture behind our back: the reaper leaves the stream alone from now on. */
 QUIET void cudago_stream_expose(cudago_stream *s);
@@ -124,13 +129,27 @@ typedef struct {
     };
 } cudago_uses;
 static inline QUIET cudago_use *cudago_uses_at(cudago_uses *u) { return u->cap ? u->many : u->some; }
+QUIET int cudago_uses_reserve_next(cudago_uses *u, cudago_stream *s);
 /* Announces a use on s, before the driver is called, so that noting it cannot fail: from now on it is pending. -1 with
  * MemoryError. */
-QUIET int cudago_uses_reserve(cudago_uses *u, cudago_stream *s);
+static inline QUIET int cudago_uses_reserve(cudago_uses *u, cudago_stream *s) {
+    cudago_use *first = cudago_uses_at(u);
+    if (!u->n || first->clock != s->clock) return cudago_uses_reserve_next(u, s);
+    first->reserved++;
+    return 0;
+}
 /* Ends a reservation; position 0: the driver has not taken the work. */
-QUIET void cudago_uses_note(cudago_uses *u, cudago_stream *s, uint64_t position);
+static inline QUIET void cudago_uses_note(cudago_uses *u, cudago_stream *s, uint64_t position) {
+    cudago_use *use = cudago_uses_at(u);
+    while (use->clock != s->clock) use++; /* it was reserved */
+    use->reserved--;
+    if (position > use->position) use->position = position;
+}
 QUIET int cudago_uses_pending(cudago_uses *u); /* may work be under way? */
-QUIET void cudago_uses_free(cudago_uses *u);
+QUIET void cudago_uses_free_some(cudago_uses *u);
+static inline QUIET void cudago_uses_free(cudago_uses *u) {
+    if (u->n) cudago_uses_free_some(u);
+}
 static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position) {
     return position > atomic_load_explicit(&c->proven, memory_order_acquire);
 }

@@ -78,8 +78,6 @@ PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dt
     return cudago_tensor_place(cell, cell->ptr, cell->size, ptr, dtype, ndim, shape, strides);
 }
 
-QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
-
 QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out) {
     if (cudago_tensor_open(t)) return NULL;
     cudago_tensor_describe(t, out);
@@ -132,14 +130,6 @@ static void tensor_dealloc(TensorObject *t) {
 }
 
 /* --- for the rest of the border --------------------------------------------------------------------------------- */
-
-QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
-    TensorObject *t = (TensorObject *)tensor;
-    if (cudago_tensor_open(t)) return -1;
-    *ptr = t->ptr;
-    *cell = t->cell;
-    return 0;
-}
 
 static QUIET int64_t bytes_of(DLDataType d, int64_t elements) {
     int64_t itemsize = cudago_itemsize(d);

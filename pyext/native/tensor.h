@@ -61,8 +61,16 @@ PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize
 QUIET PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
 PyObject *cudago_buffer_cai(PyObject *buffer, void *unused);
 
+/* -1 with ClosedError if t is closed. */
+static inline QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
 /* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
-QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell);
+static inline QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
+    TensorObject *t = (TensorObject *)tensor;
+    if (cudago_tensor_open(t)) return -1;
+    *ptr = t->ptr;
+    *cell = t->cell;
+    return 0;
+}
 
 /* The bytes of a tensor that has no gaps; -1 (with BufferError, for the Tensor) if it has some. */
 QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
@@ -100,8 +108,6 @@ QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLData
                                const int64_t *strides);
 /* t as DLPack has it: device and address are those of the cell; the arrays are t's own. */
 QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
-/* -1 with ClosedError if t is closed. */
-QUIET int cudago_tensor_open(const TensorObject *t);
 /* The cell of an open tensor with a count for the caller, who may then give the GIL away, and what it is; NULL with
  * ClosedError. */
 QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out);

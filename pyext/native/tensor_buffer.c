@@ -8,13 +8,12 @@
 /* --- from Buffer to Tensor ------------------------------------------------------------------------------------------- */
 
 static int read_view_arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out) {
-    static const char *const known[] = {"dtype", "shape", "strides"};
+    static cudago_keyword known[] = {{"dtype", NULL}, {"shape", NULL}, {"strides", NULL}};
     if (n > 3) return PyErr_Format(PyExc_TypeError, "view(dtype, shape=None, strides=None) takes 3 arguments, got %zd", n), -1;
     for (Py_ssize_t i = 0; i < n; i++) out[i] = args[i];
     for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        int k = 0;
-        while (k < 3 && PyUnicode_CompareWithASCIIString(name, known[k])) k++;
+        int k = cudago_which(known, 3, name);
         if (k == 3) return PyErr_Format(PyExc_TypeError, "view() got an unexpected argument %R", name), -1;
         if (out[k]) return PyErr_Format(PyExc_TypeError, "view() got %R twice", name), -1;
         out[k] = args[n + i];

@@ -16,13 +16,12 @@ typedef struct {
 static int given(PyObject *o) { return o && o != Py_None; }
 
 static int read_wish(PyObject *const *args, Py_ssize_t n, PyObject *names, wish *w) {
-    static const char *const known[] = {"stream", "max_version", "dl_device", "copy"};
+    static cudago_keyword known[] = {{"stream", NULL}, {"max_version", NULL}, {"dl_device", NULL}, {"copy", NULL}};
     PyObject **slots[] = {&w->stream, &w->max_version, &w->dl_device, &w->copy};
     if (n) return PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only"), -1;
     for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        int k = 0;
-        while (k < 4 && PyUnicode_CompareWithASCIIString(name, known[k])) k++;
+        int k = cudago_which(known, 4, name);
         if (k == 4) return PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected argument %R", name), -1;
         *slots[k] = args[i];
     }

@@ -210,14 +210,15 @@ static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
+    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}};
     PyObject *stream = Py_None, *copy = Py_None;
     intptr_t number;
     if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, copy=None) takes one object, got %zd", n), NULL;
     for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        if (!PyUnicode_CompareWithASCIIString(name, "stream")) stream = args[1 + i];
-        else if (!PyUnicode_CompareWithASCIIString(name, "copy")) copy = args[1 + i];
-        else return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
+        int k = cudago_which(known, 2, name);
+        if (k == 2) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
+        *(k ? &copy : &stream) = args[1 + i];
     }
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;

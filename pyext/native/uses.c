@@ -42,7 +42,8 @@ static QUIET cudago_use *place(cudago_uses *u) {
     return &v[u->n++];
 }
 
-QUIET int cudago_uses_reserve(cudago_uses *u, cudago_stream *s) {
+/* Of a stream that is not the first of the set. */
+QUIET int cudago_uses_reserve_next(cudago_uses *u, cudago_stream *s) {
     cudago_use *use = find(u, s);
     if (!use) {
         if (!(use = place(u))) return -1;
@@ -53,12 +54,6 @@ QUIET int cudago_uses_reserve(cudago_uses *u, cudago_stream *s) {
     return 0;
 }
 
-QUIET void cudago_uses_note(cudago_uses *u, cudago_stream *s, uint64_t position) {
-    cudago_use *use = find(u, s); /* it was reserved */
-    use->reserved--;
-    if (position > use->position) use->position = position;
-}
-
 QUIET int cudago_uses_pending(cudago_uses *u) {
     cudago_use *v = cudago_uses_at(u);
     for (uint32_t i = 0; i < u->n; i++)
@@ -66,7 +61,7 @@ QUIET int cudago_uses_pending(cudago_uses *u) {
     return 0;
 }
 
-QUIET void cudago_uses_free(cudago_uses *u) {
+QUIET void cudago_uses_free_some(cudago_uses *u) {
     cudago_use *v = cudago_uses_at(u);
     for (uint32_t i = 0; i < u->n; i++) cudago_clock_release(v[i].clock);
     if (u->cap) free(u->many);

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 SCRIPT = """
 import os
 import numpy as np
@@ -56,3 +58,39 @@ def test_no_user_objects_and_nothing_but_launches_when_launching(script, driver)
     # Other threads may look after what went before.
     per_launch = re.findall(rf"{thread} (cu[A-Z]\w+)\(", launches)
     assert not [c for c in per_launch if "Event" in c]
+
+
+MARKS = """
+import gc
+import sys
+import cudago as cu
+
+d = cu.Device()
+streams = [d.create_stream() for _ in range({streams})]
+buffer = d.allocate(64, stream=streams[0])
+with streams[0].capture() as captured:
+    buffer.fill(0, stream=streams[0])
+step = captured.instantiate()
+d.sync()
+gc.disable()  # a collection marks what is in flight
+print("LAUNCHES", file=sys.stderr, flush=True)
+for _ in range({launches}):
+    for s in streams:
+        step.launch(s)
+print("END OF LAUNCHES", file=sys.stderr, flush=True)
+d.sync()
+"""
+
+
+@pytest.mark.parametrize(
+    ("streams", "launches", "marks"), [(1, 200, False), (1, 300, True), (8, 50, False), (8, 90, True)]
+)
+def test_marks_are_far_apart_unless_many_launches_are_in_flight(
+    script, driver, streams, launches, marks
+):
+    run = script(MARKS.format(streams=streams, launches=launches), CUDAGO_TRACE="1")
+    assert run.returncode == 0
+    traced = run.stderr.split("LAUNCHES\n")[1].split("END OF")[0]
+    calls = re.findall(r"\b(cu[A-Z]\w+)\(", traced)
+    assert calls.count("cuGraphLaunch") == streams * launches
+    assert ("cuEventRecord" in calls) == marks
