@@ -14,13 +14,21 @@ type config struct {
 	devices  int
 	major    int
 	minor    int
-	memory   uint64 // bytes of a device
-	pageable bool   // kernels may touch host memory that was allowed
-	full     bool   // check=full
-	seed     uint64 // 0: graphs run in the order of building
-	steps    uint64 // loop iterations of a warp after which a kernel is stuck; 0: no limit
-	workers  int    // 0: as many as CPUs
-	hostile  bool   // calls take long, and a stale stream is no mere error
+	memory   uint64  // bytes of a device
+	pageable bool    // kernels may touch host memory that was allowed
+	full     bool    // check=full
+	seed     uint64  // 0: graphs run in the order of building
+	steps    uint64  // loop iterations of a warp after which a kernel is stuck; 0: no limit
+	workers  int     // 0: as many as CPUs
+	hostile  bool    // calls take long, and a stale stream is no mere error
+	faulty   bool    // calls may be made to fail, by the driver around this one
+	faults   float64 // the share of calls that fail at random
+}
+
+// Faults says what a driver around this one is to do: whether calls are to fail,
+// which share of them, and the seed that chooses which.
+func (d *simulator) Faults() (wanted bool, rate float64, seed uint64) {
+	return d.config.faulty, d.config.faults, d.config.seed
 }
 
 func parseConfig(text string) (config, error) {
@@ -33,7 +41,7 @@ func parseConfig(text string) (config, error) {
 		key, value, _ := strings.Cut(item, "=")
 		set := settings[key]
 		if set == nil {
-			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps, workers or hostile, got %q", item)
+			return c, fmt.Errorf("simulated driver: setting must be devices, cc, memory, pageable, check, seed, steps, workers, hostile or faults, got %q", item)
 		}
 		if err := set(&c, value); err != nil {
 			return c, fmt.Errorf("simulated driver: %s: %w", key, err)
@@ -50,6 +58,14 @@ var settings = map[string]func(*config, string) error{
 	"steps":    func(c *config, v string) (err error) { c.steps, err = parseSteps(v); return err },
 	"hostile":  func(c *config, v string) (err error) { c.hostile, err = strconv.ParseBool(v); return err },
 	"pageable": func(c *config, v string) (err error) { c.pageable, err = strconv.ParseBool(v); return err },
+	"faults": func(c *config, v string) (err error) {
+		c.faulty = true
+		c.faults, err = strconv.ParseFloat(v, 64)
+		if err == nil && !(c.faults >= 0 && c.faults <= 1) {
+			err = fmt.Errorf("must be 0 to 1, got %q", v)
+		}
+		return err
+	},
 	"check": func(c *config, v string) error {
 		if v != "default" && v != "full" {
 			return fmt.Errorf("must be default or full, got %q", v)

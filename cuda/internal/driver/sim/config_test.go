@@ -14,14 +14,14 @@ func TestParseConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config{devices: 1, major: 7, minor: 5, memory: 2 << 30, pageable: true}, c)
 
-	c, err = parseConfig("devices=2, cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=2e9,workers=2,hostile=1")
+	c, err = parseConfig("devices=2, cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=2e9,workers=2,hostile=1,faults=0.01")
 	require.NoError(t, err)
-	require.Equal(t, config{devices: 2, major: 8, minor: 6, memory: 8 << 30, full: true, seed: 7, steps: 2000000000, workers: 2, hostile: true}, c)
+	require.Equal(t, config{devices: 2, major: 8, minor: 6, memory: 8 << 30, full: true, seed: 7, steps: 2000000000, workers: 2, hostile: true, faulty: true, faults: 0.01}, c)
 }
 
 func TestParseConfigRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown setting", "cores=4", `setting must be devices, cc, memory, pageable, check, seed, steps, workers or hostile, got "cores=4"`},
+		{"unknown setting", "cores=4", `setting must be devices, cc, memory, pageable, check, seed, steps, workers, hostile or faults, got "cores=4"`},
 		{"no device", "devices=0", "devices: must be 1 to 16, got 0"},
 		{"unknown capability", "cc=6.1", `cc: must be one of 7.5, 8.0, 8.6, 8.9, 9.0, 10.0, 12.0, got "6.1"`},
 		{"no memory", "memory=0", `memory: must be above 0 and at most 64 TiB, got "0"`},
@@ -30,6 +30,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"seed that is no number", "seed=x", "seed: "},
 		{"no steps", "steps=0", `steps: must be 1 to 1e18, got "0"`},
 		{"neither hostile nor not", "hostile=very", "hostile: "},
+		{"more faults than calls", "faults=2", `faults: must be 0 to 1, got "2"`},
+		{"no share of faults", "faults=NaN", `faults: must be 0 to 1, got "NaN"`},
 		{"steps without number", "steps=many", "steps: "},
 	}
 	for _, tt := range tests {
