@@ -74,13 +74,15 @@ func (d *deferred) drain() int {
 // if not nil, runs last, gone or not.
 //
 // What fails is reported to the driver's warning function: a release has no
-// caller who could act on it.
+// caller who could act on it. It is not tried again, since the driver may have
+// reported an earlier failure and have done it; only what comes before it is.
 func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
 	c.disposeSteps(what, s, count, func(api driver.API) (string, driver.CUresult) { return op, free(api) }, then)
 }
 
 // disposeSteps is dispose for what takes several driver calls. free returns the
-// one that failed, and goes on from there when it runs again.
+// one that failed, and goes on from there when it runs again: at a capture's end
+// if that was in the way, soon if the result is notYet.
 func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free func(driver.API) (op string, r driver.CUresult), then func()) {
 	if c.drv.closed.Load() {
 		// The driver has gone and taken everything with it; objects may be closed
@@ -99,14 +101,23 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 			return true
 		}
 		if err != nil {
+			if mayPass(err) { // nothing was tried, so it can be
+				c.drv.drainLater()
+				return false
+			}
+			c.deferred.addStuck(count)
 			c.drv.warn(what, err)
 			finish(then)
 			return true
 		}
 		defer leave()
 		if s != nil {
-			// Where asking fails, so will what follows, and that is reported.
-			if capturing, _ := s.capturing(); capturing {
+			capturing, err := s.capturing()
+			if capturing {
+				return false
+			}
+			if mayPass(err) { // what fails for good is reported by what follows
+				c.drv.drainLater()
 				return false
 			}
 		}
@@ -114,6 +125,10 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 		defer restore()
 		op, r := free(c.drv.api)
 		if isCaptureRefusal(r) {
+			return false
+		}
+		if r == notYet {
+			c.drv.drainLater()
 			return false
 		}
 		if r != driver.CUDA_SUCCESS {
@@ -133,6 +148,31 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 		if c.state.Load() == contextLost {
 			c.Drain() // the reset's own came too early
 		}
+	}
+}
+
+// notYet is no code of the driver's. A release returns it that has not begun,
+// because a call before it has failed: a wait for the work that uses the thing.
+const notYet driver.CUresult = -1
+
+// hasWaited reports whether a call that waits for work has done so if it returned
+// r: also if that work, or the device, has failed.
+func hasWaited(r driver.CUresult) bool {
+	return r == driver.CUDA_SUCCESS || Result(r).persists() || Result(r) == ErrorCheckFailed
+}
+
+// mayPass reports whether a call that failed with err may succeed when it is made
+// again.
+func mayPass(err error) bool {
+	var r Result
+	return errors.As(err, &r) && !r.persists()
+}
+
+// drainLater asks for a [Driver.Drain] soon, of whoever gives back after a
+// capture. If nobody does, the next Drain is the caller's.
+func (d *Driver) drainLater() {
+	if f := d.onCaptureEnd.Load(); f != nil {
+		(*f)()
 	}
 }
 

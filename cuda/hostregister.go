@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -92,8 +93,9 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 			return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 		}
 		for _, other := range c.drv.contexts() {
-			// Its result is that of earlier work, and none of ours.
-			_ = other.call("cuCtxSynchronize", api.CuCtxSynchronize)
+			if err := other.call("cuCtxSynchronize", api.CuCtxSynchronize); mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
+				return "cuCtxSynchronize", notYet
+			}
 		}
 		r := api.CuMemHostUnregister(uintptr(a.base))
 		gone = r == driver.CUDA_SUCCESS

@@ -37,27 +37,44 @@ func (c *Context) hold() error {
 
 func (c *Context) release() { c.calls.end() }
 
-// destroy is call0 for a call that gives back what needs no capture to be over.
-// It does nothing if c is lost, and is put off while that is being decided.
+// destroy makes a call that gives back what needs no capture to be over. It does
+// nothing if c is lost, and is put off while that is being decided, or if the
+// call could not be made for a reason that may pass.
 func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
-	if !c.IsLost() {
-		return call0(c, op, f)
+	if made, err := c.attempt(op, f); made {
+		return err
 	}
 	c.deferred.add(func() (done bool) {
-		switch c.state.Load() {
-		case contextResetting:
-			return false
-		case contextLive: // the reset failed
-			if err := call0(c, op, f); err != nil {
-				c.drv.warn(what, err)
-			}
+		if c.state.Load() == contextLost {
+			return true
 		}
-		return true
+		made, err := c.attempt(op, f)
+		if made && err != nil {
+			c.drv.warn(what, err)
+		}
+		return made
 	})
 	if c.state.Load() == contextLost {
 		c.Drain()
 	}
 	return nil
+}
+
+// attempt makes a driver call with c current. Where it was not made, and that may
+// be otherwise later, made is false.
+func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (made bool, err error) {
+	leave, err := c.Enter()
+	if errors.Is(err, ErrLost) {
+		return false, err // the reset may fail
+	}
+	if err != nil {
+		if mayPass(err) {
+			c.drv.drainLater()
+		}
+		return !mayPass(err), err
+	}
+	defer leave()
+	return true, c.check(op, f(c.drv.api))
 }
 
 // forgetCapture notes that no capture is open in a stream that is lost.

@@ -258,6 +258,9 @@ func (s *stub) CuStreamWaitEvent(driver.CUstream, driver.CUevent, uint32) driver
 }
 
 func (s *stub) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
+	if r := s.call("cuStreamIsCapturing"); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status[h], driver.CUDA_SUCCESS
