@@ -22,6 +22,8 @@ type deferred struct {
 	// stuck is what the driver refused to take back because of an earlier fault:
 	// the counts that have it until the device is reset. Guarded by mu.
 	stuck []*atomic.Int64
+	// onLost runs when the context is lost. Guarded by mu.
+	onLost []func()
 }
 
 func (d *deferred) addStuck(count *atomic.Int64) {
@@ -30,14 +32,16 @@ func (d *deferred) addStuck(count *atomic.Int64) {
 	d.stuck = append(d.stuck, count)
 }
 
-// unstick corrects the counts: a reset has taken everything back.
-func (d *deferred) unstick() {
+// unstick corrects the counts: a reset has taken everything back. It returns what
+// is to run then.
+func (d *deferred) unstick() (then []func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, count := range d.stuck {
 		count.Add(-1)
 	}
-	d.stuck = nil
+	then, d.onLost, d.stuck = d.onLost, nil, nil
+	return then
 }
 
 func (d *deferred) add(f func() bool) {

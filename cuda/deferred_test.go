@@ -78,3 +78,27 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// What the driver refuses to unregister may be used by devices until a reset,
+// which is none until it has succeeded.
+func TestRefusedUnregisterBesideAReset(t *testing.T) {
+	stub, c := openStub(t)
+	released := 0
+	b, err := c.RegisterHost(HostRegistration{Ptr: 0x70000, Size: 64, Release: func() { released++ }})
+	require.NoError(t, err)
+	stub.on = func(call string) driver.CUresult {
+		if call != "cuMemHostUnregister" {
+			return driver.CUDA_SUCCESS
+		}
+		c.state.Store(contextResetting) // another thread begins a reset, which waits for this call
+		return driver.CUDA_ERROR_UNKNOWN
+	}
+	require.NoError(t, b.Close())
+	require.Zero(t, released)
+	stub.on = nil
+	c.reopen() // it has failed
+	require.Zero(t, c.Drain())
+	require.Zero(t, released)
+	require.NoError(t, c.dev.Reset())
+	require.Equal(t, 1, released)
+}

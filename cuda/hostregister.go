@@ -18,8 +18,8 @@ type HostRegistration struct {
 	// may not write it either then.
 	ReadOnly bool
 	// Release is called once, on any goroutine, when the memory is page-locked
-	// no more. It is not called if the driver refuses to let go of the memory,
-	// which devices may use then as before. It may be nil.
+	// no more. If the driver refuses to let go of the memory, which devices may
+	// use then as before, that is when the device is reset. It may be nil.
 	Release func()
 }
 
@@ -101,9 +101,13 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 		gone = r == driver.CUDA_SUCCESS
 		return "cuMemHostUnregister", r
 	}, func() {
-		if (gone || c.IsLost()) && release != nil {
-			release()
-		}
 		unuse(s)
+		switch {
+		case release == nil:
+		case gone:
+			release()
+		default:
+			c.whenLost(release)
+		}
 	})
 }

@@ -77,6 +77,19 @@ func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (made b
 	return true, c.check(op, f(c.drv.api))
 }
 
+// whenLost has then run once if c is lost, which it may be already or never.
+func (c *Context) whenLost(then func()) {
+	c.deferred.mu.Lock()
+	lost := c.state.Load() == contextLost
+	if !lost {
+		c.deferred.onLost = append(c.deferred.onLost, then)
+	}
+	c.deferred.mu.Unlock()
+	if lost {
+		then()
+	}
+}
+
 // forgetCapture notes that no capture is open in a stream that is lost.
 func (c *Context) forgetCapture(s *Stream) {
 	if c.state.Load() == contextLost {
@@ -147,7 +160,9 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	c.state.Store(contextLost)
 	d.context.Store(nil)
 	c.Drain()
-	c.deferred.unstick()
+	for _, then := range c.deferred.unstick() {
+		then()
+	}
 	// The reset left us a holder of the context, which we do not use any more.
 	if r := d.drv.api.CuDevicePrimaryCtxRelease(d.h); r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
 		return false, &Error{Op: "cuDevicePrimaryCtxRelease", Result: Result(r), Detail: d.String()}
