@@ -48,3 +48,31 @@ func TestEndOfACaptureCanBeRepeated(t *testing.T) {
 		})
 	}
 }
+
+// A capture has begun although the driver says nothing of it then. In a stream
+// that joined it nothing is recorded as long as the driver does not say where.
+func TestCaptureOfWhichTheDriverDoesNotTell(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	drv := ctx.Driver()
+	drv.FailCall("cuStreamGetCaptureInfo", 1, cuda.ErrorOutOfMemory)
+	c, err := Begin(s, cuda.CaptureRelaxed, Options{})
+	require.NoError(t, err)
+	drv.ClearFaults()
+	forked, joined := newEvent(t, ctx), newEvent(t, ctx)
+	require.NoError(t, s.Record(forked))
+	require.NoError(t, fork.Wait(forked))
+	for n := 1; n <= 2; n++ { // of the fork, of the origin
+		drv.FailCall("cuStreamGetCaptureInfo", n, cuda.ErrorOutOfMemory)
+		_, err = CaptureOf(fork)
+		require.ErrorIs(t, err, cuda.ErrorOutOfMemory)
+		require.False(t, drv.ClearFaults())
+	}
+	require.Same(t, c, captureOf(t, fork))
+	require.NoError(t, fork.Record(joined))
+	require.NoError(t, s.Wait(joined))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.False(t, drv.Capturing())
+	require.NoError(t, g.Close())
+}

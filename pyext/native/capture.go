@@ -96,7 +96,12 @@ func record(stream C.uint64_t, op graph.Operation, st *C.cudago_status, call fun
 			releaseOperands(op.Operands)
 			return err
 		}
-		if c := graph.CaptureOf(s); c != nil {
+		c, err := graph.CaptureOf(s)
+		if err != nil {
+			releaseOperands(op.Operands)
+			return err
+		}
+		if c != nil {
 			return c.Record(s, op, func() error { return call(s) })
 		}
 		err = call(s)
