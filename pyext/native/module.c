@@ -172,6 +172,7 @@ void cudago_warn_result(const char *operation, int32_t code) {
 }
 
 int cudago_result_is_sticky(int32_t code) { return cudagoResultIsSticky(code); }
+QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }
 
 /* Is the host memory at address known to the driver: pinned, managed or registered? */
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }
