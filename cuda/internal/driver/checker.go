@@ -40,7 +40,8 @@ type Checker interface {
 	// Cancel ends the kernels that run now. It is reported like a finding: their
 	// context stays usable, their results are incomplete.
 	Cancel()
-	// CancelDevice is Cancel for the kernels of one device.
+	// CancelDevice is Cancel for the kernels of one device, so that calls end for
+	// which its reset has to wait. Once it is reset their reports are no more.
 	CancelDevice(dev CUdevice)
 	// Interrupt is Cancel for somebody who waits: it returns when the kernels
 	// have ended, or patience is over, with what Cancel would have reported. It

@@ -28,6 +28,7 @@ type running struct {
 	// What follows is guarded by canceler.mu.
 
 	n     int           // how many have not ended
+	reset bool          // they were stopped for a reset of the device, which then takes the reports back
 	told  chan struct{} // somebody waits for the reports; closed when n is 0
 	texts []string      // the reports, if somebody waits
 }
@@ -63,23 +64,30 @@ func (r *running) leave() {
 // stopped it if he waits, else it is a finding.
 func (r *running) report(ctx *context, text string) {
 	r.canceler.mu.Lock()
-	waits := r.told != nil
+	waits, reset := r.told != nil, r.reset
 	if waits {
 		r.texts = append(r.texts, text)
 	}
 	r.canceler.mu.Unlock()
-	if !waits {
-		ctx.found(text, 0)
+	if waits {
+		return
+	}
+	ctx.found(text, 0)
+	if reset {
+		ctx.mu.Lock()
+		defer ctx.mu.Unlock()
+		ctx.findings.reset = append(ctx.findings.reset, text)
 	}
 }
 
 // end stops what runs. What begins later runs, unless for good.
-func (c *canceler) end(forGood bool) {
+func (c *canceler) end(forGood, forReset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
+	c.current().reset = forReset
 	close(c.current().stop)
 	if c.closed = forGood; !forGood {
 		c.now = nil
@@ -117,14 +125,14 @@ func (c *canceler) interrupt(patience time.Duration) []string {
 // Cancel is documented at driver.Checker.
 func (d *simulator) Cancel() {
 	for _, dev := range d.devices {
-		dev.cancel.end(false)
+		dev.cancel.end(false, false)
 	}
 }
 
 // CancelDevice is documented at driver.Checker.
 func (d *simulator) CancelDevice(dev driver.CUdevice) {
 	if v, r := d.device(dev); r == driver.CUDA_SUCCESS {
-		v.cancel.end(false)
+		v.cancel.end(false, true)
 	}
 }
 

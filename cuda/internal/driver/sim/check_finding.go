@@ -22,6 +22,7 @@ type findings struct {
 	untold atomic.Int32 // written with context.mu held
 	texts  []string     // guarded by context.mu
 	more   int          // guarded by context.mu; how many were too many for texts
+	reset  []string     // guarded by context.mu; of kernels that were stopped for a reset
 }
 
 // found notes what a check has found. Unless the checks collect, the next call
@@ -50,6 +51,17 @@ func (k *checker) keep(text string) {
 	if len(k.reports) < mostReports && !slices.Contains(k.reports, text) {
 		k.reports = append(k.reports, text)
 	}
+}
+
+// takeBack forgets what was kept of kernels that a reset of c has stopped: where
+// that was interests nobody.
+func (k *checker) takeBack(c *context) {
+	c.mu.Lock()
+	texts := c.findings.reset
+	c.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reports = slices.DeleteFunc(k.reports, func(text string) bool { return slices.Contains(texts, text) })
 }
 
 // outcome is result for calls that wait: what checks found and nobody was told

@@ -32,6 +32,7 @@ func (d *simulator) CuDevicePrimaryCtxReset(dev driver.CUdevice) driver.CUresult
 	v.mu.Unlock()
 	if c != nil {
 		c.abort()
+		d.check.takeBack(c)
 		d.forgetGraphs(c)
 		c.end("cuDevicePrimaryCtxReset")
 	}
@@ -54,7 +55,7 @@ func (c *context) abort() {
 	}()
 	for {
 		// Again and again: a kernel that saw the context in order may begin late.
-		c.dev.cancel.end(false)
+		c.dev.cancel.end(false, true)
 		select {
 		case <-done:
 			return

@@ -164,6 +164,38 @@ func TestResetStopsOneDevice(t *testing.T) {
 	require.Empty(t, driver.CheckerOf(o.API).TakeReports(), "nobody is interested in where the reset stopped a kernel")
 }
 
+// Who resets may stop kernels before, for calls that wait for them. What is said
+// of these goes with the reset, and stays if there is none.
+func TestResetTakesReportsBack(t *testing.T) {
+	o := newOne(t, open(t, ""))
+	checker := driver.CheckerOf(o.API)
+	spin := driver.CUlaunchConfig{GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1, HStream: o.stream}
+	endless := o.load(t, spinPTX, "spin")
+	stopped := func() driver.CUresult {
+		ok(t, o.CuLaunchKernelEx(&spin, endless, nil))
+		ended := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					checker.CancelDevice(0) // again and again: it may begin late
+				}
+			}
+		}()
+		defer close(ended)
+		return o.CuStreamSynchronize(o.stream)
+	}
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, stopped())
+	require.Len(t, checker.TakeReports(), 1)
+	require.NotEmpty(t, o.FaultReport(o.ctx))
+	require.Equal(t, driver.CUDAGO_CHECK_FAILED, stopped())
+	ok(t, o.CuDevicePrimaryCtxReset(0))
+	o.again(t)
+	require.Empty(t, checker.TakeReports())
+}
+
 func TestResetEndsALoop(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	g, _, _ := o.loop(t)

@@ -120,7 +120,7 @@ func (d *simulator) EntryPoint(string) uintptr { return 0 }
 // Close ends all work, running kernels included, and unmaps all memory.
 func (d *simulator) Close() error {
 	for _, dev := range d.devices {
-		dev.cancel.end(true)
+		dev.cancel.end(true, false)
 		if c := dev.primaryContext(); c != nil {
 			c.fail(&failure{code: driver.CUDA_ERROR_DEINITIALIZED, text: "the driver was closed"})
 		}
