@@ -54,6 +54,7 @@ func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
 	if err := s.BeginCapture(mode); err != nil {
 		return nil, err
 	}
+	captures.supersede(s)
 	c := &Capture{stream: s, o: o, recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool)}
 	captures.add(c)
 	return c, nil
@@ -104,6 +105,33 @@ func (o *openCaptures) list() []*Capture {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.open)
+}
+
+// supersede ends what was begun in s before a capture that the driver has begun
+// now: it can only be over, although the driver did not say so when it ended.
+func (o *openCaptures) supersede(s *cuda.Stream) {
+	for _, c := range o.list() {
+		same := c.stream == s
+		if !s.IsDefault() { // else it is another stream in another thread
+			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
+		}
+		if same {
+			releaseAll(c.over())
+		}
+	}
+}
+
+// over notes that the driver captures nothing for c any more. It returns what is
+// to be released.
+func (c *Capture) over() []*bundle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil
+	}
+	c.ended = true
+	captures.remove(c)
+	return c.bundles()
 }
 
 // CaptureOf returns the open capture that s takes part in, as its origin or

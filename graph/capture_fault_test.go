@@ -76,3 +76,39 @@ func TestCaptureOfWhichTheDriverDoesNotTell(t *testing.T) {
 	require.False(t, drv.Capturing())
 	require.NoError(t, g.Close())
 }
+
+// The end of a capture of which the driver does not say whether it is over is
+// known at the latest when the stream begins another one, which it is not mixed
+// up with.
+func TestCaptureThatIsOverUnknown(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	forked := newEvent(t, ctx)
+	k := tokens(2)
+	first := begin(t, s, Options{})
+	require.NoError(t, recordHost(first, s, "", hostFunc(func() {}), operands(k[0])))
+	require.NoError(t, s.Record(forked))
+	require.NoError(t, fork.Wait(forked))
+	require.NoError(t, recordHost(first, fork, "", hostFunc(func() {}), nil)) // and is not joined back: so the end is an error, and an end
+	drv := ctx.Driver()
+	drv.FailCall("cuStreamIsCapturing", 2, cuda.ErrorOutOfMemory)
+	_, err := first.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureUnjoined)
+	require.False(t, drv.ClearFaults())
+	require.False(t, first.IsEnded(), "nobody has said so")
+	kept(t, k[0])
+
+	second := begin(t, s, Options{})
+	require.True(t, first.IsEnded())
+	released(t, k[0])
+	require.NoError(t, recordHost(second, s, "", hostFunc(func() {}), operands(k[1])))
+	_, err = first.End()
+	require.ErrorIs(t, err, cuda.ErrClosed)
+	require.NoError(t, first.Abort())
+	g, err := second.End()
+	require.NoError(t, err)
+	require.Len(t, g.Nodes(), 1)
+	require.False(t, drv.Capturing())
+	require.NoError(t, g.Close())
+	released(t, k[1])
+}

@@ -59,6 +59,33 @@ SCRIPTS = {
         assert not graph.nodes
         assert used() == 0
     """,
+    # A capture that has ended, although the driver did not say so, is not taken for the next one
+    # of its stream.
+    "two captures of a stream": """
+        x, fork = device.allocate(64, stream=stream), device.create_stream()
+        y = device.allocate(64, stream=fork)
+        device.sync()
+        context = stream.capture("relaxed")
+        first = context.__enter__()
+        fork.wait(stream)
+        y.fill(1, stream=fork)  # and is not joined back: so the end is an error, and an end
+        _core._fail_next("cuStreamIsCapturing", 2, OUT_OF_MEMORY)
+        try:
+            context.__exit__(None, None, None)
+        except cu.CUDAError as e:
+            assert e.name == "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"
+        assert cu.live_objects()["Capture"] == 1  # nobody has said that it is over
+        assert not stream.is_capturing
+        with stream.capture("relaxed") as second:
+            x.fill(2, stream=stream)
+            del first, context
+            gc.collect()
+            assert stream.is_capturing
+        assert len(second.nodes) == 1
+        x.close(), y.close(), second.close(), fork.close()
+        assert used() == 0
+        assert cu.live_objects() == {"Stream": 1}
+    """,
     # Nothing was tried, so it is tried again.
     "a release without the context": """
         x = device.allocate(64, stream=stream)
