@@ -185,6 +185,9 @@ func info(what string) (string, error) {
 		return d.Name(), nil
 	case "notice":
 		return d.Notice(), nil
+	case "driver objects":
+		b, err := json.Marshal(d.Live())
+		return string(b), err
 	case "version":
 		return fmt.Sprint(d.Version()), nil
 	}

@@ -5,8 +5,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from typing import Any
 
 from cudago import _core
+
+# Of what Go counts; stream-ordered memory is counted in bytes.
+RELEASES = {"cuStreamDestroy": "Stream", "cuEventDestroy": "Event", "cuMemFreeHost": "Allocation"}
 
 
 class Faults:
@@ -31,9 +36,17 @@ class Faults:
         if self.rate:
             self.by_call = dict(sorted(json.loads(_core._faults()).items()))
 
-    def bytes_left(self, size: int) -> int:
-        """Return what frees that failed have left behind, each of so many bytes.
+    def left(self, what: str, before: Any, size: int) -> Any:
+        """Return what must be there at the end: failed releases have left something behind.
 
-        Nobody may try again: the driver may have freed, and have reported an earlier failure.
+        Nobody may try again: the driver may have done it, and have reported an earlier failure.
+        A buffer has so many bytes.
         """
-        return size * self.by_call.get("cuMemFreeAsync", 0)
+        if what == "device bytes in use":
+            return before + size * self.by_call.get("cuMemFreeAsync", 0)
+        if what != "driver objects":
+            return before
+        expected = Counter(before)
+        for call, kind in RELEASES.items():
+            expected[kind] += self.by_call.get(call, 0)
+        return dict(+expected)

@@ -117,6 +117,7 @@ def state() -> dict[str, Any]:
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * page
     return {
         "live objects": cu.live_objects(),
+        "driver objects": json.loads(cu._core._info("driver objects")),
         "allocations by kind": cu.exchange_stats().live,
         "device bytes in use": device.memory_resource.statistics.used,  # type: ignore[attr-defined]
         "resident MB": round(resident / 1e6, 1),
@@ -159,10 +160,9 @@ def problems(soak: Soak, table: dict[str, Any], finalized: int) -> list[str]:
     found += [f"exception: {name}, {n} times" for name, n in soak.exceptions.items()]
     if table["captures invalidated"]:
         found.append(f"{table['captures invalidated']} captures were invalidated")
-    for what in ("live objects", "allocations by kind", "device bytes in use"):
+    for what in ("live objects", "driver objects", "allocations by kind", "device bytes in use"):
         before, after = table["start"][what], table["end"][what]
-        if what == "device bytes in use":
-            before += soak.faults.bytes_left(NBYTES)
+        before = soak.faults.left(what, before, NBYTES)
         if before != after:
             found.append(f"{what}: {before} expected, {after} at the end")
     if finalized != soak.watched:
