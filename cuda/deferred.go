@@ -11,6 +11,15 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
+// A progress is how far a release has come.
+type progress int
+
+const (
+	done  progress = iota
+	waits          // for the end of a capture, or of a reset
+	soon           // a call before it has failed, which may pass
+)
+
 // deferred holds what could not be given back yet because a stream capture is
 // open: a free in a capturing stream would become a node of the graph or spoil
 // the capture.
@@ -18,7 +27,7 @@ type deferred struct {
 	waiting atomic.Int64 // len(work), readable without the lock
 
 	mu   sync.Mutex
-	work []func() (done bool) // guarded by mu
+	work []func() progress // guarded by mu
 	// stuck is what the driver refused to take back because of an earlier fault:
 	// the counts that have it until the device is reset. Guarded by mu.
 	stuck []*atomic.Int64
@@ -44,7 +53,7 @@ func (d *deferred) unstick() (then []func()) {
 	return then
 }
 
-func (d *deferred) add(f func() bool) {
+func (d *deferred) add(f func() progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.work = append(d.work, f)
@@ -52,8 +61,9 @@ func (d *deferred) add(f func() bool) {
 }
 
 // drain tries everything that waits and returns how much still has to. The
-// driver is called without the lock.
-func (d *deferred) drain() int {
+// driver is called without the lock. again is called if something is to be tried
+// soon, when it is there to be tried.
+func (d *deferred) drain(again func()) int {
 	if d.waiting.Load() == 0 {
 		return 0
 	}
@@ -62,10 +72,16 @@ func (d *deferred) drain() int {
 	d.work = nil
 	d.waiting.Store(0)
 	d.mu.Unlock()
+	failed := false
 	for _, f := range work {
-		if !f() {
+		p := f()
+		if p != done {
 			d.add(f)
 		}
+		failed = failed || p == soon
+	}
+	if failed {
+		again()
 	}
 	return int(d.waiting.Load())
 }
@@ -94,46 +110,43 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 		finish(then)
 		return
 	}
-	try := func() bool {
+	try := func() progress {
 		leave, err := c.Enter()
 		if errors.Is(err, ErrLost) {
 			if c.state.Load() != contextLost {
-				return false // the reset may fail
+				return waits // the reset may fail
 			}
 			count.Add(-1)
 			finish(then)
-			return true
+			return done
 		}
 		if err != nil {
 			if mayPass(err) { // nothing was tried, so it can be
-				c.drv.drainLater()
-				return false
+				return soon
 			}
 			c.deferred.addStuck(count)
 			c.drv.warn(what, err)
 			finish(then)
-			return true
+			return done
 		}
 		defer leave()
 		if s != nil {
 			capturing, err := s.capturing()
 			if capturing {
-				return false
+				return waits
 			}
 			if mayPass(err) { // what fails for good is reported by what follows
-				c.drv.drainLater()
-				return false
+				return soon
 			}
 		}
 		restore := c.drv.relax()
 		defer restore()
 		op, r := free(c.drv.api)
 		if isCaptureRefusal(r) {
-			return false
+			return waits
 		}
 		if r == notYet {
-			c.drv.drainLater()
-			return false
+			return soon
 		}
 		if r != driver.CUDA_SUCCESS {
 			// Once a context is broken each release fails; one warning says it all.
@@ -145,13 +158,20 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 			count.Add(-1)
 		}
 		finish(then)
-		return true
+		return done
 	}
-	if !try() {
-		c.deferred.add(try)
-		if c.state.Load() == contextLost {
-			c.Drain() // the reset's own came too early
-		}
+	if p := try(); p != done {
+		c.putOff(try, p)
+	}
+}
+
+// putOff has a release tried again that has come so far.
+func (c *Context) putOff(try func() progress, so progress) {
+	c.deferred.add(try)
+	if c.state.Load() == contextLost {
+		c.Drain() // the reset's own came too early
+	} else if so == soon {
+		c.drv.drainLater()
 	}
 }
 
@@ -195,4 +215,4 @@ func isCaptureRefusal(r driver.CUresult) bool {
 // Drain gives back what had to wait for the end of a stream capture and returns
 // how many things still have to. It is called by EndCapture, by allocations,
 // and from outside by whoever reaps. Safe for concurrent use.
-func (c *Context) Drain() int { return c.deferred.drain() }
+func (c *Context) Drain() int { return c.deferred.drain(c.drv.drainLater) }

@@ -31,7 +31,10 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 	var warnings []error
 	c.drv.OnWarning(func(err error) { warnings = append(warnings, err) })
 	asked := 0
-	c.drv.OnCaptureEnd(func() { asked++ })
+	c.drv.OnCaptureEnd(func() {
+		asked++
+		require.EqualValues(t, 1, c.deferred.waiting.Load(), "it is there to be tried")
+	})
 	s := newTestStream(t, c, StreamOptions{})
 	pinned, err := NewPinnedMemoryResource(c.dev)
 	require.NoError(t, err)

@@ -41,40 +41,36 @@ func (c *Context) release() { c.calls.end() }
 // nothing if c is lost, and is put off while that is being decided, or if the
 // call could not be made for a reason that may pass.
 func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
-	if made, err := c.attempt(op, f); made {
+	p, err := c.attempt(op, f)
+	if p == done {
 		return err
 	}
-	c.deferred.add(func() (done bool) {
+	c.putOff(func() progress {
 		if c.state.Load() == contextLost {
-			return true
+			return done
 		}
-		made, err := c.attempt(op, f)
-		if made && err != nil {
+		p, err := c.attempt(op, f)
+		if p == done && err != nil {
 			c.drv.warn(what, err)
 		}
-		return made
-	})
-	if c.state.Load() == contextLost {
-		c.Drain()
-	}
+		return p
+	}, p)
 	return nil
 }
 
-// attempt makes a driver call with c current. Where it was not made, and that may
-// be otherwise later, made is false.
-func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (made bool, err error) {
+// attempt makes a driver call with c current. err is that of a call that is done.
+func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (p progress, err error) {
 	leave, err := c.Enter()
-	if errors.Is(err, ErrLost) {
-		return false, err // the reset may fail
-	}
-	if err != nil {
-		if mayPass(err) {
-			c.drv.drainLater()
-		}
-		return !mayPass(err), err
+	switch {
+	case errors.Is(err, ErrLost):
+		return waits, nil // the reset may fail
+	case mayPass(err):
+		return soon, nil
+	case err != nil:
+		return done, err
 	}
 	defer leave()
-	return true, c.check(op, f(c.drv.api))
+	return done, c.check(op, f(c.drv.api))
 }
 
 // whenLost has then run once if c is lost, which it may be already or never.
