@@ -109,9 +109,10 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || whole_memory((PyObject *)buffer)) return -1;
     int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
     if (capturing)
-        return capturing < 0 ? -1 : (PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: "
-                                                                       "add a free node"), -1);
+        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free "
+                                                 "node"), -1;
     return free_away(s, buffer->ptr);
 }
 

@@ -143,9 +143,10 @@ static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *str
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || !cudago_resource_now(self)) return NULL;
     int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
     if (!capturing) return s;
-    return capturing < 0 ? NULL : (PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
-                                             "capture, or on another stream"), NULL);
+    return PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
+                                             "capture, or on another stream"), NULL;
 }
 
 static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream) {

@@ -154,9 +154,10 @@ static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
     if (capturing) /* the driver would refuse, and spoil the capture */
-        return capturing < 0 ? NULL : (PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its graph "
-                                                 "is launched"), NULL);
+        return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its "
+                                                 "graph is launched"), NULL;
     *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
     cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
     return s;
