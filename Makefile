@@ -106,8 +106,10 @@ test-hostile: $(ASAN_MODULE) ## everything public, called with hostile arguments
 SECONDS ?= 60
 THREADS ?= 64
 ROUNDS ?= 2000
+FAULTS ?= 0
+SEED ?= 1
 soak: $(MODULE) ## everything at once on many threads for SECONDS, with values checked; then captures beside drops for ROUNDS
-	$(PY) tests_py/soak/soak.py --seconds $(SECONDS) --threads $(THREADS)
+	$(PY) tests_py/soak/soak.py --seconds $(SECONDS) --threads $(THREADS) --seed $(SEED) --driver-faults $(FAULTS)
 	$(PY) tests_py/soak/drop_capture.py --rounds $(ROUNDS)
 
 # PyTorch with Triton, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.

@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 // mayAlsoImport are single files that may import what the rest of their
 // package may not: the places that choose a driver.
 var mayAlsoImport = map[string][]string{
-	"cuda/open.go":       {"cuda/internal/driver/nvidia", "cuda/internal/driver/sim", "cuda/internal/driver/trace"},
+	"cuda/open.go":       {"cuda/internal/driver/nvidia", "cuda/internal/driver/sim", "cuda/internal/driver/trace", "cuda/internal/driver/fault"},
 	"cuda/open_fault.go": {"cuda/internal/driver/fault"},
 }
 

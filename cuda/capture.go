@@ -108,7 +108,9 @@ func (s *Stream) EndCapture() (GraphHandle, error) {
 // OnCaptureEnd sets the function that [Stream.EndCapture] calls in place of
 // [Driver.Drain]: to give back can wait for the device, which not every caller
 // of EndCapture may. It runs on that goroutine, with no lock held. Nil restores
-// the Drain.
+// the Drain. It is called too, on any goroutine and maybe in a Drain, when
+// something could not be given back because a call before failed: it must not
+// drain at once.
 func (d *Driver) OnCaptureEnd(f func()) {
 	if f == nil {
 		d.onCaptureEnd.Store(nil)

@@ -121,6 +121,20 @@ func (r Result) Sticky() bool {
 	return false
 }
 
+// persists reports whether a call that failed with r would fail again: the device
+// has failed for good, or its context or the handle is none any more.
+func (r Result) persists() bool {
+	switch r {
+	case ErrorContextIsDestroyed, ErrorDeinitialized, ErrorNotInitialized, ErrorInvalidContext, ErrorInvalidHandle:
+		return true
+	}
+	return r.Sticky()
+}
+
+// Persists reports whether a driver call that failed with r, the number of a
+// [Result], would fail again when it is made again.
+func Persists(r int32) bool { return Result(r).persists() }
+
 // Results returns every result code that this version knows, with its name.
 func Results() map[Result]string {
 	m := make(map[Result]string, len(resultTexts))

@@ -107,10 +107,8 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	a.free = func(a *allocation, s *Stream) {
 		on := s.anyThread()
 		c.dispose(mr.free, a.what(), on, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
-			if on != nil {
-				// Its result is that of earlier work, and none of ours: the memory
-				// goes back either way.
-				api.CuStreamSynchronize(on.h)
+			if on != nil && !hasWaited(api.CuStreamSynchronize(on.h)) {
+				return notYet
 			}
 			return free(api, base)
 		}, func() { unuse(s) })

@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -17,8 +18,8 @@ type HostRegistration struct {
 	// may not write it either then.
 	ReadOnly bool
 	// Release is called once, on any goroutine, when the memory is page-locked
-	// no more. It is not called if the driver refuses to let go of the memory,
-	// which devices may use then as before. It may be nil.
+	// no more. If the driver refuses to let go of the memory, which devices may
+	// use then as before, that is when the device is reset. It may be nil.
 	Release func()
 }
 
@@ -92,16 +93,21 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 			return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 		}
 		for _, other := range c.drv.contexts() {
-			// Its result is that of earlier work, and none of ours.
-			_ = other.call("cuCtxSynchronize", api.CuCtxSynchronize)
+			if err := other.call("cuCtxSynchronize", api.CuCtxSynchronize); mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
+				return "cuCtxSynchronize", notYet
+			}
 		}
 		r := api.CuMemHostUnregister(uintptr(a.base))
 		gone = r == driver.CUDA_SUCCESS
 		return "cuMemHostUnregister", r
 	}, func() {
-		if (gone || c.IsLost()) && release != nil {
-			release()
-		}
 		unuse(s)
+		switch {
+		case release == nil:
+		case gone:
+			release()
+		default:
+			c.whenLost(release)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/fault"
 	"github.com/cudago/cudago/cuda/internal/driver/nvidia"
 	"github.com/cudago/cudago/cuda/internal/driver/sim"
 	"github.com/cudago/cudago/cuda/internal/driver/trace"
@@ -148,5 +149,23 @@ func openSim(o Options) (*Driver, error) {
 	if err != nil {
 		return nil, badValue("", "%v", err)
 	}
-	return finishOpen(o, api, PTX)
+	return finishOpen(o, withFaults(api), PTX)
+}
+
+// withFaults has calls of a simulated driver fail that is configured so.
+func withFaults(api driver.API) driver.API {
+	s, ok := api.(interface {
+		Faults() (wanted bool, rate float64, seed uint64)
+	})
+	if !ok {
+		return api
+	}
+	wanted, rate, seed := s.Faults()
+	if !wanted {
+		return api
+	}
+	d := fault.New(api)
+	d.Seed(seed)
+	d.FailAtRandom(rate)
+	return d
 }

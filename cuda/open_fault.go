@@ -6,8 +6,6 @@
 package cuda
 
 import (
-	"strings"
-
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
@@ -33,11 +31,3 @@ func (d *Driver) ClearFaults() bool { return d.faults().Clear() }
 func (d *Driver) CallCount(call string) int { return d.faults().Calls(seamName(call)) }
 
 func (d *Driver) faults() *fault.Driver { return d.api.(*fault.Driver) }
-
-// seamName turns cuda.h's cuInit into the seam's CuInit.
-func seamName(call string) string {
-	if rest, ok := strings.CutPrefix(call, "cu"); ok {
-		return "Cu" + rest
-	}
-	return call
-}

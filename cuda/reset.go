@@ -37,27 +37,53 @@ func (c *Context) hold() error {
 
 func (c *Context) release() { c.calls.end() }
 
-// destroy is call0 for a call that gives back what needs no capture to be over.
-// It does nothing if c is lost, and is put off while that is being decided.
+// destroy makes a call that gives back what needs no capture to be over. It does
+// nothing if c is lost, and is put off while that is being decided, or if the
+// call could not be made for a reason that may pass.
 func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
-	if !c.IsLost() {
-		return call0(c, op, f)
+	p, err := c.attempt(op, f)
+	if p == done {
+		return err
 	}
-	c.deferred.add(func() (done bool) {
-		switch c.state.Load() {
-		case contextResetting:
-			return false
-		case contextLive: // the reset failed
-			if err := call0(c, op, f); err != nil {
-				c.drv.warn(what, err)
-			}
+	c.putOff(func() progress {
+		if c.state.Load() == contextLost {
+			return done
 		}
-		return true
-	})
-	if c.state.Load() == contextLost {
-		c.Drain()
-	}
+		p, err := c.attempt(op, f)
+		if p == done && err != nil {
+			c.drv.warn(what, err)
+		}
+		return p
+	}, p)
 	return nil
+}
+
+// attempt makes a driver call with c current. err is that of a call that is done.
+func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (p progress, err error) {
+	leave, err := c.Enter()
+	switch {
+	case errors.Is(err, ErrLost):
+		return waits, nil // the reset may fail
+	case mayPass(err):
+		return soon, nil
+	case err != nil:
+		return done, err
+	}
+	defer leave()
+	return done, c.check(op, f(c.drv.api))
+}
+
+// whenLost has then run once if c is lost, which it may be already or never.
+func (c *Context) whenLost(then func()) {
+	c.deferred.mu.Lock()
+	lost := c.state.Load() == contextLost
+	if !lost {
+		c.deferred.onLost = append(c.deferred.onLost, then)
+	}
+	c.deferred.mu.Unlock()
+	if lost {
+		then()
+	}
 }
 
 // forgetCapture notes that no capture is open in a stream that is lost.
@@ -130,7 +156,9 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	c.state.Store(contextLost)
 	d.context.Store(nil)
 	c.Drain()
-	c.deferred.unstick()
+	for _, then := range c.deferred.unstick() {
+		then()
+	}
 	// The reset left us a holder of the context, which we do not use any more.
 	if r := d.drv.api.CuDevicePrimaryCtxRelease(d.h); r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
 		return false, &Error{Op: "cuDevicePrimaryCtxRelease", Result: Result(r), Detail: d.String()}

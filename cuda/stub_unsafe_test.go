@@ -251,6 +251,9 @@ func (s *stub) CuStreamDestroy(h driver.CUstream) driver.CUresult {
 
 func (s *stub) CuStreamQuery(driver.CUstream) driver.CUresult { return s.ask("cuStreamQuery") }
 func (s *stub) CuStreamIsCapturing(h driver.CUstream) (driver.CUstreamCaptureStatus, driver.CUresult) {
+	if r := s.call("cuStreamIsCapturing"); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status[h], driver.CUDA_SUCCESS

@@ -135,8 +135,8 @@ func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, erro
 func freeVirtual(a *allocation, s *Stream) {
 	on := s.anyThread()
 	a.ctx.disposeSteps(a.what(), on, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
-		if !a.idle.Load() { // its result is that of earlier work, and none of ours
-			api.CuStreamSynchronize(on.h)
+		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
+			return "cuStreamSynchronize", notYet
 		}
 		a.virtual.mu.Lock()
 		defer a.virtual.mu.Unlock()

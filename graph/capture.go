@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -19,16 +20,22 @@ import (
 // driver's rule that End must come from the thread of Begin unless the capture
 // is relaxed.
 type Capture struct {
-	stream *cuda.Stream
-	o      Options
-	id     uint64           // immutable; the driver's number
-	graph  cuda.GraphHandle // immutable; the driver's, until End
+	stream   *cuda.Stream
+	o        Options
+	identity atomic.Pointer[identity] // nil until the driver has told it
 
 	mu       sync.Mutex
 	ended    bool                            // guarded by mu
 	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu
 	names    map[string]bool                 // guarded by mu
 	loose    []*bundle                       // guarded by mu
+}
+
+// An identity is what the driver calls a capture. The number alone is not unique:
+// captures into one graph share it.
+type identity struct {
+	id    uint64
+	graph cuda.GraphHandle // the driver's, until End
 }
 
 // A recordedOp is what we know of a captured node.
@@ -38,8 +45,8 @@ type recordedOp struct {
 	bundle *bundle
 }
 
-// Begin starts a capture in s. It calls cuStreamBeginCapture. o is for the
-// [Graph] that End will return.
+// Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing that
+// could fail after it. o is for the [Graph] that End will return.
 //
 // Concurrency: as [cuda.Stream.BeginCapture] says, the caller must hold the OS
 // thread until End unless mode is relaxed.
@@ -47,19 +54,25 @@ func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
 	if err := s.BeginCapture(mode); err != nil {
 		return nil, err
 	}
-	info, err := s.CaptureInfo()
-	if err != nil {
-		if handle, endErr := s.EndCapture(); endErr == nil {
-			_ = s.Context().GraphDestroy(handle) // empty; the error to report is err
-		}
-		return nil, err
-	}
-	c := &Capture{
-		stream: s, o: o, id: info.ID, graph: info.Graph,
-		recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool),
-	}
+	captures.supersede(s)
+	c := &Capture{stream: s, o: o, recorded: make(map[cuda.NodeHandle]*recordedOp), names: make(map[string]bool)}
 	captures.add(c)
 	return c, nil
+}
+
+// identify returns what the driver calls c. It is asked when it is needed, so that
+// nothing can fail once a capture has begun, which somebody has to end.
+func (c *Capture) identify() (identity, error) {
+	if known := c.identity.Load(); known != nil {
+		return *known, nil
+	}
+	info, err := c.stream.CaptureInfo()
+	if err != nil || info.Status != cuda.CaptureActive {
+		return identity{}, err
+	}
+	known := identity{info.ID, info.Graph}
+	c.identity.Store(&known)
+	return known, nil
 }
 
 // Stream returns the stream in which c was begun.
@@ -88,34 +101,72 @@ func (o *openCaptures) remove(c *Capture) {
 	live.captures.Add(int64(len(o.open) - n))
 }
 
-func (o *openCaptures) find(match func(*Capture) bool) *Capture {
+func (o *openCaptures) list() []*Capture {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if i := slices.IndexFunc(o.open, match); i >= 0 {
-		return o.open[i]
+	return slices.Clone(o.open)
+}
+
+// supersede ends what was begun in s before a capture that the driver has begun
+// now: it can only be over, although the driver did not say so when it ended.
+func (o *openCaptures) supersede(s *cuda.Stream) {
+	for _, c := range o.list() {
+		same := c.stream == s
+		if !s.IsDefault() { // else it is another stream in another thread
+			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
+		}
+		if same {
+			releaseAll(c.over())
+		}
 	}
-	return nil
+}
+
+// over notes that the driver captures nothing for c any more. It returns what is
+// to be released.
+func (c *Capture) over() []*bundle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil
+	}
+	c.ended = true
+	captures.remove(c)
+	return c.bundles()
 }
 
 // CaptureOf returns the open capture that s takes part in, as its origin or
 // because it waited for an event of it; nil if there is none, or if another
 // library began it. While nothing is captured it costs one atomic load.
-func CaptureOf(s *cuda.Stream) *Capture {
+//
+// Errors: an [*cuda.Error] if the driver does not say.
+func CaptureOf(s *cuda.Stream) (*Capture, error) {
 	if live.captures.Load() == 0 {
-		return nil
+		return nil, nil
 	}
-	if c := captures.find(func(c *Capture) bool { return c.stream == s }); c != nil {
-		return c
+	list := captures.list()
+	for _, c := range list {
+		if c.stream == s {
+			return c, nil
+		}
 	}
 	info, err := s.CaptureInfo()
 	if err != nil || info.Status != cuda.CaptureActive {
-		return nil
+		return nil, err
 	}
-	// The number alone is not unique: captures into one graph share it. Two
-	// drivers can use one handle, two contexts of one driver cannot.
-	return captures.find(func(c *Capture) bool {
-		return c.id == info.ID && c.graph == info.Graph && c.stream.Context().Driver() == s.Context().Driver()
-	})
+	for _, c := range list {
+		// Two drivers can use one handle, two contexts of one driver cannot.
+		if c.stream.Context().Driver() != s.Context().Driver() {
+			continue
+		}
+		of, err := c.identify()
+		if err != nil && !errors.Is(err, cuda.ErrClosed) {
+			return nil, err
+		}
+		if err == nil && of == (identity{info.ID, info.Graph}) {
+			return c, nil
+		}
+	}
+	return nil, nil
 }
 
 // An Operation says what a captured operation is.

@@ -48,3 +48,67 @@ func TestEndOfACaptureCanBeRepeated(t *testing.T) {
 		})
 	}
 }
+
+// A capture has begun although the driver says nothing of it then. In a stream
+// that joined it nothing is recorded as long as the driver does not say where.
+func TestCaptureOfWhichTheDriverDoesNotTell(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	drv := ctx.Driver()
+	drv.FailCall("cuStreamGetCaptureInfo", 1, cuda.ErrorOutOfMemory)
+	c, err := Begin(s, cuda.CaptureRelaxed, Options{})
+	require.NoError(t, err)
+	drv.ClearFaults()
+	forked, joined := newEvent(t, ctx), newEvent(t, ctx)
+	require.NoError(t, s.Record(forked))
+	require.NoError(t, fork.Wait(forked))
+	for n := 1; n <= 2; n++ { // of the fork, of the origin
+		drv.FailCall("cuStreamGetCaptureInfo", n, cuda.ErrorOutOfMemory)
+		_, err = CaptureOf(fork)
+		require.ErrorIs(t, err, cuda.ErrorOutOfMemory)
+		require.False(t, drv.ClearFaults())
+	}
+	require.Same(t, c, captureOf(t, fork))
+	require.NoError(t, fork.Record(joined))
+	require.NoError(t, s.Wait(joined))
+	g, err := c.End()
+	require.NoError(t, err)
+	require.False(t, drv.Capturing())
+	require.NoError(t, g.Close())
+}
+
+// The end of a capture of which the driver does not say whether it is over is
+// known at the latest when the stream begins another one, which it is not mixed
+// up with.
+func TestCaptureThatIsOverUnknown(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	forked := newEvent(t, ctx)
+	k := tokens(2)
+	first := begin(t, s, Options{})
+	require.NoError(t, recordHost(first, s, "", hostFunc(func() {}), operands(k[0])))
+	require.NoError(t, s.Record(forked))
+	require.NoError(t, fork.Wait(forked))
+	require.NoError(t, recordHost(first, fork, "", hostFunc(func() {}), nil)) // and is not joined back: so the end is an error, and an end
+	drv := ctx.Driver()
+	drv.FailCall("cuStreamIsCapturing", 2, cuda.ErrorOutOfMemory)
+	_, err := first.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureUnjoined)
+	require.False(t, drv.ClearFaults())
+	require.False(t, first.IsEnded(), "nobody has said so")
+	kept(t, k[0])
+
+	second := begin(t, s, Options{})
+	require.True(t, first.IsEnded())
+	released(t, k[0])
+	require.NoError(t, recordHost(second, s, "", hostFunc(func() {}), operands(k[1])))
+	_, err = first.End()
+	require.ErrorIs(t, err, cuda.ErrClosed)
+	require.NoError(t, first.Abort())
+	g, err := second.End()
+	require.NoError(t, err)
+	require.Len(t, g.Nodes(), 1)
+	require.False(t, drv.Capturing())
+	require.NoError(t, g.Close())
+	released(t, k[1])
+}

@@ -22,6 +22,14 @@ func begin(t testing.TB, s *cuda.Stream, o Options) *Capture {
 	return c
 }
 
+// captureOf is CaptureOf where the driver answers.
+func captureOf(t *testing.T, s *cuda.Stream) *Capture {
+	t.Helper()
+	c, err := CaptureOf(s)
+	require.NoError(t, err)
+	return c
+}
+
 // recordHost records a call of p in s, as the border does for one of Python.
 func recordHost(c *Capture, s *cuda.Stream, name string, p cuda.HostParams, ops []Operand) error {
 	return c.Record(s, Operation{Name: name, Params: p, Operands: ops}, func() error {
@@ -35,9 +43,9 @@ func TestCapturedOperationsBecomeNodes(t *testing.T) {
 	b := buffers(t, ctx, 2, 8)
 	var m mirror
 	k := tokens(4)
-	require.Nil(t, CaptureOf(s))
+	require.Nil(t, captureOf(t, s))
 	c := begin(t, s, Options{OnBundles: m.apply})
-	require.Same(t, c, CaptureOf(s))
+	require.Same(t, c, captureOf(t, s))
 	require.Same(t, s, c.Stream())
 
 	fill := cuda.MemsetParams{Dst: b[1].Ptr(), ElementSize: 1, Count: 8, Value: 5}
@@ -58,7 +66,7 @@ func TestCapturedOperationsBecomeNodes(t *testing.T) {
 	g, err := c.End()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.Close()) })
-	require.Nil(t, CaptureOf(s))
+	require.Nil(t, captureOf(t, s))
 	m.holds(t, k[0], k[1], k[2])
 	require.Len(t, g.Nodes(), 3)
 	require.Equal(t, fill, g.Node("memset_0").Params())
@@ -93,13 +101,13 @@ func TestForkedStreamsTakePart(t *testing.T) {
 	k := tokens(2)
 	c := begin(t, s, Options{})
 	require.NoError(t, s.Record(forked))
-	require.Nil(t, CaptureOf(fork))
+	require.Nil(t, captureOf(t, fork))
 	require.NoError(t, fork.Wait(forked))
-	require.Same(t, c, CaptureOf(fork))
+	require.Same(t, c, captureOf(t, fork))
 
 	p := hostFunc(func() {})
 	require.NoError(t, recordHost(c, s, "here", p, operands(k[0])))
-	require.NoError(t, recordHost(CaptureOf(fork), fork, "there", p, operands(k[1])))
+	require.NoError(t, recordHost(captureOf(t, fork), fork, "there", p, operands(k[1])))
 	require.NoError(t, fork.Record(joined))
 	require.NoError(t, s.Wait(joined))
 	require.NoError(t, recordHost(c, s, "after", p, nil))
@@ -139,7 +147,7 @@ func TestInvalidatedCaptureReleasesEverything(t *testing.T) {
 	require.ErrorContains(t, err, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")
 	released(t, k[0], k[1])
 	m.holds(t)
-	require.Nil(t, CaptureOf(s))
+	require.Nil(t, captureOf(t, s))
 	_, err = c.End()
 	require.ErrorIs(t, err, cuda.ErrClosed)
 	require.ErrorIs(t, recordHost(c, s, "c", p, operands(k[3])), cuda.ErrClosed)
@@ -235,7 +243,7 @@ func TestCaptureThatCannotEnd(t *testing.T) {
 	require.ErrorIs(t, <-wrong, cuda.ErrorStreamCaptureWrongThread)
 	require.ErrorIs(t, <-wrong, cuda.ErrorStreamCaptureWrongThread)
 	require.False(t, c.IsEnded())
-	require.Same(t, c, CaptureOf(s))
+	require.Same(t, c, captureOf(t, s))
 	kept(t, k...)
 	g, err := c.End()
 	require.NoError(t, err)

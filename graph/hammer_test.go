@@ -212,7 +212,11 @@ func (h *hammer) capture(s *cuda.Stream, w *witness) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := recordHost(CaptureOf(s), s, "", w.params, w.operands()); err != nil {
+	of, err := CaptureOf(s)
+	if err != nil {
+		return nil, errors.Join(err, c.Abort())
+	}
+	if err := recordHost(of, s, "", w.params, w.operands()); err != nil {
 		return nil, errors.Join(err, c.Abort())
 	}
 	return c.End()

@@ -123,3 +123,32 @@ func TestUnmarkedWorkIsCoveredByTheNextMark(t *testing.T) {
 	<-ended
 	require.NoError(t, s.Close())
 }
+
+// Nor is work for ever pending that no mark follows, because the stream was closed
+// and its last mark has failed.
+func TestUnmarkedWorkOfAClosedStream(t *testing.T) {
+	ctx := open(t)
+	failing.Store(true)
+	own := newStream(t, ctx)
+	s := ctx.WrapStream(own.Handle())
+	gate := newGate(t)
+	l := LineOf(s)
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	<-gate.entered
+	drv := ctx.Driver()
+	drv.FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
+	drv.FailCall("cuStreamSynchronize", 1, cuda.ErrorOutOfMemory)
+	pos, err := l.Marked()
+	require.NoError(t, err)
+	ended, closed := make(chan struct{}), make(chan struct{})
+	l.After(pos, func() { close(ended) })
+	drv.FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
+	l.Close(func() error { close(closed); return nil })
+	require.False(t, drv.ClearFaults())
+	steps(t)
+	require.True(t, l.Pending(pos))
+	gate.open()
+	<-ended
+	<-closed
+	require.NoError(t, s.Close())
+}

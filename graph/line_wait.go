@@ -235,12 +235,12 @@ func (l *Line) recordAside() error {
 		return nil
 	}
 	if l.shared || (l.exposed && !l.closing) {
-		// Nothing but to look whether the device has failed, or the handle is dead:
-		// then nobody will.
-		switch _, err := l.raw.IsCapturing(); {
+		// Nothing but to look whether the device has failed, or the handle is dead,
+		// or nobody uses it any more, and its last mark failed: then nobody will.
+		switch status, err := l.raw.IsCapturing(); {
 		case isGone(err):
 			l.advanceProven(l.queued.Load())
-		case errors.Is(err, cuda.ErrorInvalidHandle):
+		case errors.Is(err, cuda.ErrorInvalidHandle), l.closing && err == nil && status == cuda.CaptureNone:
 			l.awaitContext()
 		}
 		return nil
@@ -250,8 +250,8 @@ func (l *Line) recordAside() error {
 }
 
 // awaitContext has all work of the context waited for, since nothing can be asked
-// of the stream any more: another library has destroyed it. Not while a capture
-// is open, which that would spoil.
+// of the stream any more: another library has destroyed it, or may do so. Not
+// while a capture is open, which that would spoil.
 //
 // Preconditions: l.mu is held.
 func (l *Line) awaitContext() {

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 FAULTY = r"""
@@ -276,3 +278,97 @@ def test_with_two_devices(script, name):
         CUDAGO_SIM="devices=2,hostile=1,pageable=1",
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+NAMED = """
+import sys
+import cudago as cu
+
+device = cu.Device()
+old = device.create_stream()
+old.handle  # from now on it is always asked whether it is capturing
+device.reset()
+with device.create_stream() as stream:
+    buffer = device.allocate(1 << 20, stream=stream)
+print("RESET", file=sys.stderr, flush=True)
+for use in (
+    lambda: buffer.copy_from(bytearray(1 << 20), stream=old),
+    lambda: buffer.fill(0, stream=old),
+    lambda: old.is_capturing,
+):
+    try:
+        use()
+    except cu.ClosedError as e:
+        assert "was reset" in str(e)
+    else:
+        raise AssertionError("the stream was lost")
+buffer.close()
+"""
+
+
+def test_what_is_lost_is_not_named(driver, script):
+    """No driver call gets the old context or a stream of it, whose handles may be others' by now."""
+    if driver == "nvidia":
+        pytest.skip("NVIDIA's driver may give the new context the old one's handle")
+    run = script(NAMED, CUDAGO_TRACE="1")
+    assert run.returncode == 0, run.stderr
+    before, after = run.stderr.split("RESET\n")
+    (old, _) = re.findall(r"cuDevicePrimaryCtxRetain.* = (0x\w+),", before)
+    (stream, _) = re.findall(r"cuStreamCreateWithPriority.* = (0x\w+),", before)
+    assert "cuMemFreeAsync" in after
+    assert f"ctx={old})" in before
+    assert f"ctx={old})" not in after
+    assert f"s={stream})" not in after
+
+
+def test_order_with_others_after_a_reset(driver, script):
+    """What orders our streams and theirs is made anew."""
+    run = script(
+        """
+        import cudago as cu
+
+        class Theirs:
+            def __init__(self, buffer, stream):
+                self.__cuda_array_interface__ = {
+                    "shape": (64,), "typestr": "<i4", "version": 3,
+                    "data": (int(buffer.ptr), False), "stream": stream.handle,
+                }
+
+        device = cu.Device()
+        for number in range(3):
+            with device.create_stream() as stream, device.create_stream() as their_stream:
+                buffer, other = (device.allocate(256, stream=stream) for _ in range(2))
+                their_stream.wait(stream)
+                other.fill(number.to_bytes(4, "little"), stream=their_stream)
+                buffer.copy_from(Theirs(other, their_stream), stream=stream)
+                host = bytearray(256)
+                buffer.copy_to(host, stream=stream)
+                stream.sync()
+                assert host == number.to_bytes(4, "little") * 64
+            device.reset()
+        """
+    )
+    assert run.stderr == ""
+    assert run.returncode == 0
+
+
+def test_default_streams_of_a_lost_context_go(driver, script):
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        from cudago.testing import settle
+
+        device = cu.Device()
+        device.default_stream.sync()
+        there = _core._info("streams")
+        assert there != "0"
+        for _ in range(3):
+            device.reset()
+            device.default_stream.sync()
+            settle()
+            assert _core._info("streams") == there
+        """
+    )
+    assert run.stderr == ""
+    assert run.returncode == 0

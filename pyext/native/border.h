@@ -54,6 +54,8 @@ int cudago_raise_closed(const char *what);                   /* ClosedError "WHA
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
 
+QUIET int cudago_result_persists(int32_t code);               /* the call would fail with it again */
+
 /* --- entry of every call -------------------------------------------------------------------------------------- */
 
 extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */

@@ -84,7 +84,7 @@ static QUIET int begin_now(GraphObject *self, StreamObject *stream) {
     cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
     atomic_fetch_add(&cudago_captures_open, 1);
     cudago_status st = {0};
-    cudagoCaptureBegin(s->id, self->mode, &st);
+    self->capture = cudagoCaptureBegin(s->id, self->mode, &st);
     return begun(self, s, &st);
 }
 
@@ -118,9 +118,9 @@ static QUIET int ended(cudago_stream *s, int32_t open) {
     return 1;
 }
 
-static QUIET int end_now(cudago_stream *s, int discard, uint64_t *id, cudago_status *st) {
+static QUIET int end_now(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cudago_status *st) {
     int32_t open = 0;
-    *id = cudagoCaptureEnd(s->id, discard, &open, st);
+    *id = cudagoCaptureEnd(capture, discard, &open, st);
     return ended(s, open);
 }
 
@@ -143,7 +143,7 @@ static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     uint64_t id = 0;
     cudago_stream *s = take_capture(g);
     if (!s) return -1;
-    int over = end_now(s, discard, &id, st);
+    int over = end_now(s, g->capture, discard, &id, st);
     if (over) become(g, id);
     else go_on(g, s);
     return over;
@@ -171,16 +171,17 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
  * when its thread next enters. Guarded by the GIL. */
 typedef struct orphan {
     cudago_stream *s;
+    uint64_t capture;
     unsigned long thread;
     struct orphan *next;
 } orphan;
 static orphan *orphans;
 
 /* 1 if it is over. */
-static int discard(cudago_stream *s) {
+static int discard(cudago_stream *s, uint64_t capture) {
     uint64_t id;
     cudago_status st = {0};
-    int over = end_now(s, 1, &id, &st);
+    int over = end_now(s, capture, 1, &id, &st);
     free(st.message); /* of a capture that nobody will have */
     free(st.detail);
     return over;
@@ -189,10 +190,11 @@ static int discard(cudago_stream *s) {
 void cudago_capture_abandon(GraphObject *self) {
     unsigned long thread = self->thread;
     cudago_stream *s = take_capture(self);
-    if (!s || discard(s)) return;
+    uint64_t capture = self->capture;
+    if (!s || discard(s, capture)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays captured: nothing that would be used is freed */
-    *o = (orphan){s, thread, orphans};
+    *o = (orphan){s, capture, thread, orphans};
     orphans = o;
     atomic_store(&cudago_drop_hint, 1);
 }
@@ -203,7 +205,7 @@ void cudago_captures_end_orphans(void) {
     orphans = NULL;
     for (orphan *o = list; o; o = next) {
         next = o->next;
-        if (o->thread == me && discard(o->s)) {
+        if (o->thread == me && discard(o->s, o->capture)) {
             free(o);
             continue;
         }

@@ -24,14 +24,15 @@ type pyCapture struct {
 	g *pyGraph // what the capture becomes
 }
 
-// captures are the open ones, by their stream's number.
+// captures are the open ones. Not by their stream: it may have another one before
+// the first is known to be over.
 var captures = newTable[*pyCapture]("capture")
 
 // cudagoCaptureBegin: the driver ties a capture to its OS thread, which is the
 // Python thread that called; it calls again to end it.
 //
 //export cudagoCaptureBegin
-func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
+func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) (capture C.uint64_t) {
 	guard(st, func() error {
 		s, err := streams.get(uint64(stream))
 		if err != nil {
@@ -42,24 +43,25 @@ func cudagoCaptureBegin(stream C.uint64_t, mode C.int, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		captures.set(uint64(stream), &pyCapture{c, g})
+		capture = C.uint64_t(captures.put(&pyCapture{c, g}))
 		return nil
 	})
+	return capture
 }
 
 // cudagoCaptureEnd returns the graph, or 0 if it is discarded. The GIL is not
 // needed; cudagoCaptureAdopt follows with it.
 //
 //export cudagoCaptureEnd
-func cudagoCaptureEnd(stream C.uint64_t, discard C.int, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
+func cudagoCaptureEnd(capture C.uint64_t, discard C.int, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
-		c, ok := captures.take(uint64(stream))
+		c, ok := captures.take(uint64(capture))
 		if !ok {
 			return &cuda.ClosedError{What: "capture"}
 		}
 		defer func() {
 			if !c.IsEnded() { // another thread's, or another stream's to end: it can be tried again
-				captures.set(uint64(stream), c)
+				captures.set(uint64(capture), c)
 				*open = 1
 			}
 		}()
@@ -96,7 +98,12 @@ func record(stream C.uint64_t, op graph.Operation, st *C.cudago_status, call fun
 			releaseOperands(op.Operands)
 			return err
 		}
-		if c := graph.CaptureOf(s); c != nil {
+		c, err := graph.CaptureOf(s)
+		if err != nil {
+			releaseOperands(op.Operands)
+			return err
+		}
+		if c != nil {
 			return c.Record(s, op, func() error { return call(s) })
 		}
 		err = call(s)

@@ -97,7 +97,9 @@ static QUIET int copy_now(const copying *c) {
     if (!s || cudago_buffer_now(c->buffer, &b)) return -1;
     if (c->from && cudago_writable(b.cell, "the buffer")) return -1;
     if (other_side(c, &b, &o)) return -1;
-    if (cudago_capturing(s)) {
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) {
         if (!c->mine || !c->operand) return CUDAGO_AGAIN;
         return cudago_capture_memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
@@ -224,7 +226,9 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     if (!s || cudago_buffer_now(self, &b)) return -1;
     if (cudago_writable(b.cell, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
     if (!b.size) return 0;
-    if (cudago_capturing(s)) return mine ? cudago_capture_memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) return mine ? cudago_capture_memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
     if (cudago_cell_reserve(b.cell, s)) return -1;
     return fill_away(s, &b, value, width);
 }

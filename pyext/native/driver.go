@@ -168,6 +168,8 @@ func info(what string) (string, error) {
 	case "live":
 		b, err := json.Marshal(liveObjects())
 		return string(b), err
+	case "streams": // their blocks, those of default streams included that nobody holds
+		return fmt.Sprint(streams.len()), nil
 	case "references":
 		b, err := json.Marshal(map[string]any{
 			"pending": drops.Len(), "leaked": drops.Leaked(), "reaper": reaper.Pending(), "finalizers": finalizers.Len(),
@@ -183,6 +185,9 @@ func info(what string) (string, error) {
 		return d.Name(), nil
 	case "notice":
 		return d.Notice(), nil
+	case "driver objects":
+		b, err := json.Marshal(d.Live())
+		return string(b), err
 	case "version":
 		return fmt.Sprint(d.Version()), nil
 	}

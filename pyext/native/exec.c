@@ -109,9 +109,11 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
     cudago_exec *x = self->x;
-    if (cudago_capturing(s)) /* cuGraphLaunch would fail, and spoil the capture */
-        return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its graph "
-                                                 "instead"), -1;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) /* cuGraphLaunch would fail, and spoil the capture */
+        return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its "
+                                                 "graph instead"), -1;
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     leave_gate(self, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
@@ -162,7 +164,9 @@ static int upload_away(cudago_exec *x, cudago_stream *s) {
 static QUIET int upload_now(ExecObject *self, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
-    if (cudago_capturing(s))
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing)
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
     if (cudago_uses_reserve(&self->x->uses, s)) return -1;
     return upload_away(self->x, s);

@@ -69,6 +69,7 @@ typedef struct {
     int32_t device;
     uint32_t generation;
     cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
+    uint64_t capture;         /* Go's number of that capture */
     unsigned long thread;     /* that began the capture, and must end it */
     int32_t mode;             /* of the capture */
     PyObject *owner;          /* of a body of a conditional node: the Graph that it is in, which holds; NULL otherwise */

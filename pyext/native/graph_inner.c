@@ -108,8 +108,11 @@ static int free_away(cudago_stream *s, uint64_t ptr) {
 static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || whole_memory((PyObject *)buffer)) return -1;
-    if (cudago_capturing(s))
-        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free node"), -1;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing)
+        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free "
+                                                 "node"), -1;
     return free_away(s, buffer->ptr);
 }
 

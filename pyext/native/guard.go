@@ -125,6 +125,15 @@ func cudagoDetailError(op *C.char, code, device C.int32_t, text *C.char, st *C.c
 	})
 }
 
+// cudagoResultPersists: that something captures persists until that is over.
+//
+//export cudagoResultPersists
+func cudagoResultPersists(code C.int32_t) C.int {
+	r := cuda.Result(code)
+	capturing := r >= cuda.ErrorStreamCaptureUnsupported && r <= cuda.ErrorStreamCaptureWrongThread
+	return C.int(boolInt(capturing || cuda.Persists(int32(code))))
+}
+
 //export cudagoResultIsSticky
 func cudagoResultIsSticky(code C.int32_t) C.int {
 	if cuda.Result(code).Sticky() {

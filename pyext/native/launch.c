@@ -88,7 +88,9 @@ static QUIET int launch_now(const launching *l) {
     CUlaunchConfig c;
     CUlaunchAttribute attributes[MAX_ATTRIBUTES];
     fill_config(&c, attributes, l->config, s->h);
-    if (cudago_capturing(s)) {
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) {
         if (p->natives && !p->own) return CUDAGO_AGAIN;
         return cudago_pack_now(p) ? -1 : cudago_capture_launch(s, &c, l->config, p);
     }

@@ -18,7 +18,6 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
-	"github.com/cudago/cudago/graph"
 )
 
 // resource is a memory resource that a Python MemoryResource stands for.
@@ -226,10 +225,16 @@ func cudagoVirtualRelease(id, stream C.uint64_t, others, positions *C.uint64_t, 
 			reaper.Add(once(b.CloseIdle))
 		}
 	}
-	afterAll(stream, one)
+	if !afterAll(stream, one) {
+		one()
+	}
 	at := unsafe.Slice(positions, int(n))
 	for i, other := range unsafe.Slice(others, int(n)) {
-		onLine(other, func(l *graph.Line) { l.After(uint64(at[i]), one) })
+		if l, err := lines.get(uint64(other)); err == nil {
+			l.After(uint64(at[i]), one)
+		} else {
+			one() // its line has gone, so all has ended
+		}
 	}
 }
 

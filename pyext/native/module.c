@@ -177,6 +177,7 @@ void cudago_warn_result(const char *operation, int32_t code) {
 }
 
 int cudago_result_is_sticky(int32_t code) { return cudagoResultIsSticky(code); }
+QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }
 
 /* Is the host memory at address known to the driver: pinned, managed or registered? */
 int cudago_host_known(uint64_t address) { return cudagoHostKnown(address); }
@@ -272,6 +273,9 @@ static PyMethodDef functions[] = {
     {"_set_package", cudago_set_package, METH_O, NULL},
     {"_take_reports", cudago_take_reports, METH_NOARGS, NULL},
     {"_cancel_kernels", cudago_cancel_kernels, METH_NOARGS, NULL},
+    {"_fail_at_random", cudago_fail_at_random, METH_O, NULL},
+    {"_fail_next", cudago_fail_next, METH_VARARGS, NULL},
+    {"_faults", cudago_faults, METH_NOARGS, NULL},
     {"_panic", panic, METH_O, NULL},
     {"_drain", drain, METH_NOARGS, NULL},
     {"_reaper_flush", reaper_flush, METH_O, NULL},

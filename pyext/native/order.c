@@ -134,11 +134,15 @@ static QUIET int pending_on(const cudago_cell *cell, pendings *list) {
 
 static int wait_for(pending *p) {
     if (!cudago_pending(p->clock, p->position)) return 0;
-    if (cudago_unmarkable(p->clock, p->position)) return refuse_own_capture();
+    int unmarkable = cudago_unmarkable(p->clock, p->position);
+    if (unmarkable) return unmarkable < 0 ? -1 : refuse_own_capture();
     return cudago_wait_position(p->clock->id, p->position);
 }
 
-static QUIET int may_wait(cudago_stream *own) { return cudago_capturing(own) ? refuse_own_capture() : 0; }
+static QUIET int may_wait(cudago_stream *own) {
+    int capturing = cudago_capturing(own);
+    return capturing > 0 ? refuse_own_capture() : capturing;
+}
 
 /* The host waits for all of the memory's own stream, since others may have queued work there through its handle. */
 static int order_host(cudago_cell *cell) {
@@ -175,7 +179,7 @@ static QUIET int join_all(const pendings *list, uintptr_t ctx, uintptr_t consume
 static QUIET int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t consumer) {
     cudago_stream *own = cudago_cell_has_stream(cell) ? ((cudago_pool_cell *)cell)->stream : NULL;
     if (own && consumer != own->h) {
-        if (cudago_capturing(own)) return refuse_own_capture();
+        if (may_wait(own)) return -1;
         if (cudago_order_streams(own->device, own->h, consumer)) return -1;
     }
     pendings list;

@@ -17,29 +17,32 @@ static void put_away(cudago_cell *cell) {
 }
 
 /* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a stream
- * that captures would become a node of its graph, and a use in one that captures cannot be waited for. */
-static QUIET int joined(cudago_pool_cell *c) {
-    if (cudago_capturing(c->stream)) return 0;
+ * that captures would become a node of its graph, and a use in one that captures cannot be waited for. Then *r is the code
+ * of a call that failed, if that is why. */
+static QUIET int joined(cudago_pool_cell *c, int32_t *r) {
+    if (cudago_capture_open(c->stream, r) || *r) return 0;
     cudago_use *use = cudago_uses_at(&c->uses);
     for (uint32_t i = 0; i < c->uses.n; i++)
-        if (cudago_join_or_later(c->stream, use[i].clock, use[i].position)) return 0;
+        if (cudago_join_or_later(c->stream, use[i].clock, use[i].position, r)) return 0;
     return 1;
 }
 
 /* Stream-ordered memory is freed on the stream it was allocated on. A free can happen while somebody captures, even in
- * this thread: the exchange to the relaxed mode keeps it from spoiling that. 0 if it must be tried later. */
+ * this thread: the exchange to the relaxed mode keeps it from spoiling that. 0 if it must be tried later. A free that has
+ * failed is not: the driver may have made it, and reported something earlier. */
 static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
     int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int pushed;
-    if (!joined(c)) return 0;
+    if (!joined(c, r)) return 0;
     /* The per-thread stream is another one in another thread, and a release may run in any; the legacy one waits for it. */
     uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     *r = cudago_ctx_enter(c->stream->ctx, &pushed);
+    int done = !*r || cudago_result_persists(*r);
     if (!*r) *r = cu.cuMemFreeAsync(c->cell.ptr, stream);
     cudago_ctx_leave(pushed);
     cu.cuThreadExchangeStreamCaptureMode(&mode);
-    return 1;
+    return done;
 }
 
 static void forget(cudago_pool_cell *c) {
@@ -72,6 +75,7 @@ static void release_pool(cudago_cell *cell) {
     int32_t r = 0;
     if (!is_gone(c) && !free_or_later(c, &r)) {
         put_away(cell);
+        if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed); /* soon: nothing else will come for it */
         return;
     }
     if (r) cudago_warn_result("cuMemFreeAsync", r);
@@ -136,7 +140,9 @@ QUIET uint64_t cudago_resource_now(ResourceObject *self) {
 static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || !cudago_resource_now(self)) return NULL;
-    if (!cudago_capturing(s)) return s;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (!capturing) return s;
     return PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
                                              "capture, or on another stream"), NULL;
 }

@@ -150,9 +150,11 @@ static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize
 static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
-    if (cudago_capturing(s)) /* the driver would refuse, and spoil the capture */
-        return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its graph "
-                                                 "is launched"), NULL;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (capturing) /* the driver would refuse, and spoil the capture */
+        return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its "
+                                                 "graph is launched"), NULL;
     *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
     cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
     return s;
@@ -175,7 +177,9 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
 static QUIET PyObject *done_now(StreamObject *self) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
-    if (cudago_capturing(s)) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (capturing) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
     cudago_status st = {0};
     int done = cudagoStreamDone(s->id, &st);
     if (st.kind) return cudago_raise(&st), NULL;
@@ -215,6 +219,7 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
     if (e->device != s->device)
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
     int pushed, capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuEventRecord(e->h, s->h);
     cudago_ctx_leave(pushed);
@@ -230,7 +235,8 @@ static PyObject *stream_record(StreamObject *self, PyObject *event) {
 
 static QUIET PyObject *is_capturing_now(StreamObject *self) {
     cudago_stream *s = cudago_stream_now(self);
-    return s ? PyBool_FromLong(cudago_capturing(s)) : NULL;
+    int capturing = s ? cudago_capturing(s) : -1;
+    return capturing < 0 ? NULL : PyBool_FromLong(capturing);
 }
 static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     (void)unused;

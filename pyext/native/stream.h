@@ -74,19 +74,32 @@ uintptr_t cudago_context_of(int32_t device); /* of a device that has had an obje
 
 extern _Atomic int cudago_captures_open; /* by us; a stream that nobody captures is then not asked */
 /* Is a capture open on s? 17 ns on NVIDIA's driver; not asked where nobody captures. The answer holds while nothing runs
- * that could begin or end one: so it is asked by QUIET functions, right before the call that depends on it. */
-static inline QUIET int cudago_capturing(cudago_stream *s) {
-    int32_t status = 0;
+ * that could begin or end one: so it is asked by QUIET functions, right before the call that depends on it. *r is not 0 where
+ * the driver does not say, but might the next time. */
+static inline QUIET int cudago_capture_open(cudago_stream *s, int32_t *r) {
+    int32_t status = *r = 0;
     if (cudago_stream_lost(s)) return 0; /* the driver knows it no more */
     if (!s->foreign && !s->clock->exposed && !atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) return 0;
     int pushed; /* the default streams are those of the current context */
-    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
-    if (!r) r = cu.cuStreamIsCapturing(s->h, &status);
+    *r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!*r) *r = cu.cuStreamIsCapturing(s->h, &status);
     cudago_ctx_leave(pushed);
-    return !r && status; /* what else is wrong the call itself will say */
+    if (*r && cudago_result_persists(*r)) return *r = 0; /* what is wrong the call itself will say */
+    return !*r && status;
+}
+/* -1 with an exception where the driver does not say: the call could then succeed, and go into a capture that keeps nothing. */
+static inline QUIET int cudago_capturing(cudago_stream *s) {
+    int32_t r;
+    int open = cudago_capture_open(s, &r);
+    return r ? cudago_raise_result("cuStreamIsCapturing", r) : open;
+}
+/* For those who can do it later: 1 too where the driver does not say. */
+static inline QUIET int cudago_maybe_capturing(cudago_stream *s) {
+    int32_t r;
+    return cudago_capture_open(s, &r) || r;
 }
 /* The same of a stream that may be closed, for those who have not begun yet: a hint. */
-static inline QUIET int cudago_may_be_capturing(StreamObject *o) { return o->s && cudago_capturing(o->s); }
+static inline QUIET int cudago_may_be_capturing(StreamObject *o) { return o->s && cudago_maybe_capturing(o->s); }
 /* What a QUIET function answers that finds the stream capturing and was not given what a capture keeps. */
 enum { CUDAGO_AGAIN = 1 };
 
@@ -157,8 +170,9 @@ static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position)
 /* Makes a stream, given by its number, wait for everything on `from` up to position. 0, CUDAGO_AGAIN if `from` captures and
  * nothing stands behind the position yet, or -1 with an exception. */
 QUIET int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position);
-/* The same for a release, which has nobody to tell: not 0 if it must be tried later. */
-QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position);
+/* The same for a release, which has nobody to tell: not 0 if it must be tried later. *failed: a call has failed, and may not
+ * the next time. */
+QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position, int32_t *failed);
 /* Is the stream capturing, so that nothing can stand behind that position before the capture ends? */
 QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 

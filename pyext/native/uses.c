@@ -78,17 +78,18 @@ QUIET int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t positi
     return st.kind ? cudago_raise(&st) : r;
 }
 
-QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position) {
+QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position, int32_t *failed) {
     cudago_status st = {0};
-    int r = into->clock == from ? 0 : join(into->id, 0, from, position, &st);
+    int later = into->clock == from ? 0 : join(into->id, 0, from, position, &st);
     free(st.message);
     free(st.detail);
-    return r || st.kind;
+    *failed = st.kind;
+    return later || st.kind;
 }
 
 QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position) {
     if (position <= atomic_load(&c->marked)) return 0;
     cudago_stream *s = cudago_streams;
     while (s && s->clock != c) s = s->next;
-    return s && cudago_capturing(s);
+    return s ? cudago_capturing(s) : 0;
 }

@@ -42,7 +42,7 @@ OURS_QUIET = {
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLineExpose", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamDone", "cudagoStreamPriority",
-    "cudagoDetailError", "cudagoAllocError",
+    "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
     "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
     "cudagoCaptureLaunch",

@@ -5,13 +5,18 @@
 Each result is checked against what its operands give. The figures come last, as JSON; the exit
 code is not 0 if a value was wrong, a capture was spoilt, an exception had not been asked for, or
 something was left behind. Needs cudago and NumPy only: CUDAGO_DRIVER chooses the driver.
+
+With --driver-faults that share of all driver calls fails at random, on the simulated driver, and
+CUDAError is asked for. What calls leave behind that failed to give it back is accounted for.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import gc
 import json
+import os
 import random
 import resource
 import sys
@@ -23,13 +28,15 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from work import OPERATIONS, Shared, Work, Wrong
+from faults import Faults
+from work import NBYTES, OPERATIONS, Shared, Work, Wrong
 
 import cudago as cu
 from cudago.testing import settle
 
 SETTLE_S = 60
 MOST_SHOWN = 10  # tracebacks
+HUNG_AFTER_S = 180  # the time of the threads
 
 
 class Soak:
@@ -41,13 +48,14 @@ class Soak:
         self.operations: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
         self.exceptions: Counter[str] = Counter()
+        self.injected: Counter[str] = Counter()  # exceptions of driver calls that were made to fail
+        self.faults = Faults(options.driver_faults)
         self.wrong: list[str] = []
         self.stop = threading.Event()
         self.watched = 0
 
-    def thread(self, shared: Shared, number: int) -> None:
+    def thread(self, work: Work, number: int) -> None:
         """Do operations at random until the end."""
-        work = Work(shared, self.options.seed + number)
         draw = random.Random(self.options.seed - number)
         weights = dict(OPERATIONS)
         if not self.options.faults:
@@ -56,6 +64,8 @@ class Soak:
         while not self.stop.is_set():
             (name,) = draw.choices(list(weights), list(weights.values()))
             try:
+                if self.faults.rate:
+                    work.recover()
                 getattr(work, name)()
             except Exception as e:
                 self.failed(name, e)
@@ -70,8 +80,11 @@ class Soak:
             self.watched += work.watched
 
     def failed(self, name: str, e: Exception) -> None:
-        """Count an exception that nobody had asked for."""
+        """Count an exception: one that nobody had asked for, or of a driver call made to fail."""
         with self.lock:
+            if self.faults.rate and isinstance(e, cu.CUDAError):
+                self.injected[f"{type(e).__name__} of {e.operation}"] += 1
+                return
             if isinstance(e, Wrong):
                 self.wrong.append(f"{name}: {e}")
             self.exceptions[f"{name}: {type(e).__name__}"] += 1
@@ -81,15 +94,18 @@ class Soak:
     def run(self, shared: Shared) -> None:
         """Run the threads for their time."""
         threads = [
-            threading.Thread(target=self.thread, args=(shared, n))
+            threading.Thread(target=self.thread, args=(Work(shared, self.options.seed + n), n))
             for n in range(self.options.threads)
         ]
+        faulthandler.dump_traceback_later(self.options.seconds + HUNG_AFTER_S, exit=True)
+        self.faults.begin()
         for thread in threads:
             thread.start()
         time.sleep(self.options.seconds)
         self.stop.set()
         for thread in threads:
             thread.join()
+        self.faults.end()
 
 
 def state() -> dict[str, Any]:
@@ -101,6 +117,7 @@ def state() -> dict[str, Any]:
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * page
     return {
         "live objects": cu.live_objects(),
+        "driver objects": json.loads(cu._core._info("driver objects")),
         "allocations by kind": cu.exchange_stats().live,
         "device bytes in use": device.memory_resource.statistics.used,  # type: ignore[attr-defined]
         "resident MB": round(resident / 1e6, 1),
@@ -122,10 +139,14 @@ def figures(
         "operations": sum(soak.operations.values()),
         "operations by kind": dict(sorted(soak.operations.items())),
         "faults": faults,
+        "driver calls made to fail": soak.faults.by_call,
+        "exceptions of those": dict(sorted(soak.injected.items())),
         "captures begun": counts["captures begun"],
         "captures ended": counts["captures ended"],
         "captures discarded": counts["captures discarded"],
         "captures invalidated": counts["captures invalidated"],
+        "captures failed": counts["captures failed"],
+        "captures left open": counts["captures left open"],
         "wrong values": len(soak.wrong),
         "exceptions not asked for": dict(soak.exceptions),
         "start": start,
@@ -139,10 +160,11 @@ def problems(soak: Soak, table: dict[str, Any], finalized: int) -> list[str]:
     found += [f"exception: {name}, {n} times" for name, n in soak.exceptions.items()]
     if table["captures invalidated"]:
         found.append(f"{table['captures invalidated']} captures were invalidated")
-    for what in ("live objects", "allocations by kind", "device bytes in use"):
+    for what in ("live objects", "driver objects", "allocations by kind", "device bytes in use"):
         before, after = table["start"][what], table["end"][what]
+        before = soak.faults.left(what, before, NBYTES)
         if before != after:
-            found.append(f"{what}: {before} at the start, {after} at the end")
+            found.append(f"{what}: {before} expected, {after} at the end")
     if finalized != soak.watched:
         found.append(f"{finalized} finalizers of {soak.watched} ran")
     return found
@@ -156,7 +178,11 @@ def main() -> None:
     p.add_argument("--streams", type=int, default=8, help="streams that all threads use")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--no-faults", dest="faults", action="store_false")
+    p.add_argument("--driver-faults", type=float, default=0, help="share of driver calls that fail")
     soak = Soak(p.parse_args())
+    if soak.options.driver_faults:
+        os.environ["CUDAGO_DRIVER"] = "sim"
+        os.environ["CUDAGO_SIM"] = f"faults=0,seed={soak.options.seed}"  # read at the first use
     shared = Shared(soak.options.streams)
     warm = Work(shared, 0)
     warm.build()
@@ -165,6 +191,7 @@ def main() -> None:
     soak.run(shared)
     seconds = time.monotonic() - began
     end = state()
+    soak.faults.count()
     table = figures(soak, start, end, seconds)
     print(json.dumps(table, indent=1))
     found = problems(soak, table, len(shared.finalized))

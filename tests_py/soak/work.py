@@ -63,6 +63,8 @@ class Shared:
         self.code = cu.ObjectCode.from_ptx(PTX)
         self.add = self.code["add"]
         self.streams = [self.device.create_stream() for _ in range(streams)]
+        self.lent = self.device.create_stream()
+        self.foreign = cu.Stream.from_handle(self.lent.handle, device=self.device, owner=self.lent)
         self.pinned = cu.PinnedMemoryResource()
         self.finalized: deque[int] = deque()  # append is atomic, and a finalizer may run anywhere
 
@@ -70,10 +72,12 @@ class Shared:
         """Give everything back."""
         for stream in self.streams:
             stream.close()
+        self.foreign.close()
+        self.lent.close()
         self.pinned.close()
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """An executable that leaves `base + value`, N times, in `out`."""
 
@@ -132,6 +136,27 @@ class Work:
             self.build()
         return self.draw.choice(self.steps)
 
+    def forget(self, step: Step) -> None:
+        """Close a step of which nobody knows what its next launch gives, or when that ends."""
+        if step in self.steps:
+            self.steps.remove(step)
+        step.close()
+
+    def wait_for(self, step: Step, wait: Callable[[], None]) -> None:
+        """Wait for the launch of a step; without an end that is known it cannot be checked."""
+        try:
+            wait()
+        except cu.CUDAError:
+            self.forget(step)
+            raise
+
+    def recover(self) -> None:
+        """Go on after a driver call that failed: on another stream, if a capture could not end."""
+        if self.stream.is_capturing:
+            self.counts["captures left open"] += 1
+            stream, self.stream = self.stream, self.shared.device.create_stream()
+            stream.close()
+
     # --- operations ---
 
     def build(self) -> None:
@@ -150,27 +175,35 @@ class Work:
         """Launch a step on the thread's own stream."""
         step = step or self.some()
         step.exec.launch(self.stream)
-        self.stream.sync()
+        self.wait_for(step, self.stream.sync)
         step.check()
 
     def launch_elsewhere(self) -> None:
         """Launch a step on a stream that other threads use too."""
         step, stream = self.some(), self.draw.choice(self.shared.streams)
         step.exec.launch(stream)
+        self.wait_for(step, lambda: self.record_and_wait(stream))
+        step.check()
+
+    def record_and_wait(self, stream: cu.Stream) -> None:
+        """Wait for what is in a stream now."""
         with stream.record() as event:
             event.sync()
-        step.check()
 
     def update(self) -> None:
         """Give a step other numbers, and another operand while the old one is in use."""
         step = self.some()
         step.exec.launch(self.stream)
-        old, step.memory = step.memory, self.allocate()
-        step.base, step.value = self.number(), self.number()
+        memory, base, value = self.allocate(), self.number(), self.number()
         setting, adding, copying = step.names
-        step.exec[setting].update(step.memory, pattern(step.base))
-        step.exec[adding].update(CONFIG, self.shared.add, step.memory, step.value, N)
-        step.exec[copying].update(src=step.memory)
+        step.exec[setting].update(memory, pattern(base))  # if this fails the step is as it was
+        try:
+            step.exec[adding].update(CONFIG, self.shared.add, memory, value, N)
+            step.exec[copying].update(src=memory)
+        except cu.CUDAError:
+            self.forget(step)  # half of it is updated
+            raise
+        old, step.memory, step.base, step.value = step.memory, memory, base, value
         old.close()
         self.launch(step)
 
@@ -184,8 +217,9 @@ class Work:
                 memory.fill(pattern(base), stream=self.stream)
                 cu.launch(self.stream, CONFIG, self.shared.add, memory, value, N)
                 memory.copy_to(out, stream=self.stream)
-        except cu.CUDAError:
-            self.counts["captures invalidated"] += 1
+        except cu.CUDAError as e:
+            invalidated = e.name == "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+            self.counts["captures invalidated" if invalidated else "captures failed"] += 1
             raise
         self.counts["captures ended"] += 1
         names = tuple(node.name for node in graph.nodes)
@@ -208,6 +242,9 @@ class Work:
                 raise KeyError
         except KeyError:
             self.counts["captures discarded"] += 1
+        except cu.CUDAError:
+            self.counts["captures failed"] += 1
+            raise
         memory.fill(pattern(3), stream=self.stream)
         expect(memory.view("int32").numpy(stream=self.stream), 3)
 
@@ -227,6 +264,19 @@ class Work:
         self.kept.append(lent)  # longer than the step, perhaps
         _ = step.memory.view("int32").__dlpack__(stream=None)  # a capsule that nobody takes
         del self.kept[:-4]
+
+    def lend(self) -> None:
+        """Use memory on streams that others have too, and free it, and its place, behind that."""
+        number, out = self.number(), self.shared.pinned.allocate(NBYTES)
+        with self.allocate() as memory:
+            other = self.draw.choice([*self.shared.streams, self.shared.foreign])
+            other.wait(self.stream)
+            memory.fill(pattern(number), stream=other)
+            memory.copy_to(out, stream=other)
+        with self.allocate() as poison:
+            poison.fill(0xEE, stream=self.stream)
+        self.record_and_wait(other)
+        expect(np.frombuffer(out, "i4"), number)
 
     def close_in_flight(self) -> None:
         """Close a step while it runs, and overwrite what memory is free: it ends as it began."""
@@ -332,6 +382,7 @@ OPERATIONS = {
     "capture": 4,
     "capture_with_an_exception": 1,
     "exchange": 4,
+    "lend": 4,
     "close_in_flight": 2,
     "drop": 2,
     "collect": 1,

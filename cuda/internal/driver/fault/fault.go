@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault is a driver around a driver that makes chosen calls fail: for
-// tests of what happens then.
+// Package fault is a driver around a driver that makes calls fail, chosen ones or
+// any at random: for tests of what happens then.
 //
 // A call that is made to fail does not reach the driver behind. The methods are
 // generated from driver.API; there is one for every driver call.
@@ -19,9 +19,11 @@ import (
 type Driver struct {
 	driver.API
 
-	mu    sync.Mutex
-	rules []rule         // guarded by mu
-	calls map[string]int // guarded by mu; how often each was made
+	mu     sync.Mutex
+	rules  []rule         // guarded by mu
+	odds   odds           // guarded by mu
+	calls  map[string]int // guarded by mu; how often each was made
+	failed map[string]int // guarded by mu; how often each was made to fail
 }
 
 // rule fails one call.
@@ -31,10 +33,15 @@ type rule struct {
 	result driver.CUresult
 }
 
-var _ driver.API = (*Driver)(nil)
+var (
+	_ driver.API     = (*Driver)(nil)
+	_ driver.Faulter = (*Driver)(nil)
+)
 
 // New returns a driver that does what api does, until told otherwise.
-func New(api driver.API) *Driver { return &Driver{API: api, calls: map[string]int{}} }
+func New(api driver.API) *Driver {
+	return &Driver{API: api, calls: map[string]int{}, failed: map[string]int{}}
+}
 
 // Fail makes the n-th call from now on, counted from 1, of the method with the
 // given name, such as "CuStreamCreateWithPriority", return result, once. An
@@ -76,6 +83,20 @@ func (d *Driver) next(call string) driver.CUresult {
 	defer d.mu.Unlock()
 	d.calls[call]++
 	d.calls[""]++
+	result := d.asked(call)
+	if result == driver.CUDA_SUCCESS {
+		result = d.odds.draw(call, d.calls[call])
+	}
+	if result != driver.CUDA_SUCCESS {
+		d.failed[call]++
+	}
+	return result
+}
+
+// asked returns what the rules have a call fail with.
+//
+// Preconditions: d.mu is held.
+func (d *Driver) asked(call string) driver.CUresult {
 	hit := -1
 	for i := range d.rules {
 		r := &d.rules[i]

@@ -14,13 +14,21 @@ type config struct {
 	devices  int
 	major    int
 	minor    int
-	memory   uint64 // bytes of a device
-	pageable bool   // kernels may touch host memory that was allowed
-	full     bool   // check=full
-	seed     uint64 // 0: graphs run in the order of building
-	steps    uint64 // loop iterations of a warp after which a kernel is stuck; 0: no limit
-	workers  int    // 0: as many as CPUs
-	hostile  bool   // calls take long, and a stale stream is no mere error
+	memory   uint64  // bytes of a device
+	pageable bool    // kernels may touch host memory that was allowed
+	full     bool    // check=full
+	seed     uint64  // 0: graphs run in the order of building
+	steps    uint64  // loop iterations of a warp after which a kernel is stuck; 0: no limit
+	workers  int     // 0: as many as CPUs
+	hostile  bool    // calls take long, and a stale stream is no mere error
+	faulty   bool    // calls may be made to fail, by the driver around this one
+	faults   float64 // the share of calls that fail at random
+}
+
+// Faults says what a driver around this one is to do: whether calls are to fail,
+// which share of them, and the seed that chooses which.
+func (d *simulator) Faults() (wanted bool, rate float64, seed uint64) {
+	return d.config.faulty, d.config.faults, d.config.seed
 }
 
 func parseConfig(text string) (config, error) {
@@ -33,7 +41,7 @@ func parseConfig(text string) (config, error) {
 		key, value, _ := strings.Cut(item, "=")
 		set := settings[key]
 		if set == nil {
-			return c, fmt.Errorf("CUDAGO_SIM, the settings of the simulated driver, may have devices, cc, memory, pageable, check, seed, steps, workers and hostile, got %q", item)
+			return c, fmt.Errorf("CUDAGO_SIM, the settings of the simulated driver, may have devices, cc, memory, pageable, check, seed, steps, workers, hostile and faults, got %q", item)
 		}
 		if expected := set(&c, value); expected != "" {
 			return c, fmt.Errorf("CUDAGO_SIM, the settings of the simulated driver: %s must be %s, got %q", key, expected, value)
@@ -54,6 +62,14 @@ var settings = map[string]func(c *config, value string) (expected string){
 		var err error
 		if c.seed, err = strconv.ParseUint(v, 10, 64); err != nil {
 			return "a whole number from 0 to 2^64 - 1"
+		}
+		return ""
+	},
+	"faults": func(c *config, v string) string {
+		c.faulty = true
+		var err error
+		if c.faults, err = strconv.ParseFloat(v, 64); err != nil || !(c.faults >= 0 && c.faults <= 1) {
+			return "a share from 0 to 1"
 		}
 		return ""
 	},

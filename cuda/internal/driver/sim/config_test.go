@@ -14,14 +14,14 @@ func TestParseConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config{devices: 1, major: 7, minor: 5, memory: 2 << 30, pageable: true}, c)
 
-	c, err = parseConfig("devices=2, cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=2e9,workers=2,hostile=1")
+	c, err = parseConfig("devices=2, cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=2e9,workers=2,hostile=1,faults=0.01")
 	require.NoError(t, err)
-	require.Equal(t, config{devices: 2, major: 8, minor: 6, memory: 8 << 30, full: true, seed: 7, steps: 2000000000, workers: 2, hostile: true}, c)
+	require.Equal(t, config{devices: 2, major: 8, minor: 6, memory: 8 << 30, full: true, seed: 7, steps: 2000000000, workers: 2, hostile: true, faulty: true, faults: 0.01}, c)
 }
 
 func TestParseConfigRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown setting", "cores=4", `may have devices, cc, memory, pageable, check, seed, steps, workers and hostile, got "cores=4"`},
+		{"unknown setting", "cores=4", `may have devices, cc, memory, pageable, check, seed, steps, workers, hostile and faults, got "cores=4"`},
 		{"no device", "devices=0", `devices must be a whole number from 1 to 16, got "0"`},
 		{"devices without number", "devices=many", `devices must be a whole number from 1 to 16, got "many"`},
 		{"devices without value", "devices", `devices must be a whole number from 1 to 16, got ""`},
@@ -36,6 +36,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"steps without number", "steps=many", `steps must be a number from 1 to 1e18, got "many"`},
 		{"neither hostile nor not", "hostile=very", `hostile must be 1 or 0, got "very"`},
 		{"neither pageable nor not", "pageable=maybe", `pageable must be 1 or 0, got "maybe"`},
+		{"more faults than calls", "faults=2", `faults must be a share from 0 to 1, got "2"`},
+		{"no share of faults", "faults=NaN", `faults must be a share from 0 to 1, got "NaN"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -23,7 +23,7 @@ const maxISA = 9
 // Options says how to open the simulated driver. Its zero value is the default.
 type Options struct {
 	// Config is a list of settings as in CUDAGO_SIM:
-	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=1e9,workers=2,hostile=1".
+	// "devices=2,cc=8.6,memory=8GiB,pageable=0,check=full,seed=7,steps=1e9,workers=2,hostile=1,faults=0.01".
 	Config string
 
 	// CallHost calls a host function, which is an address in C. Without it
