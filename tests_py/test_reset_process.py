@@ -307,7 +307,7 @@ buffer.close()
 
 
 def test_what_is_lost_is_not_named(driver, script):
-    """No driver call gets the old context or a stream of it, whose handles may be others' by now."""
+    """No driver call gets the old context or a stream of it: others may have the handles by now."""
     if driver == "nvidia":
         pytest.skip("NVIDIA's driver may give the new context the old one's handle")
     run = script(NAMED, CUDAGO_TRACE="1")

@@ -83,7 +83,8 @@ d.sync()
 
 
 @pytest.mark.parametrize(
-    ("streams", "launches", "marks"), [(1, 200, False), (1, 300, True), (8, 50, False), (8, 90, True)]
+    ("streams", "launches", "marks"),
+    [(1, 200, False), (1, 300, True), (8, 50, False), (8, 90, True)],
 )
 def test_marks_are_far_apart_unless_many_launches_are_in_flight(
     script, driver, streams, launches, marks
