@@ -20,7 +20,7 @@ def test_all_that_the_sources_read_is_documented():
     python = [p.read_text() for p in (ROOT / "python" / "cudago").rglob("*.py")]
     go = [
         p.read_text()
-        for folder in ("cuda", "dlpack", "graph", "internal", "pyext")
+        for folder in ("cuda", "dlpack", "graph", "pyext")
         for p in (ROOT / folder).rglob("*.go")
         if not p.name.endswith("_test.go")
     ]
