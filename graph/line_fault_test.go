@@ -96,22 +96,26 @@ func TestOtherErrorsProveNothing(t *testing.T) {
 	require.False(t, l.Pending(pos))
 }
 
+// unmarked queues work behind which neither an event nor a synchronization can
+// stand, and which ends when the gate is opened.
+func unmarked(t *testing.T) (s *cuda.Stream, l *Line, pos uint64, gate *hostGate) {
+	ctx := open(t)
+	failing.Store(true)
+	s = ctx.WrapStream(newStream(t, ctx).Handle())
+	gate, l = newGate(t), LineOf(s)
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	<-gate.entered
+	ctx.Driver().FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
+	ctx.Driver().FailCall("cuStreamSynchronize", 1, cuda.ErrorOutOfMemory)
+	pos, err := l.Marked()
+	require.NoError(t, err)
+	return s, l, pos, gate
+}
+
 // Behind a launch of which neither an event nor a synchronization can tell the
 // end, the next mark does.
 func TestUnmarkedWorkIsCoveredByTheNextMark(t *testing.T) {
-	ctx := open(t)
-	failing.Store(true)
-	own := newStream(t, ctx)
-	s := ctx.WrapStream(own.Handle())
-	gate := newGate(t)
-	l := LineOf(s)
-	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
-	<-gate.entered
-	drv := ctx.Driver()
-	drv.FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
-	drv.FailCall("cuStreamSynchronize", 1, cuda.ErrorOutOfMemory)
-	pos, err := l.Marked()
-	require.NoError(t, err)
+	s, l, pos, gate := unmarked(t)
 	require.Zero(t, l.marked.Load())
 	ended := make(chan struct{})
 	l.After(pos, func() { close(ended) })
@@ -127,21 +131,10 @@ func TestUnmarkedWorkIsCoveredByTheNextMark(t *testing.T) {
 // Nor is work for ever pending that no mark follows, because the stream was closed
 // and its last mark has failed.
 func TestUnmarkedWorkOfAClosedStream(t *testing.T) {
-	ctx := open(t)
-	failing.Store(true)
-	own := newStream(t, ctx)
-	s := ctx.WrapStream(own.Handle())
-	gate := newGate(t)
-	l := LineOf(s)
-	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
-	<-gate.entered
-	drv := ctx.Driver()
-	drv.FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
-	drv.FailCall("cuStreamSynchronize", 1, cuda.ErrorOutOfMemory)
-	pos, err := l.Marked()
-	require.NoError(t, err)
+	s, l, pos, gate := unmarked(t)
 	ended, closed := make(chan struct{}), make(chan struct{})
 	l.After(pos, func() { close(ended) })
+	drv := s.Context().Driver()
 	drv.FailCall("cuEventRecord", 1, cuda.ErrorOutOfMemory)
 	l.Close(func() error { close(closed); return nil })
 	require.False(t, drv.ClearFaults())

@@ -131,6 +131,31 @@ def test_callbacks_can_be_any_callable(graph, stream):
     assert counter.count == 11
 
 
+def test_a_callback_can_look_a_kernel_up(driver, script):
+    """Without having its code loaded, which may wait for the device, and so for the callback."""
+    run = script(
+        """
+        import os, cudago as cu
+        device = cu.Device()
+        stream = device.create_stream()
+        source = "extern \\"C\\" __global__ void %s() {}"
+        elsewhere, here = (cu.Program(source % name).compile() for name in ("elsewhere", "here"))
+        elsewhere["elsewhere"]
+        os.write(2, b"CALLBACK\\n")
+        graph = cu.Graph(device)
+        graph.callback(lambda: here["here"])
+        graph.instantiate().launch(stream)
+        stream.sync()
+        """,
+        CUDAGO_TRACE="1",
+    )
+    before, after = run.stderr.split("CALLBACK\n")
+    assert run.returncode == 0, run.stderr
+    assert before.count("cuFuncLoad(") == 1
+    assert "cuModuleGetFunction(" in after
+    assert "cuFuncLoad(" not in after
+
+
 WAITS = {
     "stream.sync()": "cuStreamSynchronize",
     "other.sync()": "cuStreamSynchronize",

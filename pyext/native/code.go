@@ -112,10 +112,14 @@ func cudagoCodeRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoKernelLoad loads a kernel on a device and makes its block.
+// cudagoKernelLoad finds a kernel on a device and makes its block. Unless wait is
+// 0 it has the driver load the code, which may wait for the device; else the
+// driver does so when it likes.
 //
 //export cudagoKernelLoad
-func cudagoKernelLoad(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, st *C.cudago_status) (k *C.cudago_kernel) {
+func cudagoKernelLoad(
+	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, wait C.int, st *C.cudago_status,
+) (k *C.cudago_kernel) {
 	guard(st, func() error {
 		o, err := codes.get(uint64(code))
 		if err != nil {
@@ -131,7 +135,10 @@ func cudagoKernelLoad(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t,
 		}
 		// NVIDIA's driver would do it at the first launch, which holds the GIL and
 		// would wait for callbacks that need it.
-		if err = kernel.Load(); err == nil {
+		if wait != 0 {
+			err = kernel.Load()
+		}
+		if err == nil {
 			k, err = newKernelBlock(kernel, dev, ordinal)
 		}
 		if err != nil {

@@ -34,6 +34,13 @@ def test_the_sources_keep_the_rules():
     assert Rules(texts()).all() == []
 
 
+def test_what_is_used_through_a_pointer_is_quiet():
+    """The rules do not follow pointers; they do hold a function to its name."""
+    uses = re.findall(r"cudago_kernel_use \w+ = \{\w+, (\w+), \w+\}", "".join(texts().values()))
+    assert len(uses) == 2
+    assert all(name.endswith("_now") for name in uses)
+
+
 def test_each_exception_is_needed():
     rules = Rules(texts())
     rules.all()

@@ -83,6 +83,8 @@ def main(options: argparse.Namespace) -> int:
         os.environ["CUDAGO_SIM"] = ",".join(
             filter(None, (os.environ.get("CUDAGO_SIM"), "check=full"))
         )
+    if not Path(options.script).exists():
+        options.fail(f"the script {options.script!r} does not exist")
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, str(Path(options.script).resolve().parent))
     try:

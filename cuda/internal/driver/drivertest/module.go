@@ -5,6 +5,7 @@ package drivertest
 
 import (
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,9 +73,10 @@ func kernelLoad(s *suite) {
 	s.ok(s.CuFuncLoad(f))
 	p, held, st := s.word(1), s.stream(), s.stream()
 	gate := s.hold(held)
+	defer time.AfterFunc(20*time.Second, gate.open).Stop() // else a launch that waits for the gate would hang
 	s.ok(s.launch(st, f, p, uint32(1), uint32(5)))
-	s.ok(s.CuStreamSynchronize(st)) // for ever, if the launch waited for the gate
-	s.code(driver.CUDA_ERROR_NOT_READY, s.CuStreamQuery(held))
+	s.ok(s.CuStreamSynchronize(st))
+	s.code(driver.CUDA_ERROR_NOT_READY, s.CuStreamQuery(held)) // the gate has not been opened for it
 	gate.open()
 	s.same(6, p)
 }

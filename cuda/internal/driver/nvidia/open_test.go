@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/drivertest"
 )
 
 func TestOpenNamesEveryLibraryTried(t *testing.T) {
@@ -164,20 +165,10 @@ func TestEveryMethodReachesItsCall(t *testing.T) {
 	}
 }
 
-// call calls a method with zero arguments, pointers to zero structs included.
+// call calls a method with zeros.
 func call(t *testing.T, d *binding, method string) driver.CUresult {
 	t.Helper()
 	m := reflect.ValueOf(d).MethodByName(method)
 	require.True(t, m.IsValid(), "no method %s", method)
-	var args []reflect.Value
-	for i := range m.Type().NumIn() {
-		in := m.Type().In(i)
-		if in.Kind() == reflect.Pointer {
-			args = append(args, reflect.New(in.Elem()))
-		} else {
-			args = append(args, reflect.Zero(in))
-		}
-	}
-	results := m.Call(args)
-	return results[len(results)-1].Interface().(driver.CUresult)
+	return drivertest.CallWithZeros(m)
 }

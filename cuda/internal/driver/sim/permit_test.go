@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/driver/drivertest"
 )
 
 // harmless are calls that touch nothing but the calling thread, or only tell facts.
@@ -32,7 +33,7 @@ func TestHostFunctionMayCallNothing(t *testing.T) {
 		for i := range api.NumMethod() {
 			name := api.Type().Method(i).Name
 			if strings.HasPrefix(name, "Cu") && !slices.Contains(harmless, name) {
-				got[name] = callWithZeros(api.Method(i))
+				got[name] = drivertest.CallWithZeros(api.Method(i))
 			}
 		}
 	}
@@ -43,18 +44,4 @@ func TestHostFunctionMayCallNothing(t *testing.T) {
 	for name, r := range got {
 		require.Equal(t, driver.CUDA_ERROR_NOT_PERMITTED.String(), r.String(), name)
 	}
-}
-
-func callWithZeros(method reflect.Value) driver.CUresult {
-	var args []reflect.Value
-	for i := range method.Type().NumIn() {
-		in := method.Type().In(i)
-		if in.Kind() == reflect.Pointer {
-			args = append(args, reflect.New(in.Elem()))
-		} else {
-			args = append(args, reflect.Zero(in))
-		}
-	}
-	out := method.Call(args)
-	return driver.CUresult(out[len(out)-1].Int())
 }
