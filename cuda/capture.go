@@ -65,7 +65,10 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	// Counted first: who sees no capture may do what would spoil one.
 	s.ctx.drv.captures.Add(1)
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
-	if r != driver.CUDA_SUCCESS || s.captured.Swap(true) {
+	if r == driver.CUDA_SUCCESS {
+		s.numberCapture()
+		s.captured.Store(true)
+	} else {
 		s.ctx.drv.captures.Add(-1)
 	}
 	return s.ctx.check("cuStreamBeginCapture", r)
@@ -75,10 +78,25 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 // Captures that other libraries began are not known.
 func (d *Driver) Capturing() bool { return d.captures.Load() > 0 }
 
+// numberCapture asks for the number of the capture that has begun in s. Without
+// one, what is recorded in it counts as captured by another library.
+func (s *Stream) numberCapture() {
+	s.captureOver() // of a capture whose end was not heard of
+	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
+	if r != driver.CUDA_SUCCESS {
+		return
+	}
+	s.captureID.Store(info.ID)
+	s.ctx.drv.open.begin(info.ID)
+}
+
 // captureOver notes that the capture is over that was begun in s, if any was.
 func (s *Stream) captureOver() {
 	if s.captured.Swap(false) {
 		s.ctx.drv.captures.Add(-1)
+	}
+	if id := s.captureID.Swap(0); id != 0 {
+		s.ctx.drv.open.end(id)
 	}
 }
 

@@ -88,22 +88,22 @@ func (d *deferred) drain(again func()) int {
 
 // dispose gives something back with c current, in relaxed capture mode, so that
 // it spoils no capture of another thread. free reports how the driver call that
-// it made went. While stream s is capturing, or the driver says that a capture
-// forbids it, it is put off until [Context.Drain]. s may be nil. count goes down
+// it made went. While captured, if not nil, says that a capture is in the way, or
+// the driver does, it is put off until [Context.Drain]. count goes down
 // by one once the thing is gone, which with a reset it is without a call. then,
 // if not nil, runs last, gone or not.
 //
 // What fails is reported to the driver's warning function: a release has no
 // caller who could act on it. It is not tried again, since the driver may have
 // reported an earlier failure and have done it; only what comes before it is.
-func (c *Context) dispose(op, what string, s *Stream, count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
-	c.disposeSteps(what, s, count, func(api driver.API) (string, driver.CUresult) { return op, free(api) }, then)
+func (c *Context) dispose(op, what string, captured func() (bool, error), count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
+	c.disposeSteps(what, captured, count, func(api driver.API) (string, driver.CUresult) { return op, free(api) }, then)
 }
 
 // disposeSteps is dispose for what takes several driver calls. free returns the
 // one that failed, and goes on from there when it runs again: at a capture's end
 // if that was in the way, soon if the result is notYet.
-func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free func(driver.API) (op string, r driver.CUresult), then func()) {
+func (c *Context) disposeSteps(what string, captured func() (bool, error), count *atomic.Int64, free func(driver.API) (op string, r driver.CUresult), then func()) {
 	if c.drv.closed.Load() {
 		// The driver has gone and taken everything with it; objects may be closed
 		// after it in any order.
@@ -130,9 +130,9 @@ func (c *Context) disposeSteps(what string, s *Stream, count *atomic.Int64, free
 			return done
 		}
 		defer leave()
-		if s != nil {
-			capturing, err := s.capturing()
-			if capturing {
+		if captured != nil {
+			yes, err := captured()
+			if yes {
 				return waits
 			}
 			if mayPass(err) { // what fails for good is reported by what follows

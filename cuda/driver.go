@@ -29,6 +29,7 @@ type Driver struct {
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
 	captures  atomic.Int64 // open, and begun by this package
+	open      openCaptures // the same, as far as their numbers could be had
 
 	// capture excludes changes of what is captured from records: who begins or ends
 	// a capture, or makes a stream join one, holds it alone, and who records an

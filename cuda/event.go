@@ -20,6 +20,8 @@ type Event struct {
 	h      driver.CUevent // immutable
 	timing bool           // immutable
 	uses   uses
+
+	recorded recordings
 }
 
 // EventOptions says what kind of event [Context.NewEvent] creates. The zero
@@ -179,7 +181,9 @@ func (e *Event) ElapsedMS(since *Event) (float64, error) {
 func (e *Event) IsClosed() bool { return e.uses.closed() }
 
 // Close ends the use of e. Closing twice is fine. It calls cuEventDestroy
-// unless e is still in use; then the last user does. Does not block.
+// unless e is still in use; then the last user does. What was recorded in a
+// capture is destroyed after its end, or with the context if another library
+// began the capture. Does not block.
 func (e *Event) Close() error {
 	if e.uses.close() {
 		e.destroy()
@@ -188,7 +192,11 @@ func (e *Event) Close() error {
 }
 
 func (e *Event) destroy() {
-	e.ctx.dispose("cuEventDestroy", e.String(), nil, &e.ctx.drv.live.events, func(api driver.API) driver.CUresult {
+	captured := func() (bool, error) { return e.recorded.underWay(&e.ctx.drv.open), nil }
+	e.ctx.dispose("cuEventDestroy", e.String(), captured, &e.ctx.drv.live.events, func(api driver.API) driver.CUresult {
+		if e.recorded.isForeign() {
+			return driver.CUDA_SUCCESS
+		}
 		return api.CuEventDestroy(e.h)
 	}, nil)
 }

@@ -106,7 +106,11 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	a.base = base
 	a.free = func(a *allocation, s *Stream) {
 		on := s.anyThread()
-		c.dispose(mr.free, a.what(), on, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
+		var captured func() (bool, error)
+		if on != nil {
+			captured = on.capturing
+		}
+		c.dispose(mr.free, a.what(), captured, &c.drv.live.allocations, func(api driver.API) driver.CUresult {
 			if on != nil && !hasWaited(api.CuStreamSynchronize(on.h)) {
 				return notYet
 			}

@@ -197,7 +197,7 @@ func (mr *DeviceMemoryResource) adopt(ptr, size uint64, s *Stream) (*Buffer, err
 // freeAsync frees a in the order of s.
 func freeAsync(a *allocation, s *Stream) {
 	on := s.anyThread()
-	a.ctx.dispose("cuMemFreeAsync", a.what(), on, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
+	a.ctx.dispose("cuMemFreeAsync", a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) driver.CUresult {
 		return api.CuMemFreeAsync(driver.CUdeviceptr(a.base), on.h)
 	}, func() { unuse(s) })
 }

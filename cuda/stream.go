@@ -37,7 +37,8 @@ type Stream struct {
 	name string          // immutable
 	uses uses
 
-	captured  atomic.Bool // a capture was begun in it, and counted
+	captured  atomic.Bool   // a capture was begun in it, and counted
+	captureID atomic.Uint64 // the driver's number for that capture; 0 if it has none
 	companion companion
 }
 
@@ -291,7 +292,15 @@ func (s *Stream) Record(e *Event) error {
 	defer leave()
 	s.ctx.drv.capture.RLock()
 	defer s.ctx.drv.capture.RUnlock()
-	return s.ctx.check("cuEventRecord", s.ctx.drv.api.CuEventRecord(e.h, s.h))
+	note, err := s.noteOfRecord(e)
+	if err != nil {
+		return err
+	}
+	if err := s.ctx.check("cuEventRecord", s.ctx.drv.api.CuEventRecord(e.h, s.h)); err != nil {
+		return err
+	}
+	note()
+	return nil
 }
 
 // LaunchHostFunc enqueues a call of the C function fn, of type
@@ -372,7 +381,7 @@ func (s *Stream) destroy() {
 	if s.kind != ownStream {
 		return
 	}
-	s.ctx.dispose("cuStreamDestroy", s.String(), s, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
+	s.ctx.dispose("cuStreamDestroy", s.String(), s.capturing, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
 		return api.CuStreamDestroy(s.h)
 	}, s.captureOver)
 }

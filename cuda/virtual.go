@@ -134,7 +134,7 @@ func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, erro
 // wait for the work that uses the memory.
 func freeVirtual(a *allocation, s *Stream) {
 	on := s.anyThread()
-	a.ctx.disposeSteps(a.what(), on, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
+	a.ctx.disposeSteps(a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		if !a.idle.Load() && !hasWaited(api.CuStreamSynchronize(on.h)) {
 			return "cuStreamSynchronize", notYet
 		}

@@ -22,7 +22,7 @@ import (
 
 // traffic is who is inside calls on one stream that must exclude each other.
 type traffic struct {
-	records   atomic.Int32           // calls of cuEventRecord
+	events    atomic.Int32           // calls that record an event in it, or destroy one that was recorded in its capture
 	capturing atomic.Pointer[string] // the call that begins or ends a capture
 }
 
@@ -32,8 +32,9 @@ var beginsCapture, endsCapture = "cuStreamBeginCapture", "cuStreamEndCapture"
 // leaveCapture at their end.
 func (d *simulator) enterCapture(s *stream, call *string) {
 	s.traffic.capturing.Store(call)
-	if s.traffic.records.Load() > 0 {
-		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running", *call, uint64(s.handle)))
+	if s.traffic.events.Load() > 0 {
+		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running, or cuEventDestroy of what its "+
+			"capture has recorded", *call, uint64(s.handle)))
 	}
 	d.linger()
 }
@@ -43,17 +44,18 @@ func (d *simulator) leaveCapture(s *stream) {
 	s.traffic.capturing.Store(nil)
 }
 
-// enterRecord is at the head of a record into s, and leaveRecord at its end.
+// enterEvent is at the head of a record into s, and of the destruction of an
+// event that a capture begun in s has recorded; leaveEvent is at their end.
 // Whichever of two threads comes second sees the other: both write first.
-func (d *simulator) enterRecord(s *stream) {
-	s.traffic.records.Add(1)
-	if call := s.traffic.capturing.Load(); call != nil {
-		d.die(fmt.Sprintf("cuEventRecord entered stream %#x while %s of it was running", uint64(s.handle), *call))
+func (d *simulator) enterEvent(s *stream, call string) {
+	s.traffic.events.Add(1)
+	if capture := s.traffic.capturing.Load(); capture != nil {
+		d.die(fmt.Sprintf("%s entered stream %#x while %s of it was running", call, uint64(s.handle), *capture))
 	}
 	d.linger()
 }
 
-func (d *simulator) leaveRecord(s *stream) { s.traffic.records.Add(-1) }
+func (d *simulator) leaveEvent(s *stream) { s.traffic.events.Add(-1) }
 
 // linger makes a call take as long as it takes on a busy machine, so that what
 // must not meet does.

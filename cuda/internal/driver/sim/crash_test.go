@@ -87,7 +87,7 @@ func TestRecordMeetsCapture(t *testing.T) {
 	require.NotEmpty(t, texts)
 	for _, text := range texts {
 		require.Regexp(t, `^simulated driver: (cuEventRecord entered stream 0x\w+ while cuStream(Begin|End)Capture of it was running|`+
-			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running): NVIDIA's driver crashes here$`, text)
+			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running, or cuEventDestroy of what its capture has recorded): NVIDIA's driver crashes here$`, text)
 	}
 }
 
@@ -95,6 +95,52 @@ func TestRecordExcludesCapture(t *testing.T) {
 	o, c := openHostile(t)
 	var mu sync.Mutex
 	o.captureAndRecord(t, 200, mu.Lock, mu.Unlock)
+	require.Empty(t, c.take())
+}
+
+// captureAndDestroy captures records of events in a stream that joins, as that of
+// another library may, and has another thread destroy them.
+func (o *one) captureAndDestroy(t *testing.T, n int, after bool) {
+	t.Helper()
+	events := make(chan driver.CUevent, 2*n)
+	var destroys sync.WaitGroup
+	destroys.Go(func() {
+		for e := range events {
+			ok(t, o.CuEventDestroy(e))
+		}
+	})
+	for range n {
+		e, r := o.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
+		ok(t, r)
+		ok(t, o.CuStreamBeginCapture(o.stream, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
+		ok(t, o.CuEventRecord(e, o.stream))
+		if !after {
+			events <- e
+		}
+		g, r := o.CuStreamEndCapture(o.stream)
+		ok(t, r)
+		if after {
+			events <- e
+		}
+		ok(t, o.CuGraphDestroy(g))
+	}
+	close(events)
+	destroys.Wait()
+}
+
+func TestDestroyOfCapturedEventMeetsEnd(t *testing.T) {
+	o, c := openHostile(t)
+	o.captureAndDestroy(t, 200, false)
+	texts := c.take()
+	require.NotEmpty(t, texts)
+	for _, text := range texts {
+		require.Regexp(t, `cuEventDestroy`, text)
+	}
+}
+
+func TestDestroyOfCapturedEventAfterEnd(t *testing.T) {
+	o, c := openHostile(t)
+	o.captureAndDestroy(t, 200, true)
 	require.Empty(t, c.take())
 }
 

@@ -93,7 +93,25 @@ func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
 	if e == nil {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
+	if c := d.openCaptureOf(e); c != nil {
+		d.enterEvent(c.origin, "cuEventDestroy")
+		defer d.leaveEvent(c.origin)
+	}
 	return e.ctx.result()
+}
+
+// openCaptureOf returns the capture that e was recorded in, until it has ended.
+func (d *simulator) openCaptureOf(e *event) *capture {
+	rec := e.get()
+	if rec == nil || rec.capture == nil {
+		return nil
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	if rec.capture.ended {
+		return nil
+	}
+	return rec.capture
 }
 
 func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.CUresult {
@@ -108,8 +126,8 @@ func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.C
 	if e.ctx != s.ctx {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
-	d.enterRecord(s)
-	defer d.leaveRecord(s)
+	d.enterEvent(s, "cuEventRecord")
+	defer d.leaveEvent(s)
 	if captured, r := d.captureRecord(s, e); captured {
 		return r
 	}
