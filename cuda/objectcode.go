@@ -137,6 +137,23 @@ func (o *ObjectCode) Load(dev *Device) (*Module, error) {
 	return l.m, l.err
 }
 
+// IsLoaded reports whether Load would return without waiting, for the driver or
+// for another caller. Does not block.
+func (o *ObjectCode) IsLoaded(dev *Device) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l, found := o.loaded[dev]
+	if !found {
+		return o.closed
+	}
+	select {
+	case <-l.done:
+		return !l.isLost()
+	default:
+		return false
+	}
+}
+
 // Kernel returns a kernel of the code, which it loads on dev if need be. name
 // is a symbol or a name expression of the [Program].
 //

@@ -132,18 +132,18 @@ def test_callbacks_can_be_any_callable(graph, stream):
 
 
 def test_a_callback_can_look_a_kernel_up(driver, script):
-    """Without having its code loaded, which may wait for the device, and so for the callback."""
+    """In code that is loaded, without having the kernel loaded: that may wait for the device."""
     run = script(
         """
         import os, cudago as cu
         device = cu.Device()
         stream = device.create_stream()
         source = "extern \\"C\\" __global__ void %s() {}"
-        elsewhere, here = (cu.Program(source % name).compile() for name in ("elsewhere", "here"))
-        elsewhere["elsewhere"]
+        code = cu.Program((source % "one") + (source % "another")).compile()
+        code["one"]
         os.write(2, b"CALLBACK\\n")
         graph = cu.Graph(device)
-        graph.callback(lambda: here["here"])
+        graph.callback(lambda: code["another"])
         graph.instantiate().launch(stream)
         stream.sync()
         """,
@@ -154,6 +154,30 @@ def test_a_callback_can_look_a_kernel_up(driver, script):
     assert before.count("cuFuncLoad(") == 1
     assert "cuModuleGetFunction(" in after
     assert "cuFuncLoad(" not in after
+
+
+@pytest.mark.parametrize("use", ["code['nothing']", "code.kernels"])
+def test_a_callback_must_not_load_code(use, graph, stream):
+    """NVIDIA's driver waits for the device there, which waits for the callback."""
+    code = cu.Program('extern "C" __global__ void nothing() {}').compile()
+    refused = []
+
+    def callback():
+        try:
+            eval(use, {"code": code})
+        except cu.CUDAError as e:
+            refused.append(e)
+
+    graph.callback(callback)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+        eval(use, {"code": code})
+        step.launch(stream)
+        stream.sync()
+    (error,) = refused
+    assert error.name == "CUDA_ERROR_NOT_PERMITTED"
+    assert "a host callback must not load code" in str(error)
 
 
 WAITS = {

@@ -65,7 +65,9 @@ func cudagoCodeFrom(kind *C.char, data unsafe.Pointer, n C.ssize_t, st *C.cudago
 }
 
 //export cudagoCodeData
-func cudagoCodeData(id C.uint64_t, what *C.char, ordinal C.int32_t, out **C.char, st *C.cudago_status) (n C.int64_t) {
+func cudagoCodeData(
+	id C.uint64_t, what *C.char, ordinal C.int32_t, callback C.int, out **C.char, st *C.cudago_status,
+) (n C.int64_t) {
 	guard(st, func() error {
 		code, err := codes.get(uint64(id))
 		if err != nil {
@@ -78,7 +80,7 @@ func cudagoCodeData(id C.uint64_t, what *C.char, ordinal C.int32_t, out **C.char
 		case "ptx":
 			data = []byte(code.PTX)
 		case "kernels":
-			names, err := kernelNames(code, int(ordinal))
+			names, err := kernelNames(code, int(ordinal), callback != 0)
 			if err != nil {
 				return err
 			}
@@ -93,8 +95,8 @@ func cudagoCodeData(id C.uint64_t, what *C.char, ordinal C.int32_t, out **C.char
 	return n
 }
 
-func kernelNames(code *cuda.ObjectCode, ordinal int) ([]string, error) {
-	dev, err := drv.Load().Device(ordinal)
+func kernelNames(code *cuda.ObjectCode, ordinal int, callback bool) ([]string, error) {
+	dev, err := deviceToLoadOn(code, ordinal, callback)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +107,20 @@ func kernelNames(code *cuda.ObjectCode, ordinal int) ([]string, error) {
 	return m.KernelNames()
 }
 
+// deviceToLoadOn returns the device. In a host callback the code must be there
+// already: cuModuleLoadData waits for the device (580.159), which waits for the
+// callback.
+func deviceToLoadOn(code *cuda.ObjectCode, ordinal int, callback bool) (*cuda.Device, error) {
+	dev, err := drv.Load().Device(ordinal)
+	if err != nil || !callback || code.IsLoaded(dev) {
+		return dev, err
+	}
+	return nil, &cuda.Error{
+		Op: "cuModuleLoadDataEx", Result: cuda.ErrorNotPermitted,
+		Detail: "a host callback must not load code, which waits for the device, which waits for it; get the kernel before",
+	}
+}
+
 //export cudagoCodeRelease
 func cudagoCodeRelease(id C.uint64_t) {
 	if code, ok := codes.take(uint64(id)); ok {
@@ -112,20 +128,19 @@ func cudagoCodeRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoKernelLoad finds a kernel on a device and makes its block. Unless wait is
-// 0 it has the driver load the code, which may wait for the device; else the
-// driver does so when it likes.
+// cudagoKernelLoad finds a kernel on a device and makes its block. In a host
+// callback it leaves it to the driver to load the kernel when it likes.
 //
 //export cudagoKernelLoad
 func cudagoKernelLoad(
-	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, wait C.int, st *C.cudago_status,
+	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, callback C.int, st *C.cudago_status,
 ) (k *C.cudago_kernel) {
 	guard(st, func() error {
 		o, err := codes.get(uint64(code))
 		if err != nil {
 			return err
 		}
-		dev, err := drv.Load().Device(int(ordinal))
+		dev, err := deviceToLoadOn(o, int(ordinal), callback != 0)
 		if err != nil {
 			return err
 		}
@@ -135,7 +150,7 @@ func cudagoKernelLoad(
 		}
 		// NVIDIA's driver would do it at the first launch, which holds the GIL and
 		// would wait for callbacks that need it.
-		if wait != 0 {
+		if callback == 0 {
 			err = kernel.Load()
 		}
 		if err == nil {

@@ -90,8 +90,9 @@ PyObject *cudago_code_data(PyObject *module, PyObject *args) {
     cudago_status st = {0};
     char *data = NULL;
     int64_t n;
+    int callback = cudago_on_callback_thread();
     Py_BEGIN_ALLOW_THREADS
-    n = cudagoCodeData(id, (char *)what, ordinal, &data, &st);
+    n = cudagoCodeData(id, (char *)what, ordinal, callback, &data, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     PyObject *r = PyBytes_FromStringAndSize(data, (Py_ssize_t)n);

@@ -18,9 +18,9 @@ cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     cudago_status st = {0};
     cudago_kernel *k;
     uint64_t code = self->code;
-    int wait = !cudago_on_callback_thread(); /* loading code waits for the device, which waits for the callback */
+    int callback = cudago_on_callback_thread();
     Py_BEGIN_ALLOW_THREADS
-    k = cudagoKernelLoad(code, (char *)name, (int)n, device, wait, &st);
+    k = cudagoKernelLoad(code, (char *)name, (int)n, device, callback, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     if (cudago_made("kernel", device, generation)) return cudagoKernelRelease(k), NULL;

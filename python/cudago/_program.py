@@ -355,7 +355,8 @@ class ObjectCode:
         UnsupportedError
             If the kernel needs what the simulated driver does not have.
         CUDAError
-            If the code is not for the device.
+            If the code is not for the device; or in a host callback, if it is not loaded yet:
+            the load would wait for the device, which waits for the callback.
 
         Notes
         -----
