@@ -94,9 +94,10 @@ func (c *Context) forgetCapture(s *Stream) {
 }
 
 // Reset ends all that this process has on d: work that runs or is queued, memory,
-// streams, events, modules, graphs, also those of other libraries. It is how a
-// device comes back after a [Result.Sticky] error without a new process, if the
-// driver lets it. It calls cuDevicePrimaryCtxReset.
+// streams, events, modules, graphs. It is how a device comes back after a
+// [Result.Sticky] error without a new process, if the driver lets it. A device
+// that nobody has used stays as it is. It calls cuDevicePrimaryCtxRelease and, once
+// that has ended the context, cuDevicePrimaryCtxReset for what no context has.
 //
 // The [Context] of d and what was made in it are lost: see [Context.IsLost].
 // Pinned and managed memory is unmapped, so that the host must not touch it any
@@ -107,7 +108,9 @@ func (c *Context) forgetCapture(s *Stream) {
 // on NVIDIA's they run to their end. It must not be called with the context of d
 // entered, nor while handles of d that [Stream.Use] and the like gave out are used.
 //
-// Errors: [ErrClosed] after the driver's Close; an [*Error]. If the driver refuses,
+// Errors: [ErrClosed] after the driver's Close; an [*ArgumentError] if other
+// libraries hold the context too: it would be taken away under them, and threads
+// of theirs would crash; an [*Error]. If it is refused,
 // everything is as it was, but for calls that were refused meanwhile. If the
 // device is broken for good, the error is the sticky one and says so: only a new
 // process can use it.
@@ -135,23 +138,18 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	d.making.Lock()
 	defer d.making.Unlock()
 	c := d.context.Load()
-	if c != nil {
-		if !c.refuse(stop) {
-			c.reopen()
-			return false, ErrStopped
-		}
-		broken = c.isBroken()
-	}
-	const op = "cuDevicePrimaryCtxReset"
-	r := d.drv.api.CuDevicePrimaryCtxReset(d.h)
-	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
-		if c != nil {
-			c.reopen()
-		}
-		return false, &Error{Op: op, Result: Result(r), Detail: d.String()}
-	}
 	if c == nil {
-		return r != driver.CUDA_SUCCESS, nil
+		return false, nil
+	}
+	if !c.refuse(stop) {
+		c.reopen()
+		return false, ErrStopped
+	}
+	broken = c.isBroken()
+	kept, err := c.letGo()
+	if kept {
+		c.reopen()
+		return false, err
 	}
 	c.state.Store(contextLost)
 	d.context.Store(nil)
@@ -159,11 +157,52 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	for _, then := range c.deferred.unstick() {
 		then()
 	}
-	// The reset left us a holder of the context, which we do not use any more.
-	if r := d.drv.api.CuDevicePrimaryCtxRelease(d.h); r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
-		return false, &Error{Op: "cuDevicePrimaryCtxRelease", Result: Result(r), Detail: d.String()}
+	if err != nil {
+		return false, err
+	}
+	// Pools and virtual memory are no context's.
+	r := d.drv.api.CuDevicePrimaryCtxReset(d.h)
+	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+		return false, d.failed("cuDevicePrimaryCtxReset", r)
 	}
 	return broken || r != driver.CUDA_SUCCESS, nil
+}
+
+func (d *Device) failed(op string, r driver.CUresult) error {
+	return &Error{Op: op, Result: Result(r), Detail: d.String()}
+}
+
+// letGo gives up our hold of the context, which ends it. If it is kept, because
+// others hold it or the driver refuses, it is ours again, and the error says why.
+// An error where it is not kept: it was not to be had again.
+//
+// Preconditions: calls are refused, and none is under way.
+func (c *Context) letGo() (kept bool, why error) {
+	d, api := c.dev, c.drv.api
+	id, r := api.CuCtxGetId(c.h)
+	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+		return true, d.failed("cuCtxGetId", r)
+	}
+	if r := api.CuDevicePrimaryCtxRelease(d.h); r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+		return true, d.failed("cuDevicePrimaryCtxRelease", r)
+	}
+	_, active, r := api.CuDevicePrimaryCtxGetState(d.h)
+	if r == driver.CUDA_SUCCESS && active == 0 {
+		return false, nil
+	}
+	why = badValue("", "%v cannot be reset: another library of this process (PyTorch, CuPy, JAX) uses it too, in the same context", d)
+	if r != driver.CUDA_SUCCESS {
+		why = d.failed("cuDevicePrimaryCtxGetState", r)
+	}
+	if _, r := api.CuDevicePrimaryCtxRetain(d.h); r != driver.CUDA_SUCCESS {
+		return false, d.failed("cuDevicePrimaryCtxRetain", r)
+	}
+	if again, _ := api.CuCtxGetId(c.h); again == id {
+		return true, why
+	}
+	// The others let go in that moment, and this is a context that nobody knows.
+	api.CuDevicePrimaryCtxRelease(d.h)
+	return false, nil
 }
 
 // refuse refuses calls from now on and waits for those under way. It reports

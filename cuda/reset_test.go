@@ -279,15 +279,17 @@ func TestFailedResetChangesNothing(t *testing.T) {
 	c, warnings := openHostile(t, "1")
 	wrapForTest = wrap
 	objects := makeObjects(t, c)
-	live := c.drv.Live()
-	faults.Fail("CuDevicePrimaryCtxReset", 1, driver.CUDA_ERROR_NOT_SUPPORTED)
-	require.ErrorIs(t, c.dev.Reset(), ErrorNotSupported)
-	require.False(t, c.IsLost())
-	require.Equal(t, live, c.drv.Live())
-	requireWorks(t, c.dev)
-	again, err := c.dev.Context()
-	require.NoError(t, err)
-	require.Same(t, c, again)
+	for _, call := range []string{"CuCtxGetId", "CuDevicePrimaryCtxRelease"} {
+		live := c.drv.Live()
+		faults.Fail(call, 1, driver.CUDA_ERROR_NOT_SUPPORTED)
+		require.ErrorIs(t, c.dev.Reset(), ErrorNotSupported)
+		require.False(t, c.IsLost())
+		require.Equal(t, live, c.drv.Live())
+		requireWorks(t, c.dev)
+		again, err := c.dev.Context()
+		require.NoError(t, err)
+		require.Same(t, c, again)
+	}
 
 	// What is closed while a reset is under way that fails is given back then.
 	g, err := c.GraphCreate()
@@ -302,12 +304,53 @@ func TestFailedResetChangesNothing(t *testing.T) {
 	require.Equal(t, destroyed+1, faults.Calls("CuGraphDestroy"))
 	require.NoError(t, objects.close[1].Close())
 
-	faults.Fail("CuDevicePrimaryCtxRelease", 1, driver.CUDA_ERROR_UNKNOWN)
+	faults.Fail("CuDevicePrimaryCtxReset", 1, driver.CUDA_ERROR_UNKNOWN)
 	require.ErrorIs(t, c.dev.Reset(), ErrorUnknown)
-	require.True(t, c.IsLost(), "the reset itself was done")
+	require.True(t, c.IsLost(), "the context has gone before")
 	for _, o := range objects.close {
 		require.NoError(t, o.Close())
 	}
+	requireWorks(t, c.dev)
+	require.Empty(t, warnings())
+}
+
+// What others have in the context would be taken away under them.
+func TestResetOfASharedContext(t *testing.T) {
+	var faults *fault.Driver
+	wrap := wrapForTest
+	wrapForTest = func(api driver.API) driver.API {
+		faults = fault.New(api)
+		return faults
+	}
+	c, warnings := openHostile(t, "1")
+	wrapForTest = wrap
+	_, r := faults.CuDevicePrimaryCtxRetain(c.dev.h)
+	require.Equal(t, driver.CUDA_SUCCESS, r)
+	objects := makeObjects(t, c)
+	live := c.drv.Live()
+
+	var refused *ArgumentError
+	require.ErrorAs(t, c.dev.Reset(), &refused)
+	require.ErrorContains(t, refused, "device 0 cannot be reset: another library of this process")
+	faults.Fail("CuDevicePrimaryCtxGetState", 1, driver.CUDA_ERROR_NOT_SUPPORTED)
+	require.ErrorIs(t, c.dev.Reset(), ErrorNotSupported)
+	require.False(t, c.IsLost())
+	require.Equal(t, live, c.drv.Live())
+	requireWorks(t, c.dev)
+	require.Zero(t, faults.Calls("CuDevicePrimaryCtxReset"))
+
+	// Not to be had again: lost to us, and left to the others.
+	faults.Fail("CuDevicePrimaryCtxRetain", 1, driver.CUDA_ERROR_OUT_OF_MEMORY)
+	require.ErrorIs(t, c.dev.Reset(), ErrorOutOfMemory)
+	require.True(t, c.IsLost())
+	require.Zero(t, faults.Calls("CuDevicePrimaryCtxReset"))
+	for _, o := range objects.close {
+		require.NoError(t, o.Close())
+	}
+	requireWorks(t, c.dev)
+
+	require.Equal(t, driver.CUDA_SUCCESS, faults.CuDevicePrimaryCtxRelease(c.dev.h))
+	require.NoError(t, c.dev.Reset())
 	requireWorks(t, c.dev)
 	require.Empty(t, warnings())
 }

@@ -17,6 +17,8 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
+pytestmark = pytest.mark.resets
+
 KERNELS = r"""
 extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }
 extern "C" __global__ void spin(volatile int* p) { while (*p == 0) {} }

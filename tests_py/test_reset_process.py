@@ -44,6 +44,35 @@ def with_faults(script, text: str):
     return script(f"SOURCE = {FAULTY!r}\n" + FAULT + script.dedent(text))
 
 
+@pytest.mark.gpu
+def test_refused_while_another_library_uses_the_device(script, driver):
+    """Its threads would crash: JAX has one that looks at its streams all the time."""
+    run = script(
+        """
+        import ctypes
+        import cudago as cu
+        libcuda = ctypes.CDLL("libcuda.so.1")
+        device = cu.Device()
+        stream = device.create_stream()
+        context = ctypes.c_void_p()
+        assert libcuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+        for _ in range(2):
+            try:
+                device.reset()
+                raise AssertionError("the reset was not refused")
+            except ValueError as e:
+                assert "device 0 cannot be reset: another library of this process" in str(e), e
+            assert not stream.is_closed
+            assert cu.zeros((8,), "i4", stream=stream).numpy(stream=stream).sum() == 0
+        assert libcuda.cuDevicePrimaryCtxRelease_v2(0) == 0
+        device.reset()
+        assert stream.is_closed
+        device.create_stream().sync()
+        """
+    )
+    assert run.returncode == 0, run.stderr
+
+
 def test_after_a_fault(script, driver):
     run = with_faults(
         script,

@@ -243,8 +243,9 @@ class Device(_core.Device):
         ------
         ValueError
             If a stream capture is open; if pinned or managed memory of the device is, which the
-            host may be using; if another library holds a tensor over its memory; or if it is being
-            reset by another thread. Nothing has happened then.
+            host may be using; if another library holds a tensor over its memory, or uses the device
+            itself: PyTorch, CuPy and JAX share the context; or if it is being reset by another
+            thread. Nothing has happened then.
         CUDAError
             If the driver refuses, as in a host callback: nothing has happened then either. Or if
             the device is still broken, which the text says: some faults of NVIDIA's driver end with
@@ -257,14 +258,12 @@ class Device(_core.Device):
         callbacks have returned; Ctrl-C ends that wait, and the reset with it. Not allowed while a
         stream is capturing, which goes on.
 
-        It is the whole process that loses what it has on the device: PyTorch, CuPy and others share
-        the context, are not told, and cannot use the device afterwards. Pinned memory is of device
-        0. Graphs of other devices that use memory of this one are not lost, but they fault, as does
+        Pinned memory is of device 0. Graphs of other devices that use memory of this one are not lost, but they fault, as does
         other work under way that uses it.
 
         References
         ----------
-        ``cuDevicePrimaryCtxReset``
+        ``cuDevicePrimaryCtxRelease``, ``cuDevicePrimaryCtxReset``
 
         Examples
         --------

@@ -77,6 +77,9 @@ type DeviceAPI interface {
 type ContextAPI interface {
 	CuDevicePrimaryCtxRetain(dev CUdevice) (CUcontext, CUresult)
 	CuDevicePrimaryCtxRelease(dev CUdevice) CUresult
+	// CuDevicePrimaryCtxGetState reports in active, as 1 or 0, whether anybody holds
+	// the context, since its last reset.
+	CuDevicePrimaryCtxGetState(dev CUdevice) (flags uint32, active int32, r CUresult)
 	// CuDevicePrimaryCtxReset destroys all that the process has on dev, also what
 	// other libraries made. Who retained the context still has to release it; the
 	// next retain makes the context usable again.
@@ -85,6 +88,9 @@ type ContextAPI interface {
 	CuCtxSetCurrent(ctx CUcontext) CUresult
 	CuCtxPushCurrent(ctx CUcontext) CUresult
 	CuCtxPopCurrent() (CUcontext, CUresult)
+	// CuCtxGetId returns a number that no other context of the process ever has:
+	// a primary context that is made anew can have the old one's handle.
+	CuCtxGetId(ctx CUcontext) (id uint64, r CUresult)
 	CuCtxGetDevice() (CUdevice, CUresult)
 	CuCtxSynchronize() CUresult
 	CuCtxGetStreamPriorityRange() (least, greatest int32, r CUresult)

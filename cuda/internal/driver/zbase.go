@@ -64,6 +64,11 @@ func (d *Base) CuDevicePrimaryCtxRelease(dev CUdevice) (result CUresult) {
 	return
 }
 
+func (d *Base) CuDevicePrimaryCtxGetState(dev CUdevice) (flags uint32, active int32, result CUresult) {
+	result = d.answer("cuDevicePrimaryCtxGetState")
+	return
+}
+
 func (d *Base) CuDevicePrimaryCtxReset(dev CUdevice) (result CUresult) {
 	result = d.answer("cuDevicePrimaryCtxReset")
 	return
@@ -86,6 +91,11 @@ func (d *Base) CuCtxPushCurrent(ctx CUcontext) (result CUresult) {
 
 func (d *Base) CuCtxPopCurrent() (out0 CUcontext, result CUresult) {
 	result = d.answer("cuCtxPopCurrent")
+	return
+}
+
+func (d *Base) CuCtxGetId(ctx CUcontext) (id uint64, result CUresult) {
+	result = d.answer("cuCtxGetId")
 	return
 }
 

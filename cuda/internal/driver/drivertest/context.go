@@ -13,6 +13,8 @@ import (
 
 var contexts = map[string]func(*suite){
 	"context of a device is one":            contextPrimary,
+	"context is active while it is held":    contextState,
+	"context has a number of its own":       contextID,
 	"context stack pushes and pops":         contextStack,
 	"context is current on one thread only": contextThreads,
 	"calls without a context are refused":   contextMissing,
@@ -29,6 +31,40 @@ func contextPrimary(s *suite) {
 	least, greatest, r := s.CuCtxGetStreamPriorityRange()
 	s.ok(r)
 	require.LessOrEqual(s.T, greatest, least, "a lower number is a higher priority")
+}
+
+// state is whether the device's context is held by anybody.
+func (s *suite) state() bool {
+	s.Helper()
+	_, active, r := s.CuDevicePrimaryCtxGetState(s.dev)
+	s.ok(r)
+	return active != 0
+}
+
+// contextState gives up all holds, so the context ends.
+func contextState(s *suite) {
+	_, r := s.CuDevicePrimaryCtxRetain(s.dev)
+	s.ok(r)
+	require.True(s.T, s.state())
+	s.ok(s.CuDevicePrimaryCtxRelease(s.dev))
+	require.True(s.T, s.state())
+	s.reset()
+	require.True(s.T, s.state())
+	_, _, r = s.CuDevicePrimaryCtxGetState(-1)
+	s.code(driver.CUDA_ERROR_INVALID_DEVICE, r)
+}
+
+// contextID: the handle of a context that was made anew may be the old one.
+func contextID(s *suite) {
+	before, r := s.CuCtxGetId(s.ctx)
+	s.ok(r)
+	again, r := s.CuCtxGetId(s.ctx)
+	s.ok(r)
+	require.Equal(s.T, before, again)
+	s.reset()
+	after, r := s.CuCtxGetId(s.ctx)
+	s.ok(r)
+	require.NotEqual(s.T, before, after)
 }
 
 func contextStack(s *suite) {

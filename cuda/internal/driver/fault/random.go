@@ -74,7 +74,7 @@ var certain = map[string]bool{
 	"CuThreadExchangeStreamCaptureMode": true,
 
 	"CuInit": true, "CuDriverGetVersion": true, "CuDeviceGetCount": true, "CuDeviceGet": true,
-	"CuDevicePrimaryCtxRelease": true, "CuDevicePrimaryCtxReset": true,
+	"CuDevicePrimaryCtxRelease": true, "CuDevicePrimaryCtxReset": true, "CuDevicePrimaryCtxGetState": true, "CuCtxGetId": true,
 }
 
 // plausible returns what a call can fail with at any time, and how often it does

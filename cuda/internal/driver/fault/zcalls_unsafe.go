@@ -104,6 +104,14 @@ func (d *Driver) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.C
 	return d.API.CuDevicePrimaryCtxRelease(dev)
 }
 
+// CuDevicePrimaryCtxGetState calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint32, active int32, result driver.CUresult) {
+	if result = d.next("CuDevicePrimaryCtxGetState"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDevicePrimaryCtxGetState(dev)
+}
+
 // CuDevicePrimaryCtxReset calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
 	if result = d.next("CuDevicePrimaryCtxReset"); result != driver.CUDA_SUCCESS {
@@ -142,6 +150,14 @@ func (d *Driver) CuCtxPopCurrent() (out0 driver.CUcontext, result driver.CUresul
 		return
 	}
 	return d.API.CuCtxPopCurrent()
+}
+
+// CuCtxGetId calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuCtxGetId(ctx driver.CUcontext) (id uint64, result driver.CUresult) {
+	if result = d.next("CuCtxGetId"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuCtxGetId(ctx)
 }
 
 // CuCtxGetDevice calls the wrapped driver, unless it is to fail.

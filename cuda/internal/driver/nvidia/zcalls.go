@@ -79,6 +79,11 @@ func (d *binding) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.
 	return driver.CUresult(C.cuDevicePrimaryCtxRelease(d.fn[cuDevicePrimaryCtxRelease], C.CUdevice(dev)))
 }
 
+func (d *binding) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint32, active int32, result driver.CUresult) {
+	o := C.cuDevicePrimaryCtxGetState(d.fn[cuDevicePrimaryCtxGetState], C.CUdevice(dev))
+	return uint32(o.first), int32(o.second), driver.CUresult(o.r)
+}
+
 func (d *binding) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
 	return driver.CUresult(C.cuDevicePrimaryCtxReset(d.fn[cuDevicePrimaryCtxReset], C.CUdevice(dev)))
 }
@@ -99,6 +104,11 @@ func (d *binding) CuCtxPushCurrent(ctx driver.CUcontext) (result driver.CUresult
 func (d *binding) CuCtxPopCurrent() (out0 driver.CUcontext, result driver.CUresult) {
 	o := C.cuCtxPopCurrent(d.fn[cuCtxPopCurrent])
 	return driver.CUcontext(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuCtxGetId(ctx driver.CUcontext) (id uint64, result driver.CUresult) {
+	o := C.cuCtxGetId(d.fn[cuCtxGetId], C.CUcontext(ctx))
+	return uint64(o.value), driver.CUresult(o.r)
 }
 
 func (d *binding) CuCtxGetDevice() (out0 driver.CUdevice, result driver.CUresult) {

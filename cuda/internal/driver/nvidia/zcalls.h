@@ -80,6 +80,16 @@ static inline CUresult cuDevicePrimaryCtxRelease(address fn, CUdevice a)
 	return fn ? CAST((CUdevice))(a) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static inline out_pair cuDevicePrimaryCtxGetState(address fn, CUdevice a)
+{
+	GUARD(out_pair)
+	unsigned b = 0;
+	int c = 0;
+	CUresult r = CAST((CUdevice, unsigned *, int *))(a, &b, &c);
+	out_pair o = {r, (uint64_t)b, (uint64_t)c};
+	return o;
+}
+
 static inline CUresult cuDevicePrimaryCtxReset(address fn, CUdevice a)
 {
 	return fn ? CAST((CUdevice))(a) : CUDA_ERROR_NOT_SUPPORTED;
@@ -110,6 +120,15 @@ static inline out cuCtxPopCurrent(address fn)
 	CUcontext a = 0;
 	CUresult r = CAST((CUcontext *))(&a);
 	out o = {r, (uint64_t)a};
+	return o;
+}
+
+static inline out cuCtxGetId(address fn, CUcontext a)
+{
+	GUARD(out)
+	unsigned long long b = 0;
+	CUresult r = CAST((CUcontext, unsigned long long *))(a, &b);
+	out o = {r, (uint64_t)b};
 	return o;
 }
 

@@ -16,11 +16,13 @@ const (
 	cuDeviceCanAccessPeer
 	cuDevicePrimaryCtxRetain
 	cuDevicePrimaryCtxRelease
+	cuDevicePrimaryCtxGetState
 	cuDevicePrimaryCtxReset
 	cuCtxGetCurrent
 	cuCtxSetCurrent
 	cuCtxPushCurrent
 	cuCtxPopCurrent
+	cuCtxGetId
 	cuCtxGetDevice
 	cuCtxSynchronize
 	cuCtxGetStreamPriorityRange
@@ -158,11 +160,13 @@ var entries = [entryCount]entry{
 	cuDeviceCanAccessPeer:             {"cuDeviceCanAccessPeer", 4000, "", required},
 	cuDevicePrimaryCtxRetain:          {"cuDevicePrimaryCtxRetain", 7000, "", required},
 	cuDevicePrimaryCtxRelease:         {"cuDevicePrimaryCtxRelease", 11000, "_v2", required},
+	cuDevicePrimaryCtxGetState:        {"cuDevicePrimaryCtxGetState", 7000, "", required},
 	cuDevicePrimaryCtxReset:           {"cuDevicePrimaryCtxReset", 11000, "_v2", required},
 	cuCtxGetCurrent:                   {"cuCtxGetCurrent", 4000, "", required},
 	cuCtxSetCurrent:                   {"cuCtxSetCurrent", 4000, "", required},
 	cuCtxPushCurrent:                  {"cuCtxPushCurrent", 4000, "_v2", required},
 	cuCtxPopCurrent:                   {"cuCtxPopCurrent", 4000, "_v2", required},
+	cuCtxGetId:                        {"cuCtxGetId", 12000, "", required},
 	cuCtxGetDevice:                    {"cuCtxGetDevice", 2000, "", required},
 	cuCtxSynchronize:                  {"cuCtxSynchronize", 2000, "", required},
 	cuCtxGetStreamPriorityRange:       {"cuCtxGetStreamPriorityRange", 5050, "", required},

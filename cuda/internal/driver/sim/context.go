@@ -78,9 +78,9 @@ func (c *context) synchronize() {
 	c.sim.waitedForAll(c)
 }
 
-// destroy ends the context: its work completes, its objects go.
+// destroy ends the context: its work is dropped, its objects go.
 func (c *context) destroy() {
-	c.synchronize()
+	c.abort()
 	c.end("cuDevicePrimaryCtxRelease")
 }
 
@@ -147,6 +147,27 @@ func (d *simulator) CuDevicePrimaryCtxRelease(dev driver.CUdevice) driver.CUresu
 		c.destroy()
 	}
 	return driver.CUDA_SUCCESS
+}
+
+func (d *simulator) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint32, active int32, r driver.CUresult) {
+	v, r := d.device(dev)
+	if r != driver.CUDA_SUCCESS {
+		return 0, 0, r
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.primary != nil {
+		active = 1
+	}
+	return 0, active, driver.CUDA_SUCCESS
+}
+
+// CuCtxGetId needs no counter: no handle here is ever given out again.
+func (d *simulator) CuCtxGetId(h driver.CUcontext) (uint64, driver.CUresult) {
+	if d.contexts.get(h) == nil {
+		return 0, driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+	}
+	return uint64(h), driver.CUDA_SUCCESS
 }
 
 func (d *simulator) CuCtxGetCurrent() (driver.CUcontext, driver.CUresult) {

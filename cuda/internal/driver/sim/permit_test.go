@@ -19,6 +19,7 @@ import (
 var harmless = []string{
 	"CuInit", "CuDriverGetVersion", "CuDeviceGet", "CuDeviceGetCount", "CuDeviceGetName", "CuDeviceGetUuid", "CuDeviceTotalMem",
 	"CuDeviceGetAttribute", "CuDeviceGetPCIBusId", "CuDeviceCanAccessPeer", "CuDeviceGetDefaultMemPool",
+	"CuDevicePrimaryCtxGetState", "CuCtxGetId",
 	"CuCtxGetCurrent", "CuCtxSetCurrent", "CuCtxPushCurrent", "CuCtxPopCurrent", "CuCtxGetDevice", "CuThreadExchangeStreamCaptureMode",
 }
 

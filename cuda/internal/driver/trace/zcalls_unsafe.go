@@ -93,6 +93,13 @@ func (d *tracer) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.C
 	return
 }
 
+func (d *tracer) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint32, active int32, result driver.CUresult) {
+	began := time.Now()
+	flags, active, result = d.API.CuDevicePrimaryCtxGetState(dev)
+	d.log(began, "cuDevicePrimaryCtxGetState", result, []field{{"dev", dev}}, []field{{"flags", flags}, {"active", active}})
+	return
+}
+
 func (d *tracer) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
 	began := time.Now()
 	result = d.API.CuDevicePrimaryCtxReset(dev)
@@ -125,6 +132,13 @@ func (d *tracer) CuCtxPopCurrent() (out0 driver.CUcontext, result driver.CUresul
 	began := time.Now()
 	out0, result = d.API.CuCtxPopCurrent()
 	d.log(began, "cuCtxPopCurrent", result, []field{}, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuCtxGetId(ctx driver.CUcontext) (id uint64, result driver.CUresult) {
+	began := time.Now()
+	id, result = d.API.CuCtxGetId(ctx)
+	d.log(began, "cuCtxGetId", result, []field{{"ctx", ctx}}, []field{{"id", id}})
 	return
 }
 

@@ -56,6 +56,14 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(int a)
 	return 0;
 }
 
+EXPORT CUresult cuDevicePrimaryCtxGetState(int a, unsigned *b, int *c)
+{
+	note("cuDevicePrimaryCtxGetState %d", a);
+	*b = OUTPUT(unsigned, 0);
+	*c = OUTPUT(int, 1);
+	return 0;
+}
+
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(int a)
 {
 	note("cuDevicePrimaryCtxReset %d", a);
@@ -85,6 +93,13 @@ EXPORT CUresult cuCtxPopCurrent_v2(handle *a)
 {
 	note("cuCtxPopCurrent");
 	*a = OUTPUT(handle, 0);
+	return 0;
+}
+
+EXPORT CUresult cuCtxGetId(handle a, unsigned long long *b)
+{
+	note("cuCtxGetId %llu", NUMBER(a));
+	*b = OUTPUT(unsigned long long, 0);
 	return 0;
 }
 
@@ -511,11 +526,13 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuDeviceCanAccessPeer", (void *)cuDeviceCanAccessPeer},
 	{"cuDevicePrimaryCtxRetain", (void *)cuDevicePrimaryCtxRetain},
 	{"cuDevicePrimaryCtxRelease", (void *)cuDevicePrimaryCtxRelease_v2},
+	{"cuDevicePrimaryCtxGetState", (void *)cuDevicePrimaryCtxGetState},
 	{"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2},
 	{"cuCtxGetCurrent", (void *)cuCtxGetCurrent},
 	{"cuCtxSetCurrent", (void *)cuCtxSetCurrent},
 	{"cuCtxPushCurrent", (void *)cuCtxPushCurrent_v2},
 	{"cuCtxPopCurrent", (void *)cuCtxPopCurrent_v2},
+	{"cuCtxGetId", (void *)cuCtxGetId},
 	{"cuCtxGetDevice", (void *)cuCtxGetDevice},
 	{"cuCtxSynchronize", (void *)cuCtxSynchronize},
 	{"cuCtxGetStreamPriorityRange", (void *)cuCtxGetStreamPriorityRange},
