@@ -73,5 +73,8 @@
 // while it waits for calls, and who retains a context holds it for reading, which
 // no call under way in that context does. Use counts are atomic. Driver.capture is
 // held across the calls that begin, join and end captures and that record
-// events, none of which blocks; so calls into this package come before it.
+// events; to begin one waits on NVIDIA's driver while another thread is stuck in
+// a full launch queue. So calls into this package come before it. Driver.kin is
+// shared across calls that read what related graphs have in common, of which
+// cuGraphInstantiate may wait; who needs it alone only tries.
 package cuda

@@ -40,6 +40,14 @@ type Driver struct {
 	capture      sync.RWMutex
 	onCaptureEnd atomic.Pointer[func()]
 
+	// kin keeps the end of a graph from what a graph has in common with its clones
+	// and with those that embed it, which NVIDIA's driver (580.159) does not guard:
+	// it crashes where one thread destroys a graph while another clones, embeds,
+	// instantiates or destroys one that is related to it. Who destroys holds it
+	// alone, the others share it. One lock for all graphs: the relations are the
+	// driver's to know. To instantiate may wait for the device; to destroy does not.
+	kin sync.RWMutex
+
 	closed atomic.Bool
 
 	mu      sync.Mutex

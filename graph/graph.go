@@ -190,7 +190,8 @@ func (g *Graph) bundles() []*bundle {
 
 // Close releases the operands of g and gives the driver graph back, unless an
 // executable needs it for updates: then the last of those does. Closing twice
-// is fine. It calls cuGraphDestroy. Does not block.
+// is fine. It calls cuGraphDestroy, maybe later: the reaper does where another
+// thread is inside a call that must not meet it. Does not block.
 //
 // Errors: an [*cuda.ArgumentError] for a graph in another; an [*cuda.Error] if
 // the driver refuses. The operands are released in either case.
@@ -239,14 +240,27 @@ func (h *hierarchy) drop() error {
 	if !last {
 		return nil
 	}
-	var err error
-	left := h.allocated() // asked before: without the graph, the addresses may become another's
-	// Relaxed: nothing that happens here can spoil a capture of another thread.
-	h.ctx.Driver().Relaxed(func() { err = h.ctx.GraphDestroy(h.handle) })
-	if len(left) > 0 {
-		h.free(left)
+	done, err := (*tomb)(h).Step()
+	if !done && !h.reaper.Add((*tomb)(h)) {
+		live.abandoned.Add(1)
 	}
 	return err
+}
+
+// tomb is a driver graph without holders, as an item of the reaper.
+type tomb hierarchy
+
+// Step implements [finalize.Item]. It does nothing while another thread is inside
+// a call that NVIDIA's driver does not let meet the destruction of a graph.
+func (t *tomb) Step() (done bool, err error) {
+	h := (*hierarchy)(t)
+	left := h.allocated() // asked before: without the graph, the addresses may become another's
+	// Relaxed: nothing that happens here can spoil a capture of another thread.
+	h.ctx.Driver().Relaxed(func() { done, err = h.ctx.TryGraphDestroy(h.handle) })
+	if done && len(left) > 0 {
+		h.free(left)
+	}
+	return done, err
 }
 
 // Busy reports whether a call on g, or on what is in it, may be blocking: then
