@@ -26,6 +26,9 @@ type Context struct {
 
 	calls uses // driver calls in c that run now; closed while and after it is reset
 	state atomic.Int32
+	// settling is the wait of a reset for what is queued, if one is under way.
+	// Guarded by dev.making.
+	settling chan driver.CUresult
 
 	legacy    *Stream // handle 1, of all threads
 	perThread *Stream // handle 2, of the calling thread

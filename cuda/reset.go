@@ -105,7 +105,7 @@ func (c *Context) forgetCapture(s *Stream) {
 //
 // Blocks until calls under way have returned; new ones are refused. On the
 // simulated driver kernels that they wait for are stopped, and the calls fail;
-// on NVIDIA's they run to their end. It must not be called with the context of d
+// on NVIDIA's all that is queued runs to its end. It must not be called with the context of d
 // entered, nor while handles of d that [Stream.Use] and the like gave out are used.
 //
 // Errors: [ErrClosed] after the driver's Close; an [*ArgumentError] if other
@@ -145,6 +145,10 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 		c.reopen()
 		return false, ErrStopped
 	}
+	if err := c.settle(stop); err != nil {
+		c.reopen()
+		return false, err
+	}
 	broken = c.isBroken()
 	kept, err := c.letGo()
 	if kept {
@@ -170,6 +174,52 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 
 func (d *Device) failed(op string, r driver.CUresult) error {
 	return &Error{Op: op, Result: Result(r), Detail: d.String()}
+}
+
+// settle waits for what runs and is queued, unless the driver can stop it. With
+// NVIDIA's (580.159) it goes on after its context's end, host functions too. What
+// has failed is over.
+//
+// Preconditions: dev.making is held.
+func (c *Context) settle(stop <-chan struct{}) error {
+	if driver.CheckerOf(c.drv.api) != nil {
+		return nil
+	}
+	if c.settling != nil { // by a reset that was stopped; work may have come since
+		if err := c.settled(stop); err != nil {
+			return err
+		}
+	}
+	c.settling = make(chan driver.CUresult, 1)
+	settling := c.settling
+	go func() { settling <- c.synchronizeRefusing() }()
+	return c.settled(stop)
+}
+
+// settled waits for the wait that is under way.
+func (c *Context) settled(stop <-chan struct{}) error {
+	select {
+	case r := <-c.settling:
+		c.settling = nil
+		if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
+			return c.dev.failed("cuCtxSynchronize", r)
+		}
+		return nil
+	case <-stop:
+		return ErrStopped
+	}
+}
+
+// synchronizeRefusing waits while calls are refused.
+func (c *Context) synchronizeRefusing() driver.CUresult {
+	pushed, err := c.push()
+	var r Result
+	if err != nil {
+		errors.As(err, &r)
+		return driver.CUresult(r)
+	}
+	defer c.leavePush(pushed)
+	return c.drv.api.CuCtxSynchronize()
 }
 
 // letGo gives up our hold of the context, which ends it. If it is kept, because

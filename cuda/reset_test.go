@@ -372,6 +372,50 @@ func TestResetThatDoesNotHelp(t *testing.T) {
 	require.Equal(t, 1, stub.count("cuDevicePrimaryCtxRelease"))
 }
 
+// A driver that cannot stop work is waited for: it would go on after the reset.
+func TestResetWaitsForWork(t *testing.T) {
+	stub, c := openStub(t)
+	waits, goOn := make(chan struct{}, 2), make(chan struct{})
+	stub.on = func(call string) driver.CUresult {
+		if call == "cuCtxSynchronize" {
+			waits <- struct{}{}
+			<-goOn
+		}
+		return driver.CUDA_SUCCESS
+	}
+	stop, result := make(chan struct{}), make(chan error, 1)
+	go func() { result <- c.dev.ResetUnless(stop) }()
+	<-waits
+	close(stop)
+	require.ErrorIs(t, <-result, ErrStopped)
+	require.False(t, c.IsLost())
+
+	// The next one waits for that wait, and again: there may be new work.
+	go func() { result <- c.dev.Reset() }()
+	for !c.IsLost() {
+		time.Sleep(100 * time.Microsecond)
+	}
+	goOn <- struct{}{}
+	<-waits
+	require.Zero(t, stub.count("cuDevicePrimaryCtxRelease"))
+	goOn <- struct{}{}
+	require.NoError(t, <-result)
+	require.Equal(t, 1, stub.count("cuDevicePrimaryCtxRelease"))
+}
+
+func TestResetAfterAWaitThatFailed(t *testing.T) {
+	stub, c := openStub(t)
+	stub.on = func(call string) driver.CUresult {
+		if call == "cuCtxSynchronize" {
+			return driver.CUDA_ERROR_OUT_OF_MEMORY
+		}
+		return driver.CUDA_SUCCESS
+	}
+	require.ErrorIs(t, c.dev.Reset(), ErrorOutOfMemory)
+	require.False(t, c.IsLost())
+	require.Zero(t, stub.count("cuDevicePrimaryCtxRelease"))
+}
+
 func TestResetBesideUse(t *testing.T) {
 	c, warnings := openHostile(t, "2")
 	dev, drv := c.dev, c.drv

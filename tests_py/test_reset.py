@@ -212,6 +212,25 @@ def test_drops_what_is_held_back(device, code):
     use(device, code)
 
 
+def test_nothing_goes_on_afterwards(device, code):
+    """NVIDIA's driver would run the callback after the reset has freed what it is of."""
+    kernel = cu.Program(
+        'extern "C" __global__ void wait(long long n)'
+        "{ long long t = clock64(); while (clock64() - t < n) {} }"
+    ).compile()["wait"]
+    called = []
+    stream = device.create_stream()
+    with cu.Graph(device) as graph:
+        graph.launch(ONE, kernel, 100_000_000 if cu.driver_name() == "nvidia" else 1000)
+        graph.callback(lambda: called.append(1))
+        graph.instantiate().launch(stream)
+    device.reset()
+    before = list(called)
+    use(device, code)
+    time.sleep(0.2)
+    assert called == before
+
+
 def test_ends_what_runs(device, code):
     if cu.driver_name() != "sim":
         pytest.skip("NVIDIA's driver waits for a kernel that never ends")

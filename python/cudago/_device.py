@@ -253,10 +253,10 @@ class Device(_core.Device):
 
         Notes
         -----
-        Not stream-ordered: work that is queued is dropped, and what runs is stopped, or waited for
-        where the driver cannot. Blocks with the GIL released until calls of other threads and host
-        callbacks have returned; Ctrl-C ends that wait, and the reset with it. Not allowed while a
-        stream is capturing, which goes on.
+        Not stream-ordered. On the simulated driver work that is queued is dropped, and what runs is
+        stopped; NVIDIA's is waited for, since it would go on. Blocks with the GIL released until
+        calls of other threads and host callbacks have returned; Ctrl-C ends the wait, and the reset
+        with it. Not allowed while a stream is capturing, which goes on.
 
         Pinned memory is of device 0. Graphs of other devices that use memory of this one are not lost, but they fault, as does
         other work under way that uses it.
