@@ -113,6 +113,39 @@ def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
     step.close()
 
 
+def test_a_capture_begins_beside_a_full_queue(driver, script):
+    """cuStreamBeginCapture waits for who is stuck in it, and that for a callback that needs the GIL."""
+    run = script(
+        """
+        import threading, time, cudago as cu
+        device = cu.Device()
+        one = cu.LaunchConfig(grid=1, block=1)
+        nothing = cu.Program('extern "C" __global__ void nothing() {}').compile()["nothing"]
+        busy, other = device.create_stream(), device.create_stream()
+        with cu.Graph(device) as graph:
+            graph.launch(one, nothing)
+            step = graph.instantiate()
+        running, go_on = threading.Event(), threading.Event()
+        with cu.Graph(device) as graph:
+            graph.callback(lambda: (running.set(), go_on.wait()))
+            waits = graph.instantiate()
+        waits.launch(busy)
+        running.wait()
+        full = threading.Thread(target=lambda: [step.launch(busy) for _ in range(3000)])
+        full.start()
+        time.sleep(0.5)  # on NVIDIA's driver it is stuck by now
+        threading.Timer(0.5, go_on.set).start()
+        for _ in range(10):
+            with other.capture() as captured:
+                cu.launch(other, one, nothing)
+            captured.close()
+        full.join()
+        busy.sync()
+        """
+    )
+    assert run.returncode == 0, run.stderr
+
+
 def test_callbacks_can_be_any_callable(graph, stream):
     class Counter:
         count = 0

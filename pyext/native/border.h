@@ -68,6 +68,7 @@ QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
 enum cudago_wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
 int cudago_wait_position(uint64_t stream, uint64_t position); /* for a part of the work of a stream, which the caller holds */
+QUIET int cudago_queues_busy(void); /* has a call given the GIL away and is in the driver with work? */
 int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs; no GIL needed */
 QUIET int cudago_on_callback_thread(void);    /* the thread that runs the host callbacks of graphs */
 void cudago_drain(void);                /* drops what waits; keeps a pending exception */
@@ -87,6 +88,13 @@ extern long cudago_exclusive;
 extern long cudago_callbacks_alive; /* Python callbacks that some graph may run */
 QUIET int cudago_stall(void);       /* not for the thread that runs callbacks: what is instantiated may wait for it */
 int cudago_stall_wait(void);        /* -1 with an exception of a signal */
+
+/* A turn: the right to make a driver call with the GIL that waits while a thread is stuck in a full launch queue, as
+ * cuStreamBeginCapture does (580.159). If the queue is behind a Python callback nobody would ever come back. So the call is made
+ * when no thread is in the driver with work; who cannot wait so long keeps new work out. Guarded by the GIL. */
+QUIET int cudago_turn_is_not(int mine); /* must the call wait? Asked by the QUIET function that makes it. 0 on the callback thread */
+int cudago_turn_wait(int *mine);        /* a moment without the GIL; -1 with an exception of a signal. Ended by cudago_turn_end */
+void cudago_turn_end(int *mine);
 
 /* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
  * parked in C (python/cpython#95820). */

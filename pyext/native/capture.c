@@ -6,7 +6,6 @@
 
 #include "_cgo_export.h"
 #include "memory.h"
-#include <unistd.h>
 
 _Atomic int cudago_captures_open; /* by us; a stream that nobody captures is then not asked */
 
@@ -77,10 +76,10 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
 
 /* CUDAGO_AGAIN while another thread has the stream in the driver: what it does must not fall into the capture, nor crash
  * with its beginning. */
-static QUIET int begin_now(GraphObject *self, StreamObject *stream) {
+static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
-    if (s->inside || cudago_stall()) return CUDAGO_AGAIN;
+    if (s->inside || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
     cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
     atomic_fetch_add(&cudago_captures_open, 1);
     cudago_status st = {0};
@@ -99,13 +98,10 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     GraphObject *self = cudago_graph_alloc_object(stream->device, 0, NULL);
     if (!self) return NULL;
     self->mode = (int32_t)mode;
-    int r;
-    while ((r = begin_now(self, stream)) == CUDAGO_AGAIN) {
-        Py_BEGIN_ALLOW_THREADS
-        usleep(50);
-        Py_END_ALLOW_THREADS
-        if (PyErr_CheckSignals()) break;
-    }
+    int r, turn = 0;
+    while ((r = begin_now(self, stream, turn)) == CUDAGO_AGAIN)
+        if (cudago_turn_wait(&turn)) break;
+    cudago_turn_end(&turn);
     if (r) return Py_DECREF(self), NULL;
     return (PyObject *)self;
 }

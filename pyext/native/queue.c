@@ -47,6 +47,12 @@ QUIET int cudago_keeps_gil(cudago_stream *s) {
     return slow(s);
 }
 
+QUIET int cudago_queues_busy(void) {
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->inside) return 1;
+    return 0;
+}
+
 QUIET uint64_t cudago_queued(cudago_stream *s) {
     queued_total++;
     return atomic_fetch_add_explicit(&s->clock->queued, 1, memory_order_release) + 1;

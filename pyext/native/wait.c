@@ -53,6 +53,33 @@ int cudago_stall_wait(void) {
     return 0;
 }
 
+static int turn_taken;
+
+QUIET int cudago_turn_is_not(int mine) {
+    if (!cudago_callbacks_alive || cudago_on_callback_thread()) return 0;
+    return cudago_exclusive > mine || cudago_queues_busy();
+}
+
+int cudago_turn_wait(int *mine) {
+    if (!*mine && !turn_taken && cudago_callbacks_alive) {
+        turn_taken = *mine = 1;
+        cudago_exclusive++;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    usleep(50);
+    Py_END_ALLOW_THREADS
+    cudago_exclusive -= *mine; /* not while a signal's handler runs, which is this thread */
+    int r = PyErr_CheckSignals();
+    cudago_exclusive += *mine;
+    return r;
+}
+
+void cudago_turn_end(int *mine) {
+    cudago_exclusive -= *mine;
+    if (*mine) turn_taken = 0;
+    *mine = 0;
+}
+
 /* Between two slices of a wait: -1 with an exception if it must end. A callback that is waited for gets the GIL no more once
  * the interpreter ends. */
 static int interrupted(void) {
