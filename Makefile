@@ -29,7 +29,9 @@ PURE_FILES := {{if not .CgoFiles}}{{.ImportPath}}{{end}}
 GO_TEST_FLAGS ?=
 PYTEST_FLAGS ?= -q
 # Processes that the Python tests run in on the simulated driver: each file in one of them. 0: in pytest's own, for --pdb.
+# One that crashes gets no successor, which would run into the same test again.
 PYTEST_PROCESSES ?= 2
+PYTEST_SHARING := -n $(PYTEST_PROCESSES) --dist loadfile --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -94,7 +96,7 @@ test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated 
 
 # A process has one driver, so each driver has its run.
 test-py: $(MODULE) ## the Python tests, on every driver that this machine has
-	CUDAGO_DRIVER=sim CUDAGO_REQUIRE_GPU= $(PY) -m pytest -n $(PYTEST_PROCESSES) --dist loadfile $(PYTEST_FLAGS) tests_py
+	CUDAGO_DRIVER=sim CUDAGO_REQUIRE_GPU= $(PY) -m pytest $(PYTEST_SHARING) $(PYTEST_FLAGS) tests_py
 	@if [ -n "$$CUDAGO_REQUIRE_GPU" ] || CUDAGO_DRIVER=nvidia $(PY) -c 'import cudago; cudago.Device()' 2> /dev/null; \
 	then CUDAGO_DRIVER=nvidia $(PY) -m pytest $(PYTEST_FLAGS) tests_py; \
 	else echo "no GPU here: nothing ran on NVIDIA's driver"; fi
