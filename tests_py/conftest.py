@@ -115,7 +115,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def spared() -> None:
-    """Spare each test's full collections what pytest has kept of the modules before: its reports."""
+    """Spare each test's full collections what pytest kept of the modules before: its reports."""
     gc.collect()
     gc.freeze()
 
