@@ -22,11 +22,16 @@ GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
 	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst)
 
-# Packages whose own files use cgo are tested without the race detector: it sees nothing of C.
+# Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm is tested
+# both ways: beside the detector it tries few numbers.
 CGO_FILES := {{if .CgoFiles}}{{.ImportPath}}{{end}}
 PURE_FILES := {{if not .CgoFiles}}{{.ImportPath}}{{end}}
 GO_TEST_FLAGS ?=
 PYTEST_FLAGS ?= -q
+# Processes that the Python tests run in on the simulated driver: each file in one of them. 0: in pytest's own, for --pdb.
+# One that crashes gets no successor, which would run into the same test again.
+PYTEST_PROCESSES ?= 2
+PYTEST_SHARING := -n $(PYTEST_PROCESSES) --dist loadfile --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -84,14 +89,14 @@ test: test-go test-py ## all tests that need no GPU and no other framework
 test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
 	. $(TOOLS) && "$$GO" vet ./...
 	. $(TOOLS) && "$$GO" test -race -tags cudagotest $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
-	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) $$("$$GO" list -f '$(CGO_FILES)' ./...)
+	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) ./internal/ptxvm $$("$$GO" list -f '$(CGO_FILES)' ./...)
 
 test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 9 core-hours
 	. $(TOOLS) && "$$GO" test ./internal/ptxvm -run Sweep -sweep=full -v -timeout 24h
 
 # A process has one driver, so each driver has its run.
 test-py: $(MODULE) ## the Python tests, on every driver that this machine has
-	CUDAGO_DRIVER=sim CUDAGO_REQUIRE_GPU= $(PY) -m pytest $(PYTEST_FLAGS) tests_py
+	CUDAGO_DRIVER=sim CUDAGO_REQUIRE_GPU= $(PY) -m pytest $(PYTEST_SHARING) $(PYTEST_FLAGS) tests_py
 	@if [ -n "$$CUDAGO_REQUIRE_GPU" ] || CUDAGO_DRIVER=nvidia $(PY) -c 'import cudago; cudago.Device()' 2> /dev/null; \
 	then CUDAGO_DRIVER=nvidia $(PY) -m pytest $(PYTEST_FLAGS) tests_py; \
 	else echo "no GPU here: nothing ran on NVIDIA's driver"; fi

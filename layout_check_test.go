@@ -63,7 +63,7 @@ func readTree(tree fs.FS) ([]source, error) {
 			return err
 		case d.IsDir() && (slices.Contains(built, base) || strings.HasPrefix(base, ".") && name != "." && name != ".ci"):
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular() || name == ".git": // which is a file in a second tree of a repository
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)

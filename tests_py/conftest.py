@@ -113,6 +113,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(text)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def spared() -> None:
+    """Spare each test's full collections what pytest kept of the modules before: its reports."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", params=DRIVERS)
 def driver(request: pytest.FixtureRequest) -> str:
     """Name of the driver that the process uses."""

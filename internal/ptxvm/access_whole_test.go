@@ -5,6 +5,7 @@ package ptxvm
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ const tornPTX = `.version 7.0
 	ld.param.u64 %torn, [torn];
 	mov.u32 %block, %ctaid.x;
 	mov.u32 %n, 0;
-	mov.u32 %i, 300000;
+	mov.u32 %i, COUNT;
 	setp.ne.u32 %q, %block, 0;
 	@%q bra Read;
 Write:
@@ -65,7 +66,7 @@ func TestStrongVectorsAreWhole(t *testing.T) {
 		"16 bytes in four":         {"4", "u32", "b32", "%v0, %v1, %v2, %v3", more},
 		"wider registers, 8 bytes": {"4", "u16", "b32", "%v0, %v1, %v2, %v3", strings.ReplaceAll(more, "ne.T", "ne.u32")},
 	} {
-		text := strings.NewReplacer("MORE", shape.more, "LIST", shape.list).Replace(tornPTX)
+		text := strings.NewReplacer("COUNT", fmt.Sprint(300000/oneIn), "MORE", shape.more, "LIST", shape.list).Replace(tornPTX)
 		if shape.register == "b32" && shape.typ == "u16" {
 			text = strings.NewReplacer("setp.ne.T", "setp.ne.u32", "cvt.T.u32 %v0, %i", "and.b32 %v0, %i, 65535").Replace(text)
 		}

@@ -78,7 +78,7 @@ func randomFloat32(r *rand.Rand) float32 {
 }
 
 func TestFloat32Rounding(t *testing.T) {
-	n := 20000
+	n := 20000 / oneIn
 	if testing.Short() {
 		n = 2000
 	}
@@ -144,7 +144,7 @@ func TestFloat32Rounding(t *testing.T) {
 
 // TestFusedFast compares the loop that matmul lives in with the exact result.
 func TestFusedFast(t *testing.T) {
-	n := 100000
+	n := 100000 / oneIn
 	if testing.Short() {
 		n = 5000
 	}

@@ -83,7 +83,9 @@ def project(pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 
     def run(*arguments):
-        options = ["-p", "cudago_pytest", "-p", "no:cacheprovider", "-ra"]
+        # Hypothesis, where it is installed, is imported at the end of every run.
+        options = ["-p", "cudago_pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+        options.append("-ra")
         return pytester.runpytest_subprocess(*options, *arguments)
 
     return run
