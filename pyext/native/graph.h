@@ -111,6 +111,18 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* graph_ask.c: methods of Graph */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
+PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused);
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
@@ -124,6 +136,12 @@ QUIET int cudago_exec_lost(const cudago_exec *x);
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
 void cudago_nap(void);                        /* gives the GIL away for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
+
+/* graph_ask.c: methods of GraphExec */
+PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
+PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -148,7 +166,6 @@ PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago
 /* New references to the Operands of a packed launch, named "argument 0", ..., and to the kernel; returns how many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
 void cudago_refs_drop(cudago_ref *refs, int n);
-QUIET PyObject *cudago_held_at(cudago_held *h, uint64_t address); /* the held object at an address, or None */
 
 /* For Go. */
 cudago_held *cudago_held_new(void);

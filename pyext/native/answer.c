@@ -1,0 +1,61 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+/* What Go answers with, as Python's objects. Nothing here looks at an object of ours: what is told was true when Go told it. */
+
+static QUIET uint64_t address_of(const cudago_answer *a, uint64_t row) { return a->numbers[row * (uint64_t)a->n_numbers]; }
+
+QUIET void cudago_answer_hold(cudago_answer *a) {
+    a->held = 1;
+    for (uint64_t row = 0; row < a->rows; row++) Py_IncRef((PyObject *)(uintptr_t)address_of(a, row));
+}
+
+static PyObject *number(const cudago_answer *a, uint64_t row, int32_t i) {
+    if (i == 0 && a->held) return NEW_REF((PyObject *)(uintptr_t)address_of(a, row));
+    return PyLong_FromUnsignedLongLong(a->numbers[row * (uint64_t)a->n_numbers + (uint64_t)i]);
+}
+
+static PyObject *text(const cudago_answer *a, uint64_t row, int32_t i) {
+    uint64_t k = row * (uint64_t)a->n_texts + (uint64_t)i, begin = k ? a->ends[k - 1] : 0;
+    return PyUnicode_FromStringAndSize(a->texts + begin, (Py_ssize_t)(a->ends[k] - begin));
+}
+
+static PyObject *row_of(const cudago_answer *a, uint64_t row) {
+    int32_t n = a->n_numbers + a->n_texts;
+    PyObject *tuple = PyTuple_New(n);
+    for (int32_t i = 0; tuple && i < n; i++) {
+        PyObject *item = i < a->n_numbers ? number(a, row, i) : text(a, row, i - a->n_numbers);
+        if (!item || PyTuple_SetItem(tuple, i, item)) Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static void end(cudago_answer *a) {
+    for (uint64_t row = 0; a->held && row < a->rows; row++) Py_DECREF((PyObject *)(uintptr_t)address_of(a, row));
+    free(a->numbers);
+}
+
+PyObject *cudago_answer_rows(cudago_answer *a) {
+    PyObject *rows = PyTuple_New((Py_ssize_t)a->rows);
+    for (uint64_t i = 0; rows && i < a->rows; i++) {
+        PyObject *row = row_of(a, i);
+        if (!row || PyTuple_SetItem(rows, (Py_ssize_t)i, row)) Py_CLEAR(rows);
+    }
+    end(a);
+    return rows;
+}
+
+PyObject *cudago_answer_row(cudago_answer *a) {
+    PyObject *row = a->rows ? row_of(a, 0) : NEW_REF(Py_None);
+    end(a);
+    return row;
+}
+
+PyObject *cudago_answer_text(cudago_answer *a) {
+    PyObject *r = text(a, 0, 0);
+    end(a);
+    return r;
+}
