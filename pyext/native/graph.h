@@ -53,11 +53,11 @@ int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
 typedef struct {
     uintptr_t object; /* Operand, or any object that must stay alive */
     uint64_t nbytes;
-    int32_t role;   /* enum cudago_role, or ROLE_ARGUMENT + index */
+    int32_t role;   /* enum cudago_role, or ROLE_PARAMETER + index */
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
 /* held.go has the names. */
-enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_ARGUMENT };
+enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_PARAMETER };
 enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST, REASON_EVENT, REASON_FREE };
 
 typedef struct {
@@ -163,7 +163,7 @@ typedef struct {
     void (*leave)(void *at);
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
-/* New references to the Operands of a packed launch, named "argument 0", ..., and to the kernel; returns how many. */
+/* New references to the Operands of a packed launch, named "parameter 0", ..., and to the kernel; returns how many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
 void cudago_refs_drop(cudago_ref *refs, int n);
 
