@@ -46,7 +46,8 @@ def test_nodes_are_found_by_name(graph, x):
     made = [graph.memset(x, 0, name="zero"), graph.join(), graph.callback(print, name="tell")]
     made.append(made[0].memcpy(x, b"abcd"))
     assert names(graph) == ["zero", "empty_0", "tell", "memcpy_0"]
-    for node, name, kind in zip(made, names(graph), ["memset", "empty", "host", "memcpy"]):
+    kinds = ["memset", "empty", "host", "memcpy"]
+    for node, name, kind in zip(made, names(graph), kinds, strict=True):
         assert graph[name] == node
         assert hash(graph[name]) == hash(node)
         for same in (node, graph[name], graph.nodes[names(graph).index(name)]):
@@ -69,7 +70,9 @@ def test_a_name_that_is_not_there(graph, x):
             assert missing(of, "a") == "no node is called 'a'; there are b, c"
 
 
-@pytest.mark.parametrize("key", [0, -1, None, b"b", ("b",), slice(1), 1.5, "\ud800", "", "b\0", "B"])
+@pytest.mark.parametrize(
+    "key", [0, -1, None, b"b", ("b",), slice(1), 1.5, "\ud800", "", "b\0", "B"]
+)
 def test_what_is_no_name(graph, x, key):
     graph.memset(x, 0, name="b")
     with graph.instantiate() as step:
@@ -93,7 +96,9 @@ def test_any_text_is_a_name(graph, x):
     with graph.instantiate() as step:
         assert names(step) == ODD
         assert [step[name].name for name in ODD] == ODD
-        assert [kept.node for kept in step.retained] == [kept.node for kept in graph.retained] == ODD
+        assert (
+            [kept.node for kept in step.retained] == [kept.node for kept in graph.retained] == ODD
+        )
     assert graph.to_dot().count("label=") == len(ODD)
 
 
@@ -173,10 +178,11 @@ def test_names_in_embedded_graphs(graph, x):
         outer = graph.embed(inner, name="two")
     assert (names(graph), outer.kind) == (["two"], "child graph")
     assert missing(graph, "two/a") == "no node is called 'two/a'; there are two"
-    assert [r.node for r in graph.retained] == [r.node for r in outer.retained] == ["two/a", "two/b"]
+    inside = ["two/a", "two/b"]
+    assert [r.node for r in graph.retained] == [r.node for r in outer.retained] == inside
     with graph.instantiate() as step:
         assert missing(step, "two/a") == "no node is called 'two/a'; there are two"
-        assert [r.node for r in step.retained] == ["two/a", "two/b"]
+        assert [r.node for r in step.retained] == inside
 
 
 def test_names_that_a_capture_makes_up(x, stream):
@@ -267,7 +273,7 @@ def test_the_work_of_a_look_up(x, driver):
     """One node costs the same in any graph; all of them cost as many times more as there are."""
     (few_one, few_all), (many_one, many_all) = work(10, x), work(200, x)
     assert many_one == few_one
-    for few, many in zip(few_all, many_all):
+    for few, many in zip(few_all, many_all, strict=True):
         assert many <= 20 * few
 
 
