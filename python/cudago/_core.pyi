@@ -11,7 +11,7 @@ names. What begins with an underscore is for those files.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import EllipsisType, ModuleType
-from typing import Any, Literal, NoReturn, Self, SupportsIndex, TypeVar, final, overload
+from typing import Any, NoReturn, Self, SupportsIndex, TypeVar, final, overload
 
 import numpy as np
 from typing_extensions import CapsuleType

@@ -21,8 +21,8 @@ class Retained:
     node : str
         Name of the node that uses it.
     operand : str
-        Its part in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"`` and
-        ``"parameter 1"`` of launches, ``"callback"``, ``"event"``, ``"memory"``. Parameters are
+        Its part in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"``
+        and ``"parameter 1"`` of launches, ``"callback"``, ``"event"``, ``"memory"``. Parameters are
         counted from 0, as in errors.
     object : object
         The object that was handed in.
