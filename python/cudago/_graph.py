@@ -12,7 +12,7 @@ from . import _core
 from . import _zconstants as _z
 from ._builder import Builder
 from ._condition import Condition
-from ._node import Node
+from ._node import Node, node_of
 from ._picture import svg
 from ._retained import Retained, retained_of
 
@@ -167,7 +167,7 @@ class Graph(Builder, _core.Graph):
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes, in order of creation."""
-        return tuple([Node(self, row[0], row) for row in self._nodes()])
+        return tuple([node_of(self, row) for row in self._nodes()])
 
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
@@ -182,7 +182,7 @@ class Graph(Builder, _core.Graph):
     def __getitem__(self, name: str) -> Node:
         row = self._find(name)
         if row is not None:
-            return Node(self, row[0], row)
+            return node_of(self, row)
         names = ", ".join(own for _, _, own, _ in self._nodes())
         raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 

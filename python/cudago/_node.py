@@ -29,12 +29,10 @@ class Node(Builder):
 
     __slots__ = ("_id", "_known", "graph")
 
-    def __init__(
-        self, graph: Graph, id: int, known: tuple[int, int, str, str] | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, id: int) -> None:
         self.graph = graph
         self._id = id
-        self._known = known  # its row, which never changes, if it was asked for
+        self._known: tuple[int, int, str, str] | None = None  # the row, which never changes
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self.graph, (self._id,)
@@ -103,3 +101,10 @@ class Node(Builder):
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"
         return f"<cudago.Node {self.name!r}: {self.kind}>"
+
+
+def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
+    """Make a node of a row that the graph has told: its name is not asked for again."""
+    node = Node.__new__(Node)  # without __init__, of which a listing would be half
+    node.graph, node._id, node._known = graph, row[0], row
+    return node
