@@ -4,17 +4,19 @@
 
 #include "border.h"
 
-/* What Go answers with, as Python's objects. Nothing here looks at an object of ours: what is told was true when Go told it. */
+/* What Go answers with, as Python's objects. Nothing here looks at an object of ours: it was so when Go told it. */
 
-static QUIET uint64_t address_of(const cudago_answer *a, uint64_t row) { return a->numbers[row * (uint64_t)a->n_numbers]; }
+static QUIET PyObject *object_of(const cudago_answer *a, uint64_t row) {
+    return (PyObject *)(uintptr_t)a->numbers[row * (uint64_t)a->n_numbers];
+}
 
 QUIET void cudago_answer_hold(cudago_answer *a) {
     a->held = 1;
-    for (uint64_t row = 0; row < a->rows; row++) Py_IncRef((PyObject *)(uintptr_t)address_of(a, row));
+    for (uint64_t row = 0; row < a->rows; row++) Py_IncRef(object_of(a, row));
 }
 
 static PyObject *number(const cudago_answer *a, uint64_t row, int32_t i) {
-    if (i == 0 && a->held) return NEW_REF((PyObject *)(uintptr_t)address_of(a, row));
+    if (i == 0 && a->held) return NEW_REF(object_of(a, row));
     return PyLong_FromUnsignedLongLong(a->numbers[row * (uint64_t)a->n_numbers + (uint64_t)i]);
 }
 
@@ -30,7 +32,8 @@ static QUIET span span_of(const cudago_answer *a, uint64_t row, int32_t i) {
 /* Kinds and reasons come many times: rows that follow each other share them. above: the row before, or NULL. */
 static PyObject *text(const cudago_answer *a, uint64_t row, int32_t i, PyObject *above) {
     span s = span_of(a, row, i), before = above ? span_of(a, row - 1, i) : (span){0};
-    if (above && s.n == before.n && !memcmp(s.at, before.at, s.n)) return NEW_REF(PyTuple_GetItem(above, a->n_numbers + i));
+    if (above && s.n == before.n && !memcmp(s.at, before.at, s.n))
+        return NEW_REF(PyTuple_GetItem(above, a->n_numbers + i));
     return PyUnicode_FromStringAndSize(s.at, (Py_ssize_t)s.n);
 }
 
@@ -45,7 +48,7 @@ static PyObject *row_of(const cudago_answer *a, uint64_t row, PyObject *above) {
 }
 
 static void end(cudago_answer *a) {
-    for (uint64_t row = 0; a->held && row < a->rows; row++) Py_DECREF((PyObject *)(uintptr_t)address_of(a, row));
+    for (uint64_t row = 0; a->held && row < a->rows; row++) Py_DECREF(object_of(a, row));
     free(a->numbers);
 }
 

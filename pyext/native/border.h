@@ -67,7 +67,7 @@ typedef struct {
     uint64_t *ends;             /* where each text ends; the next one begins there */
     char *texts;                /* UTF-8 */
 } cudago_answer;
-/* The first numbers are addresses of objects, which live since Go has told them with the GIL: from now on by the answer. */
+/* The first numbers are addresses of objects, told by Go in this hold of the GIL: from now on the answer has a count. */
 QUIET void cudago_answer_hold(cudago_answer *a);
 /* Each frees the answer. */
 PyObject *cudago_answer_rows(cudago_answer *a); /* a tuple of tuples: numbers, or the object, and then texts */

@@ -11,7 +11,7 @@
 /* A name to look up, in UTF-8. NULL for what no name can be, or with an exception. */
 static const char *name_key(PyObject *name, Py_ssize_t *n) {
     const char *key = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, n) : NULL;
-    if (!key && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear(); /* half a pair of surrogates */
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear(); /* half a pair of surrogates */
     return key;
 }
 
@@ -28,8 +28,14 @@ PyObject *cudago_graph_check(GraphObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-static PyObject *rows(cudago_answer *a, cudago_status *st) { return st->kind ? cudago_raise(st), NULL : cudago_answer_rows(a); }
-static PyObject *row(cudago_answer *a, cudago_status *st) { return st->kind ? cudago_raise(st), NULL : cudago_answer_row(a); }
+static PyObject *rows(cudago_answer *a, cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    return cudago_answer_rows(a);
+}
+static PyObject *row(cudago_answer *a, cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    return cudago_answer_row(a);
+}
 
 /* _nodes(): (number, how many bodies, name, kind), in order of creation */
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused) {

@@ -192,7 +192,9 @@ func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 
 // node returns the node with the number of a graph's node, or nil.
 func (x *pyExec) node(number uint64) *graph.ExecNode {
-	i, ok := slices.BinarySearchFunc(x.nodes, number, func(n numbered, number uint64) int { return cmp.Compare(n.number, number) })
+	i, ok := slices.BinarySearchFunc(x.nodes, number, func(n numbered, number uint64) int {
+		return cmp.Compare(n.number, number)
+	})
 	if !ok {
 		return nil
 	}
