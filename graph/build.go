@@ -191,6 +191,7 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	}
 	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
 	g.commit(n)
+	n.link()
 	g.watch.tell([]*bundle{b}, nil)
 	return n, nil
 }
@@ -199,9 +200,26 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 //
 // Preconditions: g.h.mu is held; n.name is free.
 func (g *Graph) commit(n *Node) {
-	g.nodes = append(g.nodes, n)
+	g.place(n)
 	g.byName[n.name] = n
 	g.counts[n.kind]++
+}
+
+// place puts n behind the nodes of g.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) place(n *Node) {
+	n.index = len(g.nodes)
+	g.nodes = append(g.nodes, n)
+}
+
+// link tells those that n waits for. Nodes are linked in their order.
+//
+// Preconditions: the lock of n's graph is held; n has its dependencies.
+func (n *Node) link() {
+	for _, d := range n.deps {
+		d.next = append(d.next, n)
+	}
 }
 
 // nameFor checks a name, or makes one up.

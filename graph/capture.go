@@ -385,10 +385,13 @@ func (c *Capture) fill(g *Graph) error {
 	nodes := make(map[cuda.NodeHandle]*Node, len(handles))
 	for i, h := range handles {
 		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
-		g.nodes = append(g.nodes, nodes[h])
+		g.place(nodes[h])
 	}
 	for i := range from {
 		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])
+	}
+	for _, n := range g.nodes {
+		n.link()
 	}
 	c.nameNodes(g)
 	g.loose, c.loose = c.loose, nil

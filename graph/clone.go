@@ -76,6 +76,7 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 		for _, d := range n.deps {
 			copies[n].deps = append(copies[n].deps, copies[d])
 		}
+		copies[n].link()
 	}
 	for _, b := range from.loose {
 		g.loose = append(g.loose, b.retain())

@@ -88,8 +88,10 @@ func (n *Node) label() string {
 	return strings.Join(lines, "\n")
 }
 
+var dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
+
 // dotQuote makes a quoted string of DOT, in which only the quote ends it and a
 // backslash starts an escape: "\n" is a line break there, as it is here.
 func dotQuote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ").Replace(s) + `"`
+	return `"` + dotEscapes.Replace(s) + `"`
 }

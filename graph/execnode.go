@@ -49,6 +49,9 @@ func (n *ExecNode) Retained() []Retained {
 	n.x.mu.Lock()
 	defer n.x.mu.Unlock()
 	list := n.bundle.describe(nil, n.name)
+	if n.of.child == nil && n.of.bodies == nil {
+		return list // most nodes have nothing inside: no look at all the others
+	}
 	for _, o := range n.x.nodes {
 		if n.contains(o.name) {
 			list = o.bundle.describe(list, o.name)

@@ -13,6 +13,7 @@ import (
 // concurrent use.
 type Node struct {
 	g      *Graph
+	index  int             // immutable; in g.nodes
 	handle cuda.NodeHandle // immutable; zero in an embedded graph
 	kind   cuda.NodeType   // immutable
 	name   string          // immutable
@@ -22,10 +23,14 @@ type Node struct {
 
 	params any     // guarded by g.h.mu; see Params
 	bundle *bundle // guarded by g.h.mu
+	next   []*Node // guarded by g.h.mu; those that have n among their deps
 }
 
 // Graph returns the graph that n belongs to.
 func (n *Node) Graph() *Graph { return n.g }
+
+// Index returns which of its graph's nodes n is, in order of creation.
+func (n *Node) Index() int { return n.index }
 
 // Name returns the name, which is unique in the graph.
 func (n *Node) Name() string { return n.name }
@@ -39,11 +44,21 @@ func (n *Node) Handle() cuda.NodeHandle { return n.handle }
 // Dependencies returns the nodes that n waits for.
 func (n *Node) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
 
+// Dependents returns the nodes that wait for n, in order of creation.
+func (n *Node) Dependents() []*Node {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return append([]*Node(nil), n.next...)
+}
+
 // Child returns a view of the graph that a child graph node embeds, or nil.
 func (n *Node) Child() *Graph { return n.child }
 
 // Bodies returns the graphs that a conditional node chooses from.
 func (n *Node) Bodies() []*Graph { return append([]*Graph(nil), n.bodies...) }
+
+// BodyCount returns how many Bodies has.
+func (n *Node) BodyCount() int { return len(n.bodies) }
 
 // eachInner visits the graphs in n, with what to put before the names of their
 // nodes.

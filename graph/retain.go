@@ -16,14 +16,14 @@ type Retainer interface {
 
 // An Operand is something that a node reads, writes or calls.
 type Operand struct {
-	// Name is the operand's part in the node: "src", "dst", "arg0: x". An operand
-	// without a name is kept, and not told of.
+	// Name is the operand's part in the node: "src", "dst", "parameter 0", as
+	// errors call it too. An operand without a name is kept, and not told of.
 	Name string
 	// Object is the user's object, for [Retained]. It may be nil.
 	Object any
 	// NBytes is the size of what is retained, in bytes; zero if unknown.
 	NBytes uint64
-	// Reason says why it is retained: "memcpy", "kernel argument".
+	// Reason says why it is retained: "memcpy", "kernel".
 	Reason string
 	// Retainer keeps the operand alive. Nil if nothing can: a bare address.
 	Retainer Retainer

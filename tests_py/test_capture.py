@@ -58,7 +58,7 @@ def test_the_graph_is_a_graph(a, stream, kernels):
         cu.launch(stream, CONFIG, kernels["add"], a, 1, N)
     (node,) = graph.nodes
     assert graph[node.name] == node
-    assert {r.operand for r in node.retained} == {"argument 0", "kernel"}
+    assert {r.operand for r in node.retained} == {"parameter 0", "kernel"}
     node.launch(CONFIG, kernels["times"], a, 7, N, name="more")
     with graph.instantiate() as step:
         step[node.name].update(CONFIG, kernels["add"], a, 2, N)

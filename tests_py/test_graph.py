@@ -229,7 +229,7 @@ def test_embedded_graphs(graph, a, stream, kernels):
     with graph.instantiate() as step:
         step.launch(stream)
         assert numbers(a, stream) == 20
-        assert ("twice/first/one", "argument 0") in {(r.node, r.operand) for r in step.retained}
+        assert ("twice/first/one", "parameter 0") in {(r.node, r.operand) for r in step.retained}
         with pytest.raises(
             TypeError, match="'twice' is of kind child graph, whose parameters cannot"
         ):
@@ -439,8 +439,8 @@ def test_retained(graph, a, b, kernels):
             table = {(r.node, r.operand): (r.object, r.nbytes, r.reason) for r in kept}
             assert table["up", "src"][0] is source
             assert table["up", "dst"] == (a, 64, "memcpy")
-            assert table["k", "argument 0"][0].buffer is a
-            assert table["k", "argument 1"] == (b, 64, "kernel")
+            assert table["k", "parameter 0"][0].buffer is a
+            assert table["k", "parameter 1"] == (b, 64, "kernel")
             assert table["k", "kernel"] == (kernels["copy"], 0, "kernel")
             assert table["tell", "callback"] == (tell, 0, "host")
             assert len(table) == 6

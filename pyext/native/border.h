@@ -56,6 +56,24 @@ int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a 
 
 QUIET int cudago_result_persists(int32_t code);               /* the call would fail with it again */
 
+/* --- answers -------------------------------------------------------------------------------------------------- */
+
+/* A table that Go answers with: each row has as many numbers and texts as the others. answer.go fills it in. */
+typedef struct {
+    uint64_t rows;
+    int32_t n_numbers, n_texts; /* of each row */
+    int32_t held;               /* the first number of each row is an object, of which the answer has a count */
+    uint64_t *numbers;          /* malloc'ed; the rest is in the same piece */
+    uint64_t *ends;             /* where each text ends; the next one begins there */
+    char *texts;                /* UTF-8 */
+} cudago_answer;
+/* The first numbers are addresses of objects, told by Go in this hold of the GIL: from now on the answer has a count. */
+QUIET void cudago_answer_hold(cudago_answer *a);
+/* Each frees the answer. */
+PyObject *cudago_answer_rows(cudago_answer *a); /* a tuple of tuples: numbers, or the object, and then texts */
+PyObject *cudago_answer_row(cudago_answer *a);  /* the first row, or None */
+PyObject *cudago_answer_text(cudago_answer *a); /* the text of an answer that has only that */
+
 /* --- entry of every call -------------------------------------------------------------------------------------- */
 
 extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */

@@ -23,10 +23,10 @@ QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {
     int n = 0;
     for (Py_ssize_t i = 0, kept = p->keep ? PyList_Size(p->keep) : 0; i < kept; i++) {
         OperandObject *o = (OperandObject *)PyList_GetItem(p->keep, i);
-        cudago_ref_set(&refs[n++], (PyObject *)o, o->nbytes, ROLE_ARGUMENT + o->index, REASON_KERNEL);
+        cudago_ref_set(&refs[n++], (PyObject *)o, o->nbytes, ROLE_PARAMETER + o->index, REASON_KERNEL);
     }
     for (int i = 0; p->own && i < p->natives; i++)
-        cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_ARGUMENT + p->own[i]->index, REASON_KERNEL);
+        cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
     cudago_ref_set(&refs[n++], (PyObject *)p->kernel, 0, ROLE_KERNEL, REASON_KERNEL);
     return n;
 }

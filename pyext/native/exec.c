@@ -188,30 +188,11 @@ static PyObject *exec_upload(ExecObject *self, PyObject *argument) {
 
 /* --- the type ------------------------------------------------------------------------------------------------------- */
 
-static QUIET uint64_t number_now(ExecObject *self) { return cudago_exec_open(self) ? 0 : self->id; }
-static PyObject *exec_text(ExecObject *self, PyObject *what) {
-    CUDAGO_ENTER(NULL);
-    const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
-    uint64_t id = w ? number_now(self) : 0;
-    if (!id) return NULL;
-    cudago_status st = {0};
-    char *text = cudagoExecText(id, (char *)w, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
-    PyObject *r = PyUnicode_FromString(text);
-    free(text);
-    return r;
-}
 int cudago_read_node(PyObject *o, uint64_t *node) {
     *node = PyLong_AsUnsignedLongLong(o);
     return *node == (uint64_t)-1 && PyErr_Occurred() ? -1 : 0;
 }
 
-static QUIET PyObject *held_now(ExecObject *self, uint64_t address) { return cudago_held_at(self->held, address); }
-static PyObject *exec_held(ExecObject *self, PyObject *address) {
-    CUDAGO_ENTER(NULL);
-    uint64_t a;
-    return cudago_read_node(address, &a) ? NULL : held_now(self, a);
-}
 static QUIET PyObject *exec_launches(ExecObject *self, void *unused) {
     (void)unused;
     return cudago_exec_open(self) ? NULL : PyLong_FromUnsignedLongLong(self->x->launches);
@@ -281,8 +262,10 @@ static PyMethodDef methods[] = {
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
-    {"_text", METHOD(exec_text), METH_O, NULL},
-    {"_held", METHOD(exec_held), METH_O, NULL},
+    {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
+    {"_find", METHOD(cudago_exec_find), METH_O, NULL},
+    {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},
+    {"_retained", METHOD(cudago_exec_retained), METH_NOARGS, NULL},
     {"close", METHOD(exec_close), METH_NOARGS, DOC_GRAPHEXEC_CLOSE},
     {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(exec_exit), METH_FASTCALL, NULL},

@@ -13,8 +13,6 @@ import "C"
 
 import (
 	"fmt"
-	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -29,8 +27,9 @@ type pyExec struct {
 
 	of *pyGraph // what it is made from; until it is adopted
 
-	mu    sync.Mutex
-	nodes map[uint64]*graph.ExecNode // guarded by mu; by the numbers of the graph's nodes
+	// Both are made when it is adopted, and immutable then.
+	nodes  []numbered     // in the order of their numbers
+	byName map[string]int // in nodes
 }
 
 var execs = newTable[*pyExec]("graph executable")
@@ -75,7 +74,7 @@ func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.u
 // instantiate makes an executable and its block.
 func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
 	b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
-	x := &pyExec{nodes: map[uint64]*graph.ExecNode{}, block: b}
+	x := &pyExec{block: b}
 	x.holder.launches = true
 	err := afterReleases(func() (err error) {
 		x.Exec, err = g.Instantiate(graph.ExecOptions{
@@ -105,20 +104,9 @@ func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
 		return nil
 	}
 	*held = x.holder.open()
-	x.adopt()
-	return x.block
-}
-
-// adopt gives the nodes the numbers that those of the graph have. It needs the
-// GIL.
-func (x *pyExec) adopt() {
-	numbers := x.of.numbers()
+	x.numberNodes(x.of)
 	x.of = nil
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, e := range x.Nodes() {
-		x.nodes[numbers[e.Source()]] = e
-	}
+	return x.block
 }
 
 // cudagoExecClose: nobody is inside the driver with it. Launches in flight go
@@ -174,9 +162,7 @@ func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	n := x.nodes[uint64(node)]
+	n := x.node(uint64(node))
 	if n == nil {
 		return nil, nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "node", Text: "is not one of the graph that was instantiated"}
 	}
@@ -270,30 +256,4 @@ func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) {
 		}
 		return n.SetEnabled(enabled != 0)
 	})
-}
-
-//export cudagoExecText
-func cudagoExecText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.char) {
-	guard(st, func() error {
-		x, err := execs.get(uint64(id))
-		if err != nil {
-			return err
-		}
-		var b strings.Builder
-		switch what := C.GoString(what); what {
-		case "nodes":
-			x.mu.Lock()
-			for id, n := range x.nodes {
-				line(&b, id, n.Name(), n.Kind())
-			}
-			x.mu.Unlock()
-		case "retained":
-			writeRetained(&b, x.Retained())
-		default:
-			return fmt.Errorf("BUG: an executable has no %q", what)
-		}
-		text = C.CString(b.String())
-		return nil
-	})
-	return text
 }

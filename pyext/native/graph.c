@@ -69,30 +69,6 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
     return (PyObject *)self;
 }
 
-/* _text(what): "nodes", "edges", "retained" or "dot", for the Python face to read. */
-static PyObject *graph_text(GraphObject *self, PyObject *what) {
-    CUDAGO_ENTER(NULL);
-    const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
-    uint64_t graph = w ? cudago_graph_number(self) : 0;
-    if (!graph) return NULL;
-    cudago_status st = {0};
-    char *text = cudagoGraphText(graph, (char *)w, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
-    PyObject *r = PyUnicode_FromString(text);
-    free(text);
-    return r;
-}
-
-/* _held(address): the object at an address that _text("retained") named. */
-static QUIET PyObject *held_now(GraphObject *self, uint64_t address) {
-    return cudago_held_at(self->owner ? ((GraphObject *)self->owner)->held : self->held, address);
-}
-static PyObject *graph_held(GraphObject *self, PyObject *address) {
-    CUDAGO_ENTER(NULL);
-    unsigned long long a = PyLong_AsUnsignedLongLong(address);
-    return a == (unsigned long long)-1 && PyErr_Occurred() ? NULL : held_now(self, a);
-}
-
 /* _clone() */
 static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -225,8 +201,16 @@ static PyMethodDef methods[] = {
     {"_condition", METHOD(cudago_graph_condition), METH_O, NULL},
     {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
-    {"_text", METHOD(graph_text), METH_O, NULL},
-    {"_held", METHOD(graph_held), METH_O, NULL},
+    {"_check", METHOD(cudago_graph_check), METH_NOARGS, NULL},
+    {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
+    {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
+    {"_find", METHOD(cudago_graph_find), METH_O, NULL},
+    {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},
+    {"_edges", METHOD(cudago_graph_edges), METH_NOARGS, NULL},
+    {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
+    {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
+    {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
+    {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
     {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},

@@ -12,8 +12,6 @@ package native
 import "C"
 
 import (
-	"fmt"
-	"strings"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -55,24 +53,6 @@ func (g *pyGraph) adopt(of *graph.Graph) {
 
 // number is what Python calls the i-th node. Another graph's nodes have others.
 func (g *pyGraph) number(i int) uint64 { return g.id<<32 | uint64(i) }
-
-// numbers returns the numbers of all nodes, those of bodies included.
-func (g *pyGraph) numbers() map[*graph.Node]uint64 {
-	m := make(map[*graph.Node]uint64, len(g.nodes))
-	g.addNumbers(m)
-	return m
-}
-
-func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
-	for i, n := range g.nodes {
-		m[n] = g.number(i)
-		for _, of := range n.Bodies() {
-			if b, err := graphs.get(g.outermost().body(of)); err == nil {
-				b.addNumbers(m)
-			}
-		}
-	}
-}
 
 // find returns the nodes with the given numbers.
 func (g *pyGraph) find(numbers *C.uint64_t, n C.int) ([]*graph.Node, error) {
@@ -228,61 +208,6 @@ func cudagoGraphClose(id C.uint64_t) {
 		reportAside(err)
 	}
 	g.holder.end()
-}
-
-// Fields of the lines that cudagoGraphText and cudagoExecText give: the Python
-// face splits them. Names may hold anything but these.
-const fieldEnd, lineEnd = "\x1f", "\x1e"
-
-func line(b *strings.Builder, fields ...any) {
-	for i, f := range fields {
-		if i > 0 {
-			b.WriteString(fieldEnd)
-		}
-		fmt.Fprint(b, f)
-	}
-	b.WriteString(lineEnd)
-}
-
-//export cudagoGraphText
-func cudagoGraphText(id C.uint64_t, what *C.char, st *C.cudago_status) (text *C.char) {
-	guard(st, func() error {
-		g, err := graphs.get(uint64(id))
-		if err != nil {
-			return err
-		}
-		var b strings.Builder
-		switch what := C.GoString(what); what {
-		case "nodes":
-			for i, n := range g.nodes {
-				line(&b, g.number(i), n.Name(), n.Kind(), len(n.Bodies()))
-			}
-		case "edges":
-			numbers := g.numbers()
-			for _, e := range g.Edges() {
-				line(&b, numbers[e.From], numbers[e.To])
-			}
-		case "retained":
-			writeRetained(&b, g.Retained())
-		case "dot":
-			b.WriteString(g.DOT())
-		default:
-			return fmt.Errorf("BUG: a graph has no %q", what)
-		}
-		text = C.CString(b.String())
-		return nil
-	})
-	return text
-}
-
-func writeRetained(b *strings.Builder, list []graph.Retained) {
-	for _, r := range list {
-		object := uintptr(0)
-		if ref, ok := r.Object.(*pyRef); ok {
-			object = ref.object
-		}
-		line(b, r.Node, r.Operand, object, r.NBytes, r.Reason)
-	}
 }
 
 // cudagoCloseGraphs closes what Python left open at exit: executables, then

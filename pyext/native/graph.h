@@ -53,11 +53,11 @@ int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
 typedef struct {
     uintptr_t object; /* Operand, or any object that must stay alive */
     uint64_t nbytes;
-    int32_t role;   /* enum cudago_role, or ROLE_ARGUMENT + index */
+    int32_t role;   /* enum cudago_role, or ROLE_PARAMETER + index */
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
 /* held.go has the names. */
-enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_ARGUMENT };
+enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_PARAMETER };
 enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST, REASON_EVENT, REASON_FREE };
 
 typedef struct {
@@ -111,6 +111,18 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* graph_ask.c: methods of Graph */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
+PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused);
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
@@ -124,6 +136,12 @@ QUIET int cudago_exec_lost(const cudago_exec *x);
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
 void cudago_nap(void);                        /* gives the GIL away for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
+
+/* graph_ask.c: methods of GraphExec */
+PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
+PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -145,10 +163,9 @@ typedef struct {
     void (*leave)(void *at);
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
-/* New references to the Operands of a packed launch, named "argument 0", ..., and to the kernel; returns how many. */
+/* New references to the Operands of a packed launch, named "parameter 0", ..., and to the kernel; returns how many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
 void cudago_refs_drop(cudago_ref *refs, int n);
-QUIET PyObject *cudago_held_at(cudago_held *h, uint64_t address); /* the held object at an address, or None */
 
 /* For Go. */
 cudago_held *cudago_held_new(void);

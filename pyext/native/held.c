@@ -43,9 +43,3 @@ int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg) {
     for (size_t i = 0; h && !cudago_unusable && i < h->n; i++) Py_VISIT(h->v[i]); /* at exit Go has freed the lists */
     return 0;
 }
-
-QUIET PyObject *cudago_held_at(cudago_held *h, uint64_t address) {
-    for (size_t i = 0; h && i < h->n; i++)
-        if ((uintptr_t)h->v[i] == address) return NEW_REF(h->v[i]);
-    Py_RETURN_NONE;
-}

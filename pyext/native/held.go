@@ -194,9 +194,10 @@ var (
 	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free"}
 )
 
-var argumentNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {
+// As errors call them: "parameter 1 of kernel saxpy must be ...".
+var parameterNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {
 	for i := range names {
-		names[i] = "argument " + strconv.Itoa(i)
+		names[i] = "parameter " + strconv.Itoa(i)
 	}
 	return names
 }()
@@ -205,5 +206,5 @@ func roleName(role int) string {
 	if role < len(roles) {
 		return roles[role]
 	}
-	return argumentNames[role-len(roles)]
+	return parameterNames[role-len(roles)]
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._retained import Retained, read_retained, read_rows
+from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,22 +193,19 @@ class GraphExec(_core.GraphExec):
     @property
     def retained(self) -> tuple[Retained, ...]:
         """What the executable keeps alive."""
-        return read_retained(self)
+        return retained_of(self._retained())
 
     @property
     def nodes(self) -> tuple[ExecNode, ...]:
         """The nodes, in order of creation."""
-        rows = sorted(read_rows(self._text("nodes")), key=lambda row: int(row[0]))
-        return tuple(ExecNode(self, int(id), name, kind) for id, name, kind in rows)
+        return tuple([ExecNode(self, *row) for row in self._nodes()])
 
     def __getitem__(self, name: str) -> ExecNode:
-        nodes = self.nodes
-        for node in nodes:
-            if node.name == name:
-                return node
-        raise KeyError(
-            f"no node is called {name!r}; there are {', '.join(n.name for n in nodes) or 'none'}"
-        )
+        row = self._find(name)
+        if row is not None:
+            return ExecNode(self, *row)
+        names = ", ".join(own for _, own, _ in self._nodes())
+        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 
     def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
@@ -216,7 +213,7 @@ class GraphExec(_core.GraphExec):
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
-        return f"<cudago.GraphExec of {len(self.nodes)} nodes, launched {self.launch_count} times>"
+        return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
 
 
 _core._set_class("GraphExec", GraphExec)

@@ -12,9 +12,9 @@ from . import _core
 from . import _zconstants as _z
 from ._builder import Builder
 from ._condition import Condition
-from ._node import Node
+from ._node import Node, node_of
 from ._picture import svg
-from ._retained import Retained, read_retained, read_rows
+from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -167,28 +167,24 @@ class Graph(Builder, _core.Graph):
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes, in order of creation."""
-        return tuple(Node(self, int(row[0])) for row in read_rows(self._text("nodes")))
+        return tuple([node_of(self, row) for row in self._nodes()])
 
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
         """Pairs of nodes, of which the second waits for the first."""
-        return tuple(
-            (Node(self, int(a)), Node(self, int(b))) for a, b in read_rows(self._text("edges"))
-        )
+        return tuple([(Node(self, a), Node(self, b)) for a, b in self._edges()])
 
     @property
     def retained(self) -> tuple[Retained, ...]:
         """What the graph keeps alive."""
-        return read_retained(self)
+        return retained_of(self._retained(0))
 
     def __getitem__(self, name: str) -> Node:
-        rows = read_rows(self._text("nodes"))
-        for id, own, *_ in rows:
-            if own == name:
-                return Node(self, int(id))
-        raise KeyError(
-            f"no node is called {name!r}; there are {', '.join(r[1] for r in rows) or 'none'}"
-        )
+        row = self._find(name)
+        if row is not None:
+            return node_of(self, row)
+        names = ", ".join(own for _, _, own, _ in self._nodes())
+        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 
     def clone(self) -> Graph:
         """Return a copy, which keeps the operands for itself.
@@ -286,7 +282,7 @@ class Graph(Builder, _core.Graph):
         >>> cudago.Graph(device).to_dot().startswith("digraph")
         True
         """
-        return str(self._text("dot"))
+        return self._dot()
 
     def to_svg(self) -> str:
         """Return a picture of the graph.
@@ -325,10 +321,9 @@ class Graph(Builder, _core.Graph):
         if self.is_closed:
             return "<cudago.Graph: closed>"
         try:
-            rows = read_rows(self._text("nodes"))
+            return f"<cudago.Graph of {self._count()} nodes>"
         except ValueError:
             return "<cudago.Graph: capturing>"
-        return f"<cudago.Graph of {len(rows)} nodes>"
 
 
 _core._set_class("Graph", Graph)

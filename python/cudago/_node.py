@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._builder import Builder
-from ._retained import Retained, read_rows
+from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
     from ._graph import Graph
@@ -27,38 +27,42 @@ class Node(Builder):
         The graph.
     """
 
-    __slots__ = ("_id", "graph")
+    __slots__ = ("_id", "_known", "graph")
 
     def __init__(self, graph: Graph, id: int) -> None:
         self.graph = graph
         self._id = id
+        self._known: tuple[int, int, str, str] | None = None  # the row, which never changes
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self.graph, (self._id,)
 
-    def _row(self) -> list[str]:
-        wanted = str(self._id)
-        return next(row for row in read_rows(self.graph._text("nodes")) if row[0] == wanted)
+    def _row(self) -> tuple[int, int, str, str]:
+        if self._known is None:
+            self._known = self.graph._node_row(self._id)
+        else:
+            self.graph._check()
+        return self._known
 
     @property
     def name(self) -> str:
         """Name of the node, unique in its graph."""
-        return self._row()[1]
+        return self._row()[2]
 
     @property
     def kind(self) -> str:
         """Kind of operation: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ..."""
-        return self._row()[2]
+        return self._row()[3]
 
     @property
     def dependencies(self) -> tuple[Node, ...]:
         """The nodes that this one waits for."""
-        return tuple(a for a, b in self.graph.edges if b == self)
+        return tuple([Node(self.graph, id) for (id,) in self.graph._dependencies(self._id)])
 
     @property
     def dependents(self) -> tuple[Node, ...]:
         """The nodes that wait for this one."""
-        return tuple(b for a, b in self.graph.edges if a == self)
+        return tuple([Node(self.graph, id) for (id,) in self.graph._dependents(self._id)])
 
     @property
     def buffer(self) -> Buffer:
@@ -72,8 +76,7 @@ class Node(Builder):
 
         They are filled as any graph, keep the graph that they are in, and go with it.
         """
-        count = int(self._row()[3])
-        return tuple(self.graph._body(self._id, i) for i in range(count))
+        return tuple(self.graph._body(self._id, i) for i in range(self._row()[1]))
 
     @property
     def body(self) -> Graph:
@@ -86,9 +89,7 @@ class Node(Builder):
     @property
     def retained(self) -> tuple[Retained, ...]:
         """What the graph keeps alive for this node, for what is in it included."""
-        name = self.name
-        inside = f"{name}/", f"{name}["
-        return tuple(r for r in self.graph.retained if r.node == name or r.node.startswith(inside))
+        return retained_of(self.graph._retained(self._id))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Node) and self._id == other._id
@@ -100,3 +101,10 @@ class Node(Builder):
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"
         return f"<cudago.Node {self.name!r}: {self.kind}>"
+
+
+def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
+    """Make a node of a row that the graph has told: its name is not asked for again."""
+    node = Node.__new__(Node)  # without __init__, of which a listing would be half
+    node.graph, node._id, node._known = graph, row[0], row
+    return node

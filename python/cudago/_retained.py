@@ -12,11 +12,6 @@ from . import _core
 __all__ = ["Retained"]
 
 
-def read_rows(text: str) -> list[list[str]]:
-    """Split what the native module says: fields end in U+001F, lines in U+001E."""
-    return [line.split("\x1f") for line in text.split("\x1e")[:-1]]
-
-
 @dataclass(frozen=True)
 class Retained:
     """One thing that a graph or an executable keeps alive.
@@ -26,7 +21,9 @@ class Retained:
     node : str
         Name of the node that uses it.
     operand : str
-        Its part in the node: ``"dst"``, ``"src"``, ``"argument 1"``, ``"callback"``, ``"kernel"``.
+        Its part in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"``
+        and ``"parameter 1"`` of launches, ``"callback"``, ``"event"``, ``"memory"``. Parameters are
+        counted from 0, as in errors.
     object : object
         The object that was handed in.
     nbytes : int
@@ -42,12 +39,10 @@ class Retained:
     reason: str
 
 
-def read_retained(holder: Any) -> tuple[Retained, ...]:
+def retained_of(rows: tuple[tuple[Any, int, str, str, str], ...]) -> tuple[Retained, ...]:
+    """Make what users see of the native module's rows."""
     found = []
-    for node, operand, address, nbytes, reason in read_rows(holder._text("retained")):
-        held = holder._held(int(address)) if address != "0" else None
-        if held is None:
-            continue
+    for held, nbytes, node, operand, reason in rows:
         kept = held.object if isinstance(held, _core.Operand) else held
-        found.append(Retained(node, operand, kept, int(nbytes), reason))
+        found.append(Retained(node, operand, kept, nbytes, reason))
     return tuple(found)

@@ -48,7 +48,7 @@ GO_QUIET = {
     "cudagoCaptureLaunch",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
-    "cudagoExecKernel", "cudagoExecHost",
+    "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

@@ -1,0 +1,203 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* What Python asks graphs and executables. Nodes go by their numbers; the Python face makes objects over the rows. */
+
+/* A name to look up, in UTF-8. NULL for what no name can be, or with an exception. */
+static const char *name_key(PyObject *name, Py_ssize_t *n) {
+    const char *key = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, n) : NULL;
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear(); /* half a pair of surrogates */
+    return key;
+}
+
+/* --- graphs ------------------------------------------------------------------------------------------------------- */
+
+/* Nodes and their names never change: for these nobody waits, whatever is being instantiated. */
+static QUIET uint64_t number_now(GraphObject *self) { return cudago_graph_open(self) ? 0 : self->id; }
+
+/* _check(): is it open? */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (cudago_graph_open(self)) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *rows(cudago_answer *a, cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    return cudago_answer_rows(a);
+}
+static PyObject *row(cudago_answer *a, cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    return cudago_answer_row(a);
+}
+
+/* _nodes(): (number, how many bodies, name, kind), in order of creation */
+PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = number_now(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphNodes(graph, &a, &st);
+    return rows(&a, &st);
+}
+
+/* _node_row(number): a row of _nodes() */
+PyObject *cudago_graph_node(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, graph = cudago_read_node(number, &node) ? 0 : number_now(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphNode(graph, node, &a, &st);
+    return row(&a, &st);
+}
+
+/* _count(): how many nodes */
+PyObject *cudago_graph_count(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = number_now(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    uint64_t n = cudagoGraphCount(graph, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyLong_FromUnsignedLongLong(n);
+}
+
+/* _find(name): the row of _nodes() that has the name, or None */
+PyObject *cudago_graph_find(GraphObject *self, PyObject *name) {
+    CUDAGO_ENTER(NULL);
+    Py_ssize_t n = 0;
+    const char *key = name_key(name, &n);
+    uint64_t graph = PyErr_Occurred() ? 0 : cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    if (key) cudagoGraphFind(graph, (char *)key, (int)n, &a, &st);
+    return row(&a, &st);
+}
+
+/* _edges(): pairs of numbers, of which the second waits for the first */
+PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphEdges(graph, &a, &st);
+    return rows(&a, &st);
+}
+
+static PyObject *next(GraphObject *self, PyObject *number, int dependents) {
+    uint64_t node, graph = cudago_read_node(number, &node) ? 0 : cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphNext(graph, node, dependents, &a, &st);
+    return rows(&a, &st);
+}
+
+/* _dependencies(number), _dependents(number): (number,) of each */
+PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    return next(self, number, 0);
+}
+PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    return next(self, number, 1);
+}
+
+static QUIET int retained_now(GraphObject *self, uint64_t node, cudago_answer *a) {
+    if (cudago_graph_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoGraphRetained(self->id, node, a, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(a);
+    return 0;
+}
+
+/* _retained(number, or 0 for all): (object, bytes, node, operand, reason) */
+PyObject *cudago_graph_retained(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_answer a = {0};
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self) || retained_now(self, node, &a)) return NULL;
+    return cudago_answer_rows(&a);
+}
+
+/* _dot() */
+PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphDOT(graph, &a, &st);
+    return st.kind ? cudago_raise(&st), NULL : cudago_answer_text(&a);
+}
+
+/* --- executables -------------------------------------------------------------------------------------------------- */
+
+static QUIET uint64_t exec_number_now(ExecObject *self) { return cudago_exec_open(self) ? 0 : self->id; }
+
+/* _nodes(): (number, name, kind), in the order of the numbers */
+PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = exec_number_now(self);
+    if (!id) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoExecNodes(id, &a, &st);
+    return rows(&a, &st);
+}
+
+/* _count(): how many nodes */
+PyObject *cudago_exec_count(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = exec_number_now(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    uint64_t n = cudagoExecCount(id, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyLong_FromUnsignedLongLong(n);
+}
+
+/* _find(name): the row of _nodes() that has the name, or None */
+PyObject *cudago_exec_find(ExecObject *self, PyObject *name) {
+    CUDAGO_ENTER(NULL);
+    Py_ssize_t n = 0;
+    const char *key = name_key(name, &n);
+    uint64_t id = PyErr_Occurred() ? 0 : exec_number_now(self);
+    if (!id) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    if (key) cudagoExecFind(id, (char *)key, (int)n, &a, &st);
+    return row(&a, &st);
+}
+
+static QUIET int exec_retained_now(ExecObject *self, cudago_answer *a) {
+    if (cudago_exec_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoExecRetained(self->id, a, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(a);
+    return 0;
+}
+
+/* _retained(): (object, bytes, node, operand, reason) */
+PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_answer a = {0};
+    return exec_retained_now(self, &a) ? NULL : cudago_answer_rows(&a);
+}
