@@ -394,6 +394,12 @@ class Device(_core.Device):
     def _make_resource(self) -> MemoryResource:
         return DeviceMemoryResource(self)
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import device_card
+
+        return device_card(self)
+
     def __repr__(self) -> str:
         return f"<cudago.Device {self.ordinal}: {self.name}>"
 

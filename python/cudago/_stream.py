@@ -243,6 +243,12 @@ class Stream(_core.Stream):
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
         return _core._capture(self, _MODES[mode])
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import stream_card
+
+        return stream_card(self)
+
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         if self.is_closed:
