@@ -270,8 +270,8 @@ def exec_card(step: GraphExec) -> str:
 
 
 def _kinds(nodes: list[list[str]]) -> str:
-    kinds = Counter(row[2] for row in nodes)
-    listed = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+    kinds = Counter(sorted(row[2] for row in nodes))  # an executable tells them in any order
+    listed = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
     return f"{len(nodes)}: {listed}" if nodes else "none"
 
 
