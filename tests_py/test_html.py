@@ -289,62 +289,90 @@ def test_work_that_was_queued_is_seen(stream, kernels):
 # --- what must not happen -------------------------------------------------------------------------
 
 
-def test_work_that_takes_long_is_not_waited_for(graph, a, stream, monkeypatch):
-    monkeypatch.setattr(_preview, "PATIENCE_S", 0.05)
+@pytest.fixture
+def gate(graph, a, stream):
+    """Holds work up that sets `a` to 7, until it is set."""
     gate = threading.Event()
     graph.callback(lambda: gate.wait()).memset(a, 7)
-    t = a.view("uint8")
     with graph.instantiate() as step:
-        try:
-            step.launch(stream)
-            assert "still under way" in card(t).rows["values"]
-            assert "an earlier look" in card(t).rows["values"]
-        finally:
-            gate.set()
+        step.launch(stream)
+        yield gate
+        gate.set()
         stream.sync()
-        with _preview._reading:  # the thread that waited has gone
-            pass
-    monkeypatch.setattr(_preview, "PATIENCE_S", 60)
-    assert shown(t)[0][0] == "7"
+
+
+def test_work_that_takes_long_is_not_waited_for(gate, a, stream, monkeypatch):
+    with a.view("uint8") as t:
+        monkeypatch.setattr(_preview, "PATIENCE_S", 0.01)
+        assert card(t).rows["values"] == "not shown: work is still under way"
+        gate.set()
+        monkeypatch.setattr(_preview, "PATIENCE_S", 60)
+        assert shown(t)[0][0] == "7"
+
+
+def test_a_capture_beside_work_that_takes_long(gate, a, device, stream, monkeypatch):
+    monkeypatch.setattr(_preview, "PATIENCE_S", 0.01)
+    with a.view("uint8", (2, 32)) as matrix, stream.capture() as captured:
+        a.fill(1, stream=stream)
+        assert "capturing" in card(matrix).rows["values"]
+        gate.set()
+        a.fill(2, stream=stream)
+    assert [node.kind for node in captured.nodes] == ["memset", "memset"]
+    captured.close()
+
+
+def test_captures_beside_looks_of_another_thread(a, device, stream):
+    stop, looks = threading.Event(), []
+
+    def look() -> None:
+        with a.view("float32", (4, 4)) as t:
+            while not stop.is_set():
+                looks.append([card(thing).rows for thing in (t, stream, a, device)])
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(200):
+            a.fill(3, stream=stream)
+            with stream.capture() as captured:
+                a.fill(1, stream=stream)
+                a.fill(2, stream=stream)
+            assert len(captured.nodes) == 2
+            captured.close()
+    finally:
+        stop.set()
+        thread.join()
+    assert looks
+
+
+def test_work_of_a_closed_stream(device, a):
+    with device.create_stream() as gone:
+        t = cu.zeros(4, stream=gone)
+        gone.sync()
+        assert shown(t) == [["0"] * 4]
+    assert "a stream that is closed" in card(t).rows["values"]
     t.close()
 
 
-def test_a_capture_after_a_look_that_took_long(graph, a, stream, monkeypatch):
-    monkeypatch.setattr(_preview, "PATIENCE_S", 0.05)
-    gate = threading.Event()
-    graph.callback(lambda: gate.wait()).memset(a, 7)
-    matrix = a.view("uint8", (2, 32))
-    with graph.instantiate() as step:
-        try:
-            step.launch(stream)
-            assert "still under way" in card(matrix).rows["values"]
-            with stream.capture() as captured:
-                a.fill(1, stream=stream)
-                gate.set()
-                with _preview._reading:
-                    pass
-                a.fill(2, stream=stream)
-        finally:
-            gate.set()
-        stream.sync()
-    assert [node.kind for node in captured.nodes] == ["memset", "memset"]
-    matrix.close()
-    captured.close()
+def test_memory_that_the_host_cannot_read(stream, monkeypatch):
+    monkeypatch.setattr(_preview, "_in_place", None)
+    monkeypatch.setattr(_preview, "_CUDA", cu.zeros(1, stream=stream)._memory[1])
+    with cu.asarray(np.arange(400).reshape(20, 20), "int32", stream=stream) as t:
+        assert shown(t)[0] == ["0", "1", "2", "\u2026", "17", "18", "19"]
+        assert shown(t.T)[0] == ["0", "20", "40", "\u2026", "340", "360", "380"]
 
 
 def test_a_capture_is_not_spoilt(device, stream, a, graph):
     t, other = a.view("float32"), cu.zeros(3, stream=device.default_stream)
+    host = cu.from_dlpack(np.ones(2))
     device.sync()
     with device.create_stream() as second, stream.capture() as captured:
         a.fill(0, stream=stream)
         assert card(stream).rows["state"] == "capturing"
-        assert (
-            card(t)
-            .rows["values"]
-            .startswith("not shown: a stream that uses the memory is capturing")
-        )
+        assert card(t).rows["values"].startswith("not shown: a stream is capturing")
         assert "still being captured" in card(captured).rows["state"]
         assert captured._repr_svg_() is None
+        assert shown(host) == [["1", "1"]]
         for thing in (device, second, a, graph, other, t[:0], device.default_stream):
             card(thing)
         a.fill(1, stream=stream)
@@ -410,7 +438,9 @@ def test_no_work_is_put_into_a_stream(script, driver):
     assert run.returncode == 0, run.stderr
     calls = re.findall(r" (cu\w+)\(", run.stderr.partition("from here")[2].partition("to here")[0])
     assert "cuMemGetInfo" in calls
-    assert re.findall("Async|Launch|WaitEvent|BeginCapture|Alloc", " ".join(calls)) == []
+    assert (
+        re.findall("Async|Launch|WaitEvent|Synchronize|BeginCapture|Alloc", " ".join(calls)) == []
+    )
 
 
 def test_after_a_reset_and_in_a_forked_child(script, driver):

@@ -3,8 +3,8 @@
 """Cards of objects for notebooks, as HTML.
 
 To look at an object changes nothing and never raises: what cannot be told is replaced by the reason
-why. Nothing is asked of a stream but whether it is capturing. Colors are those of the page, dark or
-light; nothing is loaded, and no text of the user's is taken for markup.
+why. Nothing is waited for, and no work goes into a stream of the user's. Colors are those of the
+page, dark or light; nothing is loaded, and no text of the user's is taken for markup.
 
 Imported by the first card that is shown.
 """
@@ -143,7 +143,7 @@ def device_card(device: Device) -> str:
 
 @_contained
 def stream_card(stream: Stream) -> str:
-    """Return the card of a stream. It is not asked whether it has work: it may begin a capture."""
+    """Return the card of a stream. Whether it has work is not asked: the answer may be an error."""
     title = f"Stream {stream.name}"
     if stream.is_closed:
         return _card(title, [("state", "closed")])

@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Some elements of a tensor as text, for who looks at it: its edges are copied, and not waited for.
+"""Some elements of a tensor as text, for who looks at it: its edges are read, if nothing uses them.
 
-The copy is DLPack's own, which waits for the work that uses the memory, puts none into a stream of
-the user's, and refuses where one of these is capturing. The wait may be long, so it has a thread of
-its own, and who looks at the tensor leaves it alone after a moment.
+Which streams use a tensor's memory is not asked: that question waits. So all streams must be idle,
+of which each is asked in a way that no capture minds, and none may be unknown or capturing. They
+are given a moment. What the host can read is read in place; else a stream of its own copies it.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from queue import Empty, SimpleQueue
+import time
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -20,6 +19,7 @@ from .errors import CheckError
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from ._stream import Stream
     from ._tensor import Tensor
 
 Rows = list[list[str]]
@@ -27,9 +27,8 @@ Rows = list[list[str]]
 PATIENCE_S = 0.25
 _WHOLE, _EDGE = 8, 3  # elements of a dimension that is shown whole; of each end of a longer one
 _GAP = "\u2026"
-_HOST, _MANAGED = (1, 0), 13  # DLPack's devices
+_CUDA, _MANAGED = 2, 13  # types of DLPack's devices
 _log = logging.getLogger("cudago")
-_reading = threading.Lock()  # one thread at most that waits for work
 
 
 class Unreadable(Exception):
@@ -38,23 +37,79 @@ class Unreadable(Exception):
 
 def values(tensor: Tensor) -> tuple[str, Rows]:
     """Return the index of what is shown, empty for all dimensions, and the edges of that."""
+    from ._tensor import _is_pageable
+
     hidden = max(tensor.ndim - 2, 0)
     face = tensor[(0,) * hidden] if hidden else tensor
     index = "[" + "0, " * hidden + ":, :]" if hidden else ""
     if not tensor.size:
         raise Unreadable("there are no elements")
-    import numpy as np  # here, since the first import takes longer than the patience
+    _check_readable(tensor)
+    if not _is_pageable(tensor):
+        _await_idle()
+    import numpy as np
 
-    if why_not := _untouchable(tensor):
-        raise Unreadable(why_not)
     rows, columns = _spans(face, -2), _spans(face, -1)
-    blocks = iter(_copied([_block(face, r, c) for r in rows for c in columns], np))
     shown: Rows = []
-    for _ in rows:
-        right = [next(blocks) for _ in columns]
+    for r in rows:
+        parts = [_words(_block(face, r, c), np) for c in columns]
         shown += [[_GAP] * len(shown[0])] if shown else []
-        shown += [_beside(parts) for parts in zip(*right, strict=True)]
+        shown += [_beside(lines) for lines in zip(*parts, strict=True)]
     return index, shown
+
+
+def _check_readable(tensor: Tensor) -> None:
+    """Raise if the host does not read the memory, idle or not."""
+    from ._device import Device
+
+    if _core._dtype(tensor.dtype_name)[1] % 8:
+        raise Unreadable("elements of less than a byte are packed")
+    _, device_type, ordinal, *_ = tensor._memory
+    if device_type == _MANAGED and not Device(ordinal).properties.concurrent_managed_access:
+        raise Unreadable("the host must not touch managed memory while this device works")
+
+
+# --- is all work done? ----------------------------------------------------------------------------
+
+
+def _await_idle() -> None:
+    streams = _streams()
+    end = time.monotonic() + PATIENCE_S
+    try:
+        while busy := [stream for stream in streams if not _is_idle(stream)]:
+            if time.monotonic() > end:
+                raise Unreadable("work is still under way")
+            streams = busy
+            time.sleep(0.001)
+    except CheckError as e:  # is told once: the next wait of the program would not hear of it
+        _log.error("found while a tensor was shown: %s", text := str(e))
+        raise Unreadable(text) from None
+
+
+def _is_idle(stream: Stream) -> bool:
+    if stream.is_closed:  # meanwhile, by another thread
+        raise Unreadable("a stream has just been closed")
+    if stream.is_capturing:
+        raise Unreadable("a stream is capturing, so work cannot be waited for")
+    return stream.is_done
+
+
+def _streams() -> list[Stream]:
+    """Return all streams. A closed one, or one that another library lent, may go on working."""
+    from ._device import _devices
+    from ._stream import _made
+
+    known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
+    streams = {stream._id: stream for stream in known if not stream.is_closed}
+    if len(streams) < int(_core._info("streams")):  # default streams stay when nobody has them
+        for device in list(_devices.values()):
+            streams[device.default_stream._id] = device.default_stream
+    if len(streams) < int(_core._info("streams")):
+        raise Unreadable("a stream that is closed, or another library's, may still have work")
+    return list(streams.values())
+
+
+# --- elements -------------------------------------------------------------------------------------
 
 
 def _spans(face: Tensor, axis: int) -> list[slice | None]:
@@ -78,79 +133,42 @@ def _beside(parts: tuple[list[str], ...]) -> list[str]:
     return row
 
 
-def _untouchable(tensor: Tensor) -> str:
-    """Say why the host does not read the memory, idle or not."""
-    from ._device import Device
-
-    if _core._dtype(tensor.dtype_name)[1] % 8:
-        return "elements of less than a byte are packed"
-    _, device_type, ordinal, *_ = tensor._memory
-    if device_type == _MANAGED and not Device(ordinal).properties.concurrent_managed_access:
-        return "the host must not touch managed memory while this device works"
-    return ""
-
-
-def _copied(blocks: list[Tensor], np: ModuleType) -> list[Rows]:
-    """Copy some elements to the host, as text; give up what takes long."""
-    answer: SimpleQueue[list[Rows] | str] = SimpleQueue()
-    left = threading.Event()
-    if not _reading.acquire(blocking=False):
-        raise Unreadable("work that an earlier look at a tensor waits for is still under way")
-    try:
-        threading.Thread(target=_read, args=(blocks, np, left, answer), daemon=True).start()
-    except BaseException:  # at the end of the interpreter there are no new threads
-        _reading.release()
-        raise
-    try:
-        got = answer.get(timeout=PATIENCE_S)
-    except Empty:
-        left.set()
-        raise Unreadable("work that uses the memory is still under way") from None
-    if isinstance(got, str):
-        raise Unreadable(got)
-    return got
-
-
-def _read(
-    blocks: list[Tensor],
-    np: ModuleType,
-    left: threading.Event,
-    answer: SimpleQueue[list[Rows] | str],
-) -> None:
-    got: list[Rows] | str
-    try:
-        got = words = []
-        for block in blocks:
-            if left.is_set():  # nobody asks any more, and a stream may be about to be captured
-                break
-            words.append(_words(block, np))
-    except CheckError as e:  # is told once, so that the next wait of the program would not hear it
-        got = str(e)  # as text: a traceback would keep the tensors
-        _log.error("found while a tensor was shown: %s", got)
-    except Exception as e:
-        got = str(e).partition(";")[0]
-    finally:
-        blocks.clear()
-        _reading.release()
-    answer.put(got)
-
-
 def _words(block: Tensor, np: ModuleType) -> Rows:
+    _, device_type, *_ = block._memory
+    array = _copied(block) if device_type == _CUDA else _in_place(block, np)
+    if array.dtype.kind == "V":  # of ml_dtypes
+        array = array.astype("f4")
+    height, width = (1, 1, *block.shape)[-2:]
+    return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
+
+
+def _copied(block: Tensor) -> Any:
+    """Copy elements that the host cannot read."""
+    if (device := block.device) is None:
+        raise Unreadable("the memory is of no known device")
+    with device.create_stream() as stream:
+        return block.numpy(stream=stream)
+
+
+def _in_place(block: Tensor, np: ModuleType) -> Any:
+    """View elements that the host can read, whatever their order."""
     from ._tensor import _extended_dtype
 
-    shape = block.shape
-    capsule = block.__dlpack__(dl_device=_HOST, copy=True, max_version=(1, 0))
-    host = _core.from_dlpack(capsule)
-    raw = np.frombuffer(host.buffer, "u1")
-    dtype: Any = host.dtype
+    span, offset = block._span
+    # Without a stream to wait for: all of them are idle.
+    capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))
+    raw = np.frombuffer(_core.from_dlpack(capsule).buffer, "u1")
+    dtype: Any = block.dtype
     if dtype == "bfloat16":  # the upper half of a float32
-        array = (raw.view("u2").astype("u4") << 16).view("f4")
-    elif isinstance(dtype, str):
-        array = raw.view(_extended_dtype(dtype)).astype("f4")
-    else:
-        array = raw.view(dtype)
-    height, width = (1, 1, *shape)[-2:]
-    return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
+        return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")
+    if isinstance(dtype, str):
+        return _strided(block, raw, offset, _extended_dtype(dtype), np).astype("f4")
+    return _strided(block, raw, offset, dtype, np)
+
+
+def _strided(block: Tensor, raw: Any, offset: int, dtype: Any, np: ModuleType) -> Any:
+    strides = [step * block.itemsize for step in block.strides]
+    return np.ndarray(block.shape, dtype, raw, offset, strides)
 
 
 def _word(x: object) -> str:
