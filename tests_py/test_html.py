@@ -164,6 +164,13 @@ def test_a_large_graph_has_no_picture(graph, a):
     assert "to_svg()" in card(graph).rows["picture"]
 
 
+@pytest.mark.parametrize("name", ["x" * (1 << 20), "a\x1eb\x1fc", "\u202e\ufffe]]>-->"])
+def test_odd_names_of_nodes(name, graph, a):
+    graph.memset(a, 0, name=name)
+    assert len(graph._repr_html_()) < 1 << 16
+    card(graph)
+
+
 def test_what_is_inside_of_nodes_counts_for_the_picture(graph, a, device):
     with cu.Graph(device) as inner:
         for _ in range(_html._PICTURE_NODES):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Row = tuple[str, "str | Callable[[], object]"]
 
 _LONGEST = 400  # characters of a value, and lines of a compiler's log
-_PICTURE_NODES, _PICTURE_EDGES = 100, 200  # what is drawn while somebody waits
+_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # drawn while somebody waits
 _BOX = (
     "display:inline-block;border:1px solid currentColor;border-radius:6px;padding:6px 10px;"
     "max-width:100%;overflow:auto;color:inherit;font-size:13px"
@@ -227,7 +227,7 @@ def graph_picture(graph: Graph) -> str | None:
         nodes, edges = (len(read_rows(graph._text(what))) for what in ("nodes", "edges"))
         dot = graph.to_dot() if nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES else None
         # What is inside of nodes is drawn too.
-        if dot is None or dot.count("[label=") > _PICTURE_NODES:
+        if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
             return None
         return graph.to_svg()
     except Exception:
