@@ -70,11 +70,14 @@ $(ASAN_MODULE): $(SOURCES) $(wildcard python/cudago/*.py) build_hooks/asan.py $(
 
 # --- use -----------------------------------------------------------------------
 
-.PHONY: demo build asan wheel
+.PHONY: demo build notebooks asan wheel
 demo: $(MODULE) ## train and run a digit recognizer on whatever driver there is
 	$(PY) examples/digits.py
 
 build: $(MODULE) ## build the native module in place
+
+notebooks: $(MODULE) ## run the texts in notebooks/source, and write them as notebooks
+	$(PY) notebooks/build.py
 
 asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into build/asan
 

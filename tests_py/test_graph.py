@@ -146,8 +146,7 @@ def test_dot(graph, a, kernels):
     assert dot.count("->") == 2
     assert r"say \"hi\"\nthere" in dot
     assert "add one" in dot
-    bundle = graph._repr_mimebundle_()
-    assert bundle["text/plain"] == "<cudago.Graph of 3 nodes>"
+    assert repr(graph) == "<cudago.Graph of 3 nodes>"
 
 
 def test_wrong_operands_add_nothing(graph, a, b, device, stream, kernels):

@@ -9,7 +9,7 @@ from ._event import Event
 from ._gopy import api
 from ._properties import DeviceProperties, read
 from ._resource import DeviceMemoryResource, MemoryResource
-from ._stream import Stream
+from ._stream import Stream, _made
 
 __all__ = ["Device"]
 
@@ -148,6 +148,7 @@ class Device(_core.Device):
         except AttributeError:
             pass
         self._default_stream = _core._stream_wrap(self, 1, None)
+        _made[self._default_stream._id] = self._default_stream
         return self._default_stream
 
     def create_stream(self, *, priority: int = 0, name: str = "") -> Stream:
@@ -188,6 +189,7 @@ class Device(_core.Device):
         'urgent'
         """
         stream: Stream = _core._stream_new(self, priority)
+        _made[stream._id] = stream
         if name:
             stream._name = str(name)
         return stream
@@ -392,6 +394,12 @@ class Device(_core.Device):
 
     def _make_resource(self) -> MemoryResource:
         return DeviceMemoryResource(self)
+
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import device_card
+
+        return device_card(self)
 
     def __repr__(self) -> str:
         return f"<cudago.Device {self.ordinal}: {self.name}>"

@@ -210,6 +210,12 @@ class GraphExec(_core.GraphExec):
     def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import exec_card
+
+        return exec_card(self)
+
     def __repr__(self) -> str:
         if self.is_closed:
             return "<cudago.GraphExec: closed>"

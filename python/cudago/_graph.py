@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import _core
 from . import _zconstants as _z
@@ -302,12 +302,17 @@ class Graph(Builder, _core.Graph):
         """
         return svg(self.to_dot())
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Show a picture in notebooks."""
-        bundle = {"text/plain": repr(self)}
-        if not self.is_closed:
-            bundle["image/svg+xml"] = self.to_svg()
-        return bundle
+    def _repr_html_(self) -> str:
+        """Show a card with a picture in notebooks."""
+        from ._html import graph_card
+
+        return graph_card(self)
+
+    def _repr_svg_(self) -> str | None:
+        """Show a picture where HTML is not shown."""
+        from ._html import graph_picture
+
+        return graph_picture(self)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

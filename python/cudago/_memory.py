@@ -198,6 +198,12 @@ class Buffer(_core.Buffer):
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import buffer_card
+
+        return buffer_card(self)
+
     def __repr__(self) -> str:
         if self.is_closed:
             return f"<cudago.Buffer of {self.size} bytes: closed>"

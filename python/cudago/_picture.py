@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of graphs: their layers from top to bottom, as SVG.
 
-It reads what `Graph.to_dot` writes, line by line, and no other text of Graphviz's language.
+Lines have the color of the text around them, dark or light; boxes have their own. It reads what
+`Graph.to_dot` writes, line by line, and no other text of Graphviz's language.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ _INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
 _LETTER, _LINE, _PAD, _APART, _GAP = 6, 13, 9, 18, 34  # pixels; a letter's width is a guess
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="{:.0f} 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="10" \
-text-anchor="middle"><defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" \
-markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>"""
+text-anchor="middle"><defs><marker id="cudago-end" viewBox="0 0 8 8" refX="8" refY="4" \
+markerWidth="7" markerHeight="7" orient="auto">\
+<path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>"""
 
 
 @dataclass(eq=False)
@@ -137,7 +139,9 @@ def _drawn_line(line: tuple[list[_Box], str]) -> str:
     for a, b in pairwise(boxes):
         middle = (a.floor + b.y) / 2
         path += f"V{a.floor}C{a.x:.1f} {middle} {b.x:.1f} {middle} {b.x:.1f} {b.y}"
-    return f'<path d="{path}" fill="none" stroke="#444"{style} marker-end="url(#end)"/>'
+    return (
+        f'<path d="{path}" fill="none" stroke="currentColor"{style} marker-end="url(#cudago-end)"/>'
+    )
 
 
 def _drawn_box(box: _Box) -> str:
@@ -146,6 +150,6 @@ def _drawn_box(box: _Box) -> str:
     rows = (left + w + escape(line) + right for w, line in zip(weights, box.lines, strict=False))
     return (
         f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y}" width="{box.width}" '
-        f'height="{box.height}" rx="5" stroke="#444" {box.style}/>'
-        f'<text y="{box.y + 2}">{"".join(rows)}</text>'
+        f'height="{box.height}" rx="5" stroke="currentColor" {box.style}/>'
+        f'<text y="{box.y + 2}" fill="#111">{"".join(rows)}</text>'
     )

@@ -8,6 +8,7 @@ What is hot, or blocks, is in ``pyext/native/stream.c``; its documentation is in
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from . import _core
 from . import _zconstants as _z
@@ -96,6 +97,7 @@ class Stream(_core.Stream):
         from ._device import Device
 
         stream: Stream = _core._stream_wrap(device or Device(), handle, owner)
+        _made[stream._id] = stream
         return stream
 
     @property
@@ -243,6 +245,12 @@ class Stream(_core.Stream):
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
         return _core._capture(self, _MODES[mode])
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import stream_card
+
+        return stream_card(self)
+
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         if self.is_closed:
@@ -286,7 +294,12 @@ def _foreign(obj: object) -> Stream:
 
     index = getattr(getattr(obj, "device", None), "index", None)
     ordinal = index if isinstance(index, int) else 0
-    return Stream.from_handle(handle or 1, device=Device(ordinal), owner=obj)
+    # Not among those made by the user: it is gone after the call, and each launch pays for it.
+    stream: Stream = _core._stream_wrap(Device(ordinal), handle or 1, obj)
+    return stream
 
+
+# Those that have been made here, by number: _preview.py.
+_made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 _core._set_class("Stream", Stream)

@@ -204,6 +204,12 @@ class Tensor(_core.Tensor):
             "t.numpy(stream=...), which copies"
         )
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import tensor_card
+
+        return tensor_card(self)
+
     def __repr__(self) -> str:
         if self.is_closed:
             return "<Tensor closed>"

@@ -102,6 +102,12 @@ class CompileError(CUDAError):
     log: str = ""
     options: list[str]
 
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import error_card
+
+        return error_card(self)
+
 
 class KernelNotFoundError(CUDAError, KeyError):
     """The code has no kernel of this name; the text lists those there are."""
@@ -121,6 +127,12 @@ class PTXError(CUDAError, ValueError):
 
     line: int = 0
     column: int = 0
+
+    def _repr_html_(self) -> str:
+        """Show a card in notebooks."""
+        from ._html import error_card
+
+        return error_card(self)
 
 
 class ClosedError(ValueError):

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Some elements of a tensor as text, for who looks at it: its edges are read, if nothing uses them.
+
+Which streams use a tensor's memory is not asked: that question waits. So all streams must be idle,
+of which each is asked in a way that no capture minds, and none may be unknown or capturing. They
+are given a moment. What the host can read is read in place; else a stream of its own copies it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from .errors import CheckError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ._stream import Stream
+    from ._tensor import Tensor
+
+Rows = list[list[str]]
+
+PATIENCE_S = 0.25
+_WHOLE, _EDGE = 8, 3  # elements of a dimension that is shown whole; of each end of a longer one
+_GAP = "\u2026"
+_CUDA, _MANAGED = 2, 13  # types of DLPack's devices
+_log = logging.getLogger("cudago")
+
+
+class Unreadable(Exception):
+    """Why there are no values to show."""
+
+
+def values(tensor: Tensor) -> tuple[str, Rows]:
+    """Return the index of what is shown, empty for all dimensions, and the edges of that."""
+    from ._tensor import _is_pageable
+
+    hidden = max(tensor.ndim - 2, 0)
+    face = tensor[(0,) * hidden] if hidden else tensor
+    index = "[" + "0, " * hidden + ":, :]" if hidden else ""
+    if not tensor.size:
+        raise Unreadable("there are no elements")
+    _check_readable(tensor)
+    if not _is_pageable(tensor):
+        _await_idle()
+    import numpy as np
+
+    rows, columns = _spans(face, -2), _spans(face, -1)
+    shown: Rows = []
+    for r in rows:
+        parts = [_words(_block(face, r, c), np) for c in columns]
+        shown += [[_GAP] * len(shown[0])] if shown else []
+        shown += [_beside(lines) for lines in zip(*parts, strict=True)]
+    return index, shown
+
+
+def _check_readable(tensor: Tensor) -> None:
+    """Raise if the host does not read the memory, idle or not."""
+    from ._device import Device
+
+    if _core._dtype(tensor.dtype_name)[1] % 8:
+        raise Unreadable("elements of less than a byte are packed")
+    _, device_type, ordinal, *_ = tensor._memory
+    if device_type == _MANAGED and not Device(ordinal).properties.concurrent_managed_access:
+        raise Unreadable("the host must not touch managed memory while this device works")
+
+
+# --- is all work done? ----------------------------------------------------------------------------
+
+
+def _await_idle() -> None:
+    streams = _streams()
+    end = time.monotonic() + PATIENCE_S
+    try:
+        while busy := [stream for stream in streams if not _is_idle(stream)]:
+            if time.monotonic() > end:
+                raise Unreadable("work is still under way")
+            streams = busy
+            time.sleep(0.001)
+    except CheckError as e:  # is told once: the next wait of the program would not hear of it
+        _log.error("found while a tensor was shown: %s", text := str(e))
+        raise Unreadable(text) from None
+
+
+def _is_idle(stream: Stream) -> bool:
+    if stream.is_closed:  # meanwhile, by another thread
+        raise Unreadable("a stream has just been closed")
+    if stream.is_capturing:
+        raise Unreadable("a stream is capturing, so work cannot be waited for")
+    return stream.is_done
+
+
+def _streams() -> list[Stream]:
+    """Return all streams. A closed one, or one that another library lent, may go on working."""
+    from ._device import _devices
+    from ._stream import _made
+
+    known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
+    streams = {stream._id: stream for stream in known if not stream.is_closed}
+    if len(streams) < int(_core._info("streams")):  # default streams stay when nobody has them
+        for device in list(_devices.values()):
+            streams[device.default_stream._id] = device.default_stream
+    if len(streams) < int(_core._info("streams")):
+        raise Unreadable("a stream that is closed, or another library's, may still have work")
+    return list(streams.values())
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def _spans(face: Tensor, axis: int) -> list[slice | None]:
+    """Return what is shown along an axis; None for one that the tensor lacks."""
+    if face.ndim < -axis:
+        return [None]
+    size = face.shape[axis]
+    if size <= _WHOLE:
+        return [slice(0, size)]
+    return [slice(0, _EDGE), slice(size - _EDGE, size)]
+
+
+def _block(face: Tensor, *spans: slice | None) -> Tensor:
+    return face[tuple(span for span in spans if span is not None)] if face.ndim else face
+
+
+def _beside(parts: tuple[list[str], ...]) -> list[str]:
+    row: list[str] = []
+    for part in parts:
+        row += [_GAP, *part] if row else part
+    return row
+
+
+def _words(block: Tensor, np: ModuleType) -> Rows:
+    _, device_type, *_ = block._memory
+    array = _copied(block) if device_type == _CUDA else _in_place(block, np)
+    if array.dtype.kind == "V":  # of ml_dtypes
+        array = array.astype("f4")
+    height, width = (1, 1, *block.shape)[-2:]
+    return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
+
+
+def _copied(block: Tensor) -> Any:
+    """Copy elements that the host cannot read."""
+    if (device := block.device) is None:
+        raise Unreadable("the memory is of no known device")
+    with device.create_stream() as stream:
+        return block.numpy(stream=stream)
+
+
+def _in_place(block: Tensor, np: ModuleType) -> Any:
+    """View elements that the host can read, whatever their order."""
+    from ._tensor import _extended_dtype
+
+    span, offset = block._span
+    # Without a stream to wait for: all of them are idle.
+    capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))
+    raw = np.frombuffer(_core.from_dlpack(capsule).buffer, "u1")
+    dtype: Any = block.dtype
+    if dtype == "bfloat16":  # the upper half of a float32
+        return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")
+    if isinstance(dtype, str):
+        return _strided(block, raw, offset, _extended_dtype(dtype), np).astype("f4")
+    return _strided(block, raw, offset, dtype, np)
+
+
+def _strided(block: Tensor, raw: Any, offset: int, dtype: Any, np: ModuleType) -> Any:
+    strides = [step * block.itemsize for step in block.strides]
+    return np.ndarray(block.shape, dtype, raw, offset, strides)
+
+
+def _word(x: object) -> str:
+    if isinstance(x, complex):
+        return f"{x:.4g}"
+    return f"{x:.5g}" if isinstance(x, float) else str(x)
