@@ -114,7 +114,7 @@ def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
 
 
 def test_a_capture_begins_beside_a_full_queue(driver, script):
-    """cuStreamBeginCapture waits for who is stuck in it, and that for a callback that needs the GIL."""
+    """cuStreamBeginCapture waits for who is stuck there, and that for a callback, for the GIL."""
     run = script(
         """
         import threading, time, cudago as cu

@@ -260,8 +260,8 @@ class Device(_core.Device):
         calls of other threads and host callbacks have returned; Ctrl-C ends the wait, and the reset
         with it. Not allowed while a stream is capturing, which goes on.
 
-        Pinned memory is of device 0. Graphs of other devices that use memory of this one are not lost, but they fault, as does
-        other work under way that uses it.
+        Pinned memory is of device 0. Graphs of other devices that use memory of this one are not
+        lost, but they fault, as does other work under way that uses it.
 
         References
         ----------

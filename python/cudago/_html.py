@@ -18,10 +18,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._preview import Unreadable, values
-from ._retained import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ._device import Device
     from ._exec import GraphExec
@@ -224,7 +223,7 @@ def _elements(shown: list[list[str]]) -> str:
 def graph_picture(graph: Graph) -> str | None:
     """Return a graph as SVG; None if there is no picture of it, or none in a moment."""
     try:
-        nodes, edges = (len(read_rows(graph._text(what))) for what in ("nodes", "edges"))
+        nodes, edges = graph._count(), len(graph._edges())
         dot = graph.to_dot() if nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES else None
         # What is inside of nodes is drawn too.
         if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
@@ -240,14 +239,14 @@ def graph_card(graph: Graph) -> str:
     if graph.is_closed:
         return _card("Graph", [("state", "closed")])
     try:
-        nodes = read_rows(graph._text("nodes"))
+        kinds = [row[-1] for row in graph._nodes()]
     except ValueError as e:
         return _card("Graph", [("state", _reason(e))])
     rows: list[Row] = [
         ("device", lambda: graph._ordinal),
-        ("nodes", lambda: _kinds(nodes)),
-        ("edges", lambda: len(read_rows(graph._text("edges")))),
-        ("keeps", lambda: _kept(graph)),
+        ("nodes", lambda: _kinds(kinds)),
+        ("edges", lambda: len(graph._edges())),
+        ("keeps", lambda: _kept(row[1] for row in graph._retained(0))),
     ]
     picture = graph_picture(graph)
     if picture is None:
@@ -262,25 +261,22 @@ def exec_card(step: GraphExec) -> str:
         return _card("GraphExec", [("state", "closed")])
     rows: list[Row] = [
         ("device", lambda: step._ordinal),
-        ("nodes", lambda: _kinds(read_rows(step._text("nodes")))),
+        ("nodes", lambda: _kinds([row[-1] for row in step._nodes()])),
         ("launches", lambda: step.launch_count),
-        ("keeps", lambda: _kept(step)),
+        ("keeps", lambda: _kept(row[1] for row in step._retained())),
     ]
     return _card("GraphExec", rows)
 
 
-def _kinds(nodes: list[list[str]]) -> str:
-    kinds = Counter(sorted(row[2] for row in nodes))  # an executable tells them in any order
-    listed = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
-    return f"{len(nodes)}: {listed}" if nodes else "none"
+def _kinds(kinds: list[str]) -> str:
+    listed = ", ".join(f"{n} {kind}" for kind, n in Counter(sorted(kinds)).most_common())
+    return f"{len(kinds)}: {listed}" if kinds else "none"
 
 
-def _kept(holder: Graph | GraphExec) -> str:
-    """Count what is kept, without a look at the objects."""
-    rows = read_rows(holder._text("retained"))
-    size = sum(int(row[3]) for row in rows)
-    operands = f"{len(rows)} operand{'s' * (len(rows) != 1)}"
-    return f"{operands}, with {_bytes(size)} of memory" if rows else "nothing"
+def _kept(sizes: Iterable[int]) -> str:
+    kept = list(sizes)
+    operands = f"{len(kept)} operand{'s' * (len(kept) != 1)}"
+    return f"{operands}, with {_bytes(sum(kept))} of memory" if kept else "nothing"
 
 
 # --- errors ---------------------------------------------------------------------------------------
