@@ -60,6 +60,7 @@ def answers(objects) -> dict[tuple[str, str], str]:
     """Return what objects say of themselves, by class and attribute."""
     public = {(kind, n) for kind, thing in objects.items() for n in dir(thing) if n[0] != "_"}
     said = {(kind, n): answer(objects[kind], n) for kind, n in sorted(public - OTHERWISE)}
+    said["Device", "free_memory"] = "any: other processes use the GPU too"
     return {key: text for key, text in said.items() if text is not None}
 
 
