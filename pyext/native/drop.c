@@ -5,6 +5,7 @@
 #include "native.h"
 
 #include "_cgo_export.h"
+#include <unistd.h>
 
 /* Python references are dropped here and nowhere else: with the GIL, from the queue that Go and the DLPack deleters
  * fill, by a pending call, at the next entry of the API, and at exit. */
@@ -56,6 +57,19 @@ void cudago_drop_references(uintptr_t *refs, size_t n) {
     for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
 }
 
+/* Waits until no other thread is in the driver in a call that may wait for the device: who makes a call with the GIL beside it
+ * can wait for it, and the device for a callback that has begun and needs the GIL. 0 if the time is over. */
+static int others_have_left(long limit_ms) {
+    enum { SLICE_US = 200 };
+    for (long us = 0; cudago_exclusive || cudago_queues_busy(); us += SLICE_US) {
+        if (us >= 1000 * limit_ms) return 0;
+        Py_BEGIN_ALLOW_THREADS
+        usleep(SLICE_US);
+        Py_END_ALLOW_THREADS
+    }
+    return 1;
+}
+
 /* atexit. In order: finalizers, newest first; executables and graphs; buffers; what their launches kept, when these have
  * ended; events, code, resources and streams. What does not end in time is left to the end of the process, and after that
  * nothing is touched. */
@@ -68,13 +82,15 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     cudago_unusable = 1;
     PyObject *type, *value, *trace; /* of a finalizer that ended the others' run: atexit reports it */
     PyErr_Fetch(&type, &value, &trace);
-    cudagoCloseGraphs();
-    cudago_callbacks_close();
-    cudago_buffers_give_up();
-    cudago_drain();
-    int idle;
+    cudago_callbacks_close(); /* first: nobody in the driver waits for one from now on, unless it has begun */
+    int idle = others_have_left(TIME_LIMIT_MS);
+    if (idle) {
+        cudagoCloseGraphs();
+        cudago_buffers_give_up();
+        cudago_drain();
+    }
     PyThreadState *ts = PyEval_SaveThread();
-    idle = cudagoReaperFlush(TIME_LIMIT_MS);
+    idle = idle && cudagoReaperFlush(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudago_drain();
     cudago_closed = 1; /* other threads run meanwhile, and must not give back to what is being closed */
