@@ -87,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=NO_GPU))
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted(chosen, key=lambda item: item.get_closest_marker("resets") is None)
+    items[:] = sorted(chosen, key=lambda item: item.get_closest_marker("early") is None)
 
 
 def pytest_collection_finish() -> None:

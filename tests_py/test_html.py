@@ -14,6 +14,9 @@ import pytest
 import cudago as cu
 from cudago import _html, _preview
 
+# Values are shown only while every stream of the process is known.
+pytestmark = pytest.mark.early
+
 np = pytest.importorskip("numpy")
 
 EVIL = '<script>alert("&")</script>\x00\ud800'

@@ -17,7 +17,7 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
-pytestmark = pytest.mark.resets
+pytestmark = pytest.mark.early
 
 KERNELS = r"""
 extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }

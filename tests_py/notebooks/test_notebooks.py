@@ -48,10 +48,15 @@ class Text(HTMLParser):
 
 
 def shown(cell: dict) -> list:
-    """Return what a cell shows, to be compared: without addresses, and HTML by its text."""
+    """Return what a cell shows, to be compared: without addresses, and HTML by its text.
+
+    Of findings their kinds: lines of PTX are those of the compiler that is there.
+    """
     said = []
     for output in cell["outputs"]:
         text = "".join(output.get("text", []))
+        if "CUDAGO_CHECK_FAILED" in text:
+            text = repr(sorted(set(re.findall(r"^.*? of kernel \w+", text, re.M))))
         data = {kind: "".join(lines) for kind, lines in output.get("data", {}).items()}
         html = "".join(Text(data.pop("text/html", "")).said)
         whole = [output["output_type"], output.get("name"), text, html, sorted(data.items())]
