@@ -79,7 +79,7 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
 static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
-    if (s->inside || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
+    if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
     cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
     atomic_fetch_add(&cudago_captures_open, 1);
     cudago_status st = {0};
@@ -99,8 +99,12 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     if (!self) return NULL;
     self->mode = (int32_t)mode;
     int r, turn = 0;
-    while ((r = begin_now(self, stream, turn)) == CUDAGO_AGAIN)
-        if (cudago_turn_wait(&turn)) break;
+    while ((r = begin_now(self, stream, turn)) == CUDAGO_AGAIN) {
+        cudago_beginners++;
+        int stop = cudago_turn_wait(&turn);
+        cudago_beginners--;
+        if (stop) break;
+    }
     cudago_turn_end(&turn);
     if (r) return Py_DECREF(self), NULL;
     return (PyObject *)self;

@@ -122,10 +122,7 @@ static int await_turn(const copying *c) {
     if (!o || !o->pageable || (c->from && o->nbytes <= STAGED_BYTES) || cudago_may_be_capturing(c->stream)) return 0;
     cudago_stream *s = cudago_stream_now(c->stream);
     if (!s) return -1;
-    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
-    int r = cudago_wait(WAIT_STREAM, s->id);
-    cudago_stream_release(s);
-    return r;
+    return cudago_wait_stream(s);
 }
 
 static int make_operand(OperandObject **at, PyObject *object, int writable, const char *name) {

@@ -150,7 +150,7 @@ static int order_host(cudago_cell *cell) {
     int r = 0;
     if (cudago_cell_has_stream(cell)) {
         cudago_stream *own = ((cudago_pool_cell *)cell)->stream;
-        if (may_wait(own) || cudago_wait(WAIT_STREAM, own->id)) return -1;
+        if (may_wait(own) || cudago_wait_stream(own)) return -1;
     }
     if (pending_on(cell, &list)) return -1;
     for (size_t i = 0; !r && i < list.n; i++) r = wait_for(&list.at[i]);

@@ -5,6 +5,7 @@
 #include "stream.h"
 
 #include "_cgo_export.h"
+#include <unistd.h>
 
 /* Work into a stream: when may a call keep the GIL, and which position does its work get?
  *
@@ -67,6 +68,44 @@ uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
     if (!result && !s->foreign) position = cudago_queued(s);
     s->inside--;
     return position;
+}
+
+/* Waits under way, each on the stack of its thread. Guarded by the GIL. */
+typedef struct wait_on {
+    const cudago_stream *s;
+    unsigned long thread; /* its handlers of signals run beneath the wait, and may do what others must not */
+    struct wait_on *next;
+} wait_on;
+static wait_on *waits;
+long cudago_beginners;
+
+QUIET int cudago_waited_for(const cudago_stream *s) {
+    unsigned long me = PyThread_get_thread_ident();
+    for (wait_on *w = waits; w; w = w->next)
+        if (w->s == s && w->thread != me) return 1;
+    return 0;
+}
+
+/* Who waits again and again gives the GIL away in the waits alone, so that nobody else ever finds none under way. */
+static void give_way(void) {
+    for (int i = 0; i < 20 && cudago_beginners; i++) {
+        Py_BEGIN_ALLOW_THREADS
+        usleep(50);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+int cudago_wait_stream(cudago_stream *s) {
+    wait_on here = {s, PyThread_get_thread_ident(), waits};
+    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
+    waits = &here;
+    int r = cudago_wait(WAIT_STREAM, s->id);
+    wait_on **at = &waits;
+    while (*at != &here) at = &(*at)->next;
+    *at = here.next;
+    cudago_stream_release(s);
+    give_way();
+    return r;
 }
 
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n) {

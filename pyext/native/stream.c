@@ -166,7 +166,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     uint64_t queued;
     cudago_stream *s = to_wait_for(self, &queued);
     if (!s) return NULL;
-    int r = cudago_wait(WAIT_STREAM, s->id);
+    int r = cudago_wait_stream(s);
     if (!r) cudagoLineProved(s->id, queued);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;

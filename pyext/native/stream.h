@@ -124,6 +124,12 @@ static inline cudago_leave cudago_gil_leave(cudago_stream *s) {
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result); /* the position, if the driver took the work; the stream is held on */
 static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->s); }
 
+/* Waits for all that is queued on a stream that was not capturing a moment ago: no other thread begins a capture of it meanwhile,
+ * which the wait would spoil. As cudago_wait. */
+int cudago_wait_stream(cudago_stream *s);
+QUIET int cudago_waited_for(const cudago_stream *s); /* by another thread than this one */
+extern long cudago_beginners; /* who would begin a capture and cannot yet. Guarded by the GIL */
+
 /* --- uses --------------------------------------------------------------------------------------------------------- */
 
 /* A stream, and the position up to which it uses something. Holds the clock. */

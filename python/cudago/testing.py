@@ -142,7 +142,9 @@ def hold(stream: Stream) -> Iterator[threading.Event]:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
             step.launch(stream)
-    weakref.finalize(wait, over.put, None)  # where a reset of the device drops the callback
+    # Where a reset of the device drops the callback. No weakref.finalize: at exit it may be looked
+    # through by the main thread while the callbacks' thread drops the callback.
+    gone = weakref.ref(wait, lambda _: over.put(None))
     del wait
     try:
         yield go_on
@@ -150,6 +152,7 @@ def hold(stream: Stream) -> Iterator[threading.Event]:
         go_on.set()
         while not _came(over):
             _core._drain()
+        del gone
 
 
 def _came(signals: queue.SimpleQueue[None]) -> bool:
