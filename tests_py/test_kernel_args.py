@@ -360,3 +360,17 @@ def test_a_simulated_device_as_strict_as_an_old_gpu(script):
         "parameter 0 of kernel k is ordinary host memory (<class 'numpy.nd"
     )
     assert "PinnedMemoryResource" in run.stdout
+
+
+@pytest.mark.parametrize("part", [lambda t: t.T, lambda t: t[:, 1:2], lambda t: t[:, 1]])
+def test_a_tensor_with_gaps(kernels, device, stream, part):
+    """The kernel would be told nothing of its strides."""
+    one = cu.LaunchConfig(grid=1, block=1)
+    with cu.zeros((4, 6), "i4", stream=stream) as tensor, cu.Graph(device) as graph:
+        for launch in (lambda *a: cu.launch(stream, *a), graph.launch):
+            with pytest.raises(
+                BufferError, match="gaps between its elements or is not in row-major"
+            ):
+                launch(one, kernels["add"], part(tensor), 1, 1)
+        cu.launch(stream, one, kernels["add"], tensor[1:], 1, 1)
+        assert tensor.numpy(stream=stream).sum() == 1

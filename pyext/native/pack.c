@@ -195,7 +195,9 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
     uint64_t address;
     cudago_cell *cell;
+    uint64_t nbytes;
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
+    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would be told nothing of its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
     if (pageable) return pack_memory(pk, (PyObject *)t, to);
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
