@@ -368,9 +368,7 @@ def test_a_tensor_with_gaps(kernels, device, stream, part):
     one = cu.LaunchConfig(grid=1, block=1)
     with cu.zeros((4, 6), "i4", stream=stream) as tensor, cu.Graph(device) as graph:
         for launch in (lambda *a: cu.launch(stream, *a), graph.launch):
-            with pytest.raises(
-                BufferError, match="gaps between its elements or is not in row-major"
-            ):
+            with pytest.raises(BufferError, match="gaps between its elements"):
                 launch(one, kernels["add"], part(tensor), 1, 1)
         cu.launch(stream, one, kernels["add"], tensor[1:], 1, 1)
         assert tensor.numpy(stream=stream).sum() == 1
