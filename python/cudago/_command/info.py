@@ -72,12 +72,14 @@ def loaded(library: str) -> str | None:
 def _driver() -> dict[str, Any]:
     import cudago as cu
 
+    from .._driver import _notice
+
     version = cu.driver_version()
     return {
         "name": cu.driver_name(),
         "version": list(version),
         "library": loaded("libcuda.so") if cu.driver_name() == "nvidia" else None,
-        "notice": cu._core._info("notice") or None,
+        "notice": _notice() or None,
     }
 
 
