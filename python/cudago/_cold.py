@@ -22,6 +22,12 @@ def read(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
     return _asked(call, *args)
 
 
+def read_unopened(call: Callable[[], _T]) -> _T:
+    """Ask for a fact that needs no driver, after what waits to be released was."""
+    _core._drain()
+    return _asked(call)
+
+
 def _asked(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
     """Turn the text of an error into ours. Go may be entered: the caller has asked `_core`."""
     try:

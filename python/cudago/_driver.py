@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from . import _core
-from ._cold import read
+from ._cold import read, read_unopened
 from ._gopy import api
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ def live_objects() -> dict[str, int]:
     ...     cudago.live_objects()["Stream"] - before
     1
     """
-    _core._drain()
-    return dict(json.loads(_core._info("live")))
+    return dict(json.loads(read_unopened(api.live_objects)))
 
 
 def _nvrtc_directories() -> list[str]:

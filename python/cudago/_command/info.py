@@ -36,11 +36,15 @@ def collect() -> dict[str, Any]:
     """Return what there is. What is wrong is told in it, and never raised."""
     import cudago as cu
 
+    from .._cold import read_unopened
+    from .._gopy import api
+
     logging.getLogger("cudago").addHandler(logging.NullHandler())  # we tell the notice ourselves
     found: dict[str, Any] = {
         "cudago": cu.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "linked": json.loads(read_unopened(api.linked)),
         "environment": {
             name: value
             for name, value in sorted(os.environ.items())
@@ -111,6 +115,8 @@ def _nvrtc() -> dict[str, Any]:
 
 def _show(found: dict[str, Any]) -> None:
     print(f"cudago    {found['cudago']}, Python {found['python']}, {found['platform']}")
+    linked = sorted(found["linked"].items(), key=lambda item: item[0] != "go")
+    print(f"linked    {', '.join(f'{name} {version}' for name, version in linked)}")
     for name, value in found["environment"].items():
         print(f"{name}={value}")
     driver, nvrtc = found["driver"], found["nvrtc"]
