@@ -17,7 +17,7 @@
 // and results are one of those or a pointer to a struct of those, and an error.
 // No function returns an error alone: gopy leaks 30 bytes for each nil one. No
 // slices and no maps, because Python would see wrapper objects: tables are read
-// by index, counts by kind are one JSON object, so that they are of one moment.
+// by index, and counts by kind are one JSON object.
 //
 // A panic in a bound function ends the Python process, so every function that
 // does more than read a table returns an error and defers contain.

@@ -20,7 +20,7 @@ what it cannot express without a word. So parameters are int, string or bool,
 and results are one of those or a pointer to a struct of those, and an error.
 No function returns an error alone: gopy leaks 30 bytes for each nil one. No
 slices and no maps, because Python would see wrapper objects: tables are read
-by index, counts by kind are one JSON object, so that they are of one moment.
+by index, and counts by kind are one JSON object.
 
 A panic in a bound function ends the Python process, so every function that
 does more than read a table returns an error and defers contain.
@@ -298,12 +298,6 @@ def device_properties(ordinal):
 
 
 # ---- Functions ---
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
 def driver_version():
 	"""DriverVersion() int version, str err
 
@@ -311,6 +305,19 @@ def driver_version():
 	for 12.4. It opens the driver.
 	"""
 	return _gobind.api_DriverVersion()
+def linked():
+	"""Linked() str versions, str err
+
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
+	"""
+	return _gobind.api_Linked()
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()
 def live_objects():
 	"""LiveObjects() str counts, str err
 
@@ -319,19 +326,12 @@ def live_objects():
 	absent. It opens no driver.
 	"""
 	return _gobind.api_LiveObjects()
-def live_streams():
-	"""LiveStreams() int n, str err
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
 
-	LiveStreams counts the streams that may have work: also closed ones, and
-	default streams that nobody holds. It opens no driver.
+	DeviceAttribute returns one attribute of a device by its name.
 	"""
-	return _gobind.api_LiveStreams()
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)
+	return _gobind.api_DeviceAttribute(ordinal, name)
 def attribute_name(i):
 	"""AttributeName(int i) str
 
@@ -339,18 +339,6 @@ def attribute_name(i):
 	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
 	"""
 	return _gobind.api_AttributeName(i)
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
-
-	DeviceName returns a device's product name.
-	"""
-	return _gobind.api_DeviceName(ordinal)
 def driver_notice():
 	"""DriverNotice() str notice, str err
 
@@ -358,19 +346,38 @@ def driver_notice():
 	empty where nothing has to be said. It opens the driver.
 	"""
 	return _gobind.api_DriverNotice()
+def live_streams():
+	"""LiveStreams() int n, str err
+
+	LiveStreams counts the streams that may have work: also closed ones, and
+	default streams that nobody holds. It opens no driver.
+	"""
+	return _gobind.api_LiveStreams()
+def result_explanation(code):
+	"""ResultExplanation(int code) str
+
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
+	"""
+	return _gobind.api_ResultExplanation(code)
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)
 def device_count():
 	"""DeviceCount() int n, str err
 
 	DeviceCount returns the number of devices. It opens the driver.
 	"""
 	return _gobind.api_DeviceCount()
-def linked():
-	"""Linked() str versions, str err
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
 
-	Linked returns what the native module was built with and has in it, as a JSON
-	object from names to versions: "go", and the modules of others.
+	DeviceName returns a device's product name.
 	"""
-	return _gobind.api_Linked()
+	return _gobind.api_DeviceName(ordinal)
 def driver_name():
 	"""DriverName() str name, str err
 
@@ -384,10 +391,3 @@ def driver_objects():
 	destroy, as LiveObjects does. It opens the driver.
 	"""
 	return _gobind.api_DriverObjects()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
-
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
-	"""
-	return _gobind.api_ResultExplanation(code)
