@@ -159,7 +159,7 @@ lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy
 	@. $(TOOLS) && PY=$(PY) build_hooks/lint.sh
 
 fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
-	. $(TOOLS) && "$$GO" tool goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')
+	. $(TOOLS) && "$$GO" tool -modfile=tools.mod goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix-only -q .
 

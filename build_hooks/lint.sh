@@ -17,7 +17,7 @@ check() {
 }
 
 formatted() {
-    files=$(git ls-files '*.go' | grep -v '/z[^/]*$' | xargs "$GO" tool goimports -local github.com/cudago/cudago -l)
+    files=$(git ls-files '*.go' | grep -v '/z[^/]*$' | xargs "$GO" tool -modfile=tools.mod goimports -local github.com/cudago/cudago -l)
     [ -z "$files" ] || { echo "$files"; return 1; }
 }
 

@@ -7,7 +7,7 @@
 
 gopy makes modules that stand alone and link with one Python. Ours is half of a module that runs on
 every Python from 3.11 on, so its output is patched. Each patch says why, and fails when its pattern
-is gone: gopy's version is pinned in go.mod, and whoever raises it learns here what has changed.
+is gone: gopy's version is pinned in tools.mod, and whoever raises it learns here what has changed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WRAPPERS = ROOT / "python" / "cudago" / "_gopy"
+TOOL = "go", "tool", "-modfile=tools.mod"
 NAME = "gobind"
 PACKAGE = "github.com/cudago/cudago/pyext/api"
 SPDX = "SPDX-FileCopyrightText: The cudago authors", "SPDX-License-Identifier: Apache-2.0"
@@ -60,8 +61,7 @@ def generate(folder: Path) -> None:
     """Run gopy, which writes Go, wrappers and a script for pybindgen into `folder`."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [
-        "go",
-        "tool",
+        *TOOL,
         "gopy",
         "gen",
         f"-vm={sys.executable}",
@@ -149,7 +149,7 @@ def write_go(folder: Path) -> None:
     go.sub("main.go has it", r"^// main doesn't do anything[^\n]*\nfunc main\(\) \{.*?\n}\n")
     go.banner("//", "//go:build pyext\n\n")
     go.path.write_text(go.text)
-    subprocess.run(["go", "tool", "goimports", "-w", str(go.path)], cwd=ROOT, check=True)
+    subprocess.run([*TOOL, "goimports", "-w", str(go.path)], cwd=ROOT, check=True)
     update(ROOT / "pyext" / f"z{NAME}.go", go.path.read_text())
 
 

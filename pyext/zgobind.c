@@ -447,204 +447,6 @@ PyObject * _wrap__gobind_api_Properties_TotalMemory_Set(PyObject * PYBINDGEN_UNU
 
 
 PyObject *
-_wrap__gobind_api_Statistics_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_Statistics_CTor();
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Streams_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Statistics_Streams_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Streams_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Streams_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Statistics_Streams_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Streams_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Events_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Statistics_Events_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Events_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Events_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Statistics_Events_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Events_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Allocations_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Statistics_Allocations_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Allocations_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Allocations_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Statistics_Allocations_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Allocations_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_MemoryPools_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Statistics_MemoryPools_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_MemoryPools_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_MemoryPools_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Statistics_MemoryPools_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_MemoryPools_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Modules_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_Statistics_Modules_Get(handle);
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Modules_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Statistics_Modules_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    int64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_Statistics_Modules_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Statistics_Modules_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
 _wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -687,22 +489,6 @@ PyObject * _wrap__gobind_api_DeviceProperties(PyObject * PYBINDGEN_UNUSED(dummy)
 
 
 PyObject *
-_wrap__gobind_api_ReadStatistics(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_ReadStatistics();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ReadStatistics(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
 _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -735,17 +521,12 @@ PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), Py
 
 
 PyObject *
-_wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultExplanation(code);
+    retval = api_LiveObjects();
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -754,105 +535,23 @@ _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
-_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_DriverName();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_DriverNotice();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_ResultCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     int64_t retval;
 
-    retval = api_ResultCount();
+    retval = api_LiveStreams();
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_ResultCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t i;
-    const char *keywords[] = {"i", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &i)) {
-        return NULL;
-    }
-    retval = api_AttributeName(i);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceName(ordinal);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -879,6 +578,29 @@ PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyOb
 
 
 PyObject *
+_wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t i;
+    const char *keywords[] = {"i", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &i)) {
+        return NULL;
+    }
+    retval = api_AttributeName(i);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -901,6 +623,47 @@ PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy),
 
 
 PyObject *
+_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceName(ordinal);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverNotice();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
 _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -917,24 +680,80 @@ PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyOb
 
 
 PyObject *
-_wrap__gobind_api_ResultCode(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
-    int64_t retval;
-    int64_t i;
-    const char *keywords[] = {"i", NULL};
+    char *retval;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &i)) {
-        return NULL;
-    }
-    retval = api_ResultCode(i);
+    retval = api_Linked();
     if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
         return NULL;
     }
-    py_retval = Py_BuildValue((char *) "L", retval);
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_ResultCode(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverName();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverObjects();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultExplanation(code);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 static PyMethodDef _gobind_functions[] = {
     {(char *) "GoPyInit", (PyCFunction) _wrap__gobind_GoPyInit, METH_NOARGS, "GoPyInit()\n\n" },
@@ -959,32 +778,22 @@ static PyMethodDef _gobind_functions[] = {
     {(char *) "api_Properties_ComputeMinor_Set", (PyCFunction) _wrap__gobind_api_Properties_ComputeMinor_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMinor_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
     {(char *) "api_Properties_TotalMemory_Get", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Get(handle)\n\ntype: handle: int64_t" },
     {(char *) "api_Properties_TotalMemory_Set", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_Statistics_CTor", (PyCFunction) _wrap__gobind_api_Statistics_CTor, METH_NOARGS, "api_Statistics_CTor()\n\n" },
-    {(char *) "api_Statistics_Streams_Get", (PyCFunction) _wrap__gobind_api_Statistics_Streams_Get, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Streams_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Statistics_Streams_Set", (PyCFunction) _wrap__gobind_api_Statistics_Streams_Set, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Streams_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Statistics_Events_Get", (PyCFunction) _wrap__gobind_api_Statistics_Events_Get, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Events_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Statistics_Events_Set", (PyCFunction) _wrap__gobind_api_Statistics_Events_Set, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Events_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Statistics_Allocations_Get", (PyCFunction) _wrap__gobind_api_Statistics_Allocations_Get, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Allocations_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Statistics_Allocations_Set", (PyCFunction) _wrap__gobind_api_Statistics_Allocations_Set, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Allocations_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Statistics_MemoryPools_Get", (PyCFunction) _wrap__gobind_api_Statistics_MemoryPools_Get, METH_KEYWORDS|METH_VARARGS, "api_Statistics_MemoryPools_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Statistics_MemoryPools_Set", (PyCFunction) _wrap__gobind_api_Statistics_MemoryPools_Set, METH_KEYWORDS|METH_VARARGS, "api_Statistics_MemoryPools_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
-    {(char *) "api_Statistics_Modules_Get", (PyCFunction) _wrap__gobind_api_Statistics_Modules_Get, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Modules_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_Statistics_Modules_Set", (PyCFunction) _wrap__gobind_api_Statistics_Modules_Set, METH_KEYWORDS|METH_VARARGS, "api_Statistics_Modules_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
     {(char *) "api_DeviceMemoryInfo", (PyCFunction) _wrap__gobind_api_DeviceMemoryInfo, METH_KEYWORDS|METH_VARARGS, "api_DeviceMemoryInfo(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DeviceProperties", (PyCFunction) _wrap__gobind_api_DeviceProperties, METH_KEYWORDS|METH_VARARGS, "api_DeviceProperties(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_ReadStatistics", (PyCFunction) _wrap__gobind_api_ReadStatistics, METH_NOARGS, "api_ReadStatistics()\n\n" },
     {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
     {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
-    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
-    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
-    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
-    {(char *) "api_ResultCount", (PyCFunction) _wrap__gobind_api_ResultCount, METH_NOARGS, "api_ResultCount()\n\n" },
-    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
-    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
+    {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
     {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
+    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
     {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
+    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
+    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
     {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
-    {(char *) "api_ResultCode", (PyCFunction) _wrap__gobind_api_ResultCode, METH_KEYWORDS|METH_VARARGS, "api_ResultCode(i)\n\ntype: i: int64_t" },
+    {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
+    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
+    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
     {NULL, NULL, 0, NULL}
 };
 #if PY_VERSION_HEX >= 0x03000000

@@ -154,18 +154,6 @@ func handleFromPtr_Ptr_api_Properties(p interface{}) CGoHandle {
 	return CGoHandle(gopyh.Register("*api.Properties", p))
 }
 
-// Converters for pointer handles for type: *api.Statistics
-func ptrFromHandle_Ptr_api_Statistics(h CGoHandle) *api.Statistics {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.Statistics")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.Statistics{})).(*api.Statistics)
-}
-func handleFromPtr_Ptr_api_Statistics(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("*api.Statistics", p))
-}
-
 // Converters for non-pointer handles for type: api.MemoryInfo
 func ptrFromHandle_api_MemoryInfo(h CGoHandle) *api.MemoryInfo {
 	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.MemoryInfo")
@@ -190,23 +178,42 @@ func handleFromPtr_api_Properties(p interface{}) CGoHandle {
 	return CGoHandle(gopyh.Register("api.Properties", p))
 }
 
-// Converters for non-pointer handles for type: api.Statistics
-func ptrFromHandle_api_Statistics(h CGoHandle) *api.Statistics {
-	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.Statistics")
-	if p == nil {
-		return nil
-	}
-	return gopyh.Embed(p, reflect.TypeOf(api.Statistics{})).(*api.Statistics)
-}
-func handleFromPtr_api_Statistics(p interface{}) CGoHandle {
-	return CGoHandle(gopyh.Register("api.Statistics", p))
-}
-
 // ---- Global Variables: can only use functions to access ---
 
 // ---- Interfaces ---
 
 // ---- Structs ---
+
+// --- wrapping struct: api.MemoryInfo ---
+//
+//export api_MemoryInfo_CTor
+func api_MemoryInfo_CTor() CGoHandle {
+	return CGoHandle(handleFromPtr_api_MemoryInfo(&api.MemoryInfo{}))
+}
+
+//export api_MemoryInfo_Free_Get
+func api_MemoryInfo_Free_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	return C.ulonglong(op.Free)
+}
+
+//export api_MemoryInfo_Free_Set
+func api_MemoryInfo_Free_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	op.Free = uint64(val)
+}
+
+//export api_MemoryInfo_Total_Get
+func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	return C.ulonglong(op.Total)
+}
+
+//export api_MemoryInfo_Total_Set
+func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	op.Total = uint64(val)
+}
 
 // --- wrapping struct: api.Properties ---
 //
@@ -287,139 +294,11 @@ func api_Properties_TotalMemory_Set(handle CGoHandle, val C.ulonglong) {
 	op.TotalMemory = uint64(val)
 }
 
-// --- wrapping struct: api.Statistics ---
-//
-//export api_Statistics_CTor
-func api_Statistics_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_Statistics(&api.Statistics{}))
-}
-
-//export api_Statistics_Streams_Get
-func api_Statistics_Streams_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Statistics(handle)
-	return C.longlong(op.Streams)
-}
-
-//export api_Statistics_Streams_Set
-func api_Statistics_Streams_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Statistics(handle)
-	op.Streams = int(val)
-}
-
-//export api_Statistics_Events_Get
-func api_Statistics_Events_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Statistics(handle)
-	return C.longlong(op.Events)
-}
-
-//export api_Statistics_Events_Set
-func api_Statistics_Events_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Statistics(handle)
-	op.Events = int(val)
-}
-
-//export api_Statistics_Allocations_Get
-func api_Statistics_Allocations_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Statistics(handle)
-	return C.longlong(op.Allocations)
-}
-
-//export api_Statistics_Allocations_Set
-func api_Statistics_Allocations_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Statistics(handle)
-	op.Allocations = int(val)
-}
-
-//export api_Statistics_MemoryPools_Get
-func api_Statistics_MemoryPools_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Statistics(handle)
-	return C.longlong(op.MemoryPools)
-}
-
-//export api_Statistics_MemoryPools_Set
-func api_Statistics_MemoryPools_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Statistics(handle)
-	op.MemoryPools = int(val)
-}
-
-//export api_Statistics_Modules_Get
-func api_Statistics_Modules_Get(handle CGoHandle) C.longlong {
-	op := ptrFromHandle_api_Statistics(handle)
-	return C.longlong(op.Modules)
-}
-
-//export api_Statistics_Modules_Set
-func api_Statistics_Modules_Set(handle CGoHandle, val C.longlong) {
-	op := ptrFromHandle_api_Statistics(handle)
-	op.Modules = int(val)
-}
-
-// --- wrapping struct: api.MemoryInfo ---
-//
-//export api_MemoryInfo_CTor
-func api_MemoryInfo_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_MemoryInfo(&api.MemoryInfo{}))
-}
-
-//export api_MemoryInfo_Free_Get
-func api_MemoryInfo_Free_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Free)
-}
-
-//export api_MemoryInfo_Free_Set
-func api_MemoryInfo_Free_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Free = uint64(val)
-}
-
-//export api_MemoryInfo_Total_Get
-func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Total)
-}
-
-//export api_MemoryInfo_Total_Set
-func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Total = uint64(val)
-}
-
 // ---- Slices ---
 
 // ---- Maps ---
 
 // ---- Constructors ---
-
-//export api_DeviceProperties
-func api_DeviceProperties(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceProperties(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_Properties(nil)
-	}
-	return handleFromPtr_Ptr_api_Properties(cret)
-}
-
-//export api_ReadStatistics
-func api_ReadStatistics() CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.ReadStatistics()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_Statistics(nil)
-	}
-	return handleFromPtr_Ptr_api_Statistics(cret)
-}
 
 //export api_DeviceMemoryInfo
 func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
@@ -436,6 +315,21 @@ func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
 	return handleFromPtr_Ptr_api_MemoryInfo(cret)
 }
 
+//export api_DeviceProperties
+func api_DeviceProperties(ordinal C.longlong) CGoHandle {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceProperties(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return handleFromPtr_Ptr_api_Properties(nil)
+	}
+	return handleFromPtr_Ptr_api_Properties(cret)
+}
+
 // ---- Functions ---
 
 //export api_AttributeCount
@@ -444,51 +338,6 @@ func api_AttributeCount() C.longlong {
 	defer C.PyEval_RestoreThread(_saved_thread)
 	return C.longlong(api.AttributeCount())
 
-}
-
-//export api_DeviceCount
-func api_DeviceCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceCount()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DriverName
-func api_DriverName() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverName()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
 }
 
 //export api_DriverVersion
@@ -506,35 +355,41 @@ func api_DriverVersion() C.longlong {
 	return C.longlong(cret)
 }
 
+//export api_LiveObjects
+func api_LiveObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_LiveStreams
+func api_LiveStreams() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveStreams()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
 //export api_ResultName
 func api_ResultName(code C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
 	defer C.PyEval_RestoreThread(_saved_thread)
 	return C.CString(api.ResultName(int(code)))
-
-}
-
-//export api_ResultCode
-func api_ResultCode(i C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.ResultCode(int(i)))
-
-}
-
-//export api_ResultCount
-func api_ResultCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.ResultCount())
-
-}
-
-//export api_ResultExplanation
-func api_ResultExplanation(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultExplanation(int(code)))
 
 }
 
@@ -561,6 +416,21 @@ func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
 	return C.longlong(cret)
 }
 
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceName(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
 //export api_DriverNotice
 func api_DriverNotice() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
@@ -574,4 +444,72 @@ func api_DriverNotice() *C.char {
 		return C.CString("")
 	}
 	return C.CString(cret)
+}
+
+//export api_DeviceCount
+func api_DeviceCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceCount()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_Linked
+func api_Linked() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.Linked()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverName
+func api_DriverName() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverName()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverObjects
+func api_DriverObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_ResultExplanation
+func api_ResultExplanation(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultExplanation(int(code)))
+
 }

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cudago as cu
-from cudago import _core
+from cudago._gopy import api
 from cudago.testing import settle
 
 PAGE = 1 << 21  # the granularity of the simulated device, and of GPUs so far
@@ -237,7 +237,7 @@ def test_released_after_the_streams_that_used_it(resource, device, stream, kerne
 
 def test_released_where_a_stream_that_used_it_is_gone(resource, device):
     settle()
-    before = _core._info("driver objects")
+    before = api.driver_objects()
     with device.create_stream() as own, device.create_stream() as other:
         memory = resource.allocate(64, stream=own)
         memory.fill(1, stream=other)
@@ -246,7 +246,7 @@ def test_released_where_a_stream_that_used_it_is_gone(resource, device):
         settle()  # nobody asks for its line any more
         memory.close()
     settle()
-    assert _core._info("driver objects") == before
+    assert api.driver_objects() == before
 
 
 def test_views_keep_the_memory(resource, stream):

@@ -4,7 +4,9 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,9 +17,9 @@ import (
 // use installs what package native installs, for one test.
 func use(t *testing.T, open func() (*cuda.Driver, error)) {
 	t.Helper()
-	o, e := openDriver, encodeError
-	t.Cleanup(func() { openDriver, encodeError = o, e })
-	openDriver, encodeError = open, func(err error) string { return "encoded: " + err.Error() }
+	before := from
+	t.Cleanup(func() { from = before })
+	from.Open, from.Encode = open, func(err error) string { return "encoded: " + err.Error() }
 }
 
 // failing are all bound functions that return an error.
@@ -26,7 +28,7 @@ var failing = map[string]func() error{
 	"DriverVersion":    func() error { _, err := DriverVersion(); return err },
 	"DriverNotice":     func() error { _, err := DriverNotice(); return err },
 	"DeviceCount":      func() error { _, err := DeviceCount(); return err },
-	"ReadStatistics":   func() error { _, err := ReadStatistics(); return err },
+	"DriverObjects":    func() error { _, err := DriverObjects(); return err },
 	"DeviceName":       func() error { _, err := DeviceName(0); return err },
 	"DeviceProperties": func() error { _, err := DeviceProperties(0); return err },
 	"DeviceMemoryInfo": func() error { _, err := DeviceMemoryInfo(0); return err },
@@ -81,13 +83,11 @@ func TestFactsOfASimulatedDevice(t *testing.T) {
 	require.EqualError(t, err, "encoded: ordinal must be 0 to 1, got 2")
 }
 
-func TestStatisticsCountWhatIsOpen(t *testing.T) {
+func TestDriverObjectsCountWhatIsOpen(t *testing.T) {
 	drv, err := cuda.Open(cuda.Options{Driver: "sim"})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, drv.Close()) }()
 	use(t, func() (*cuda.Driver, error) { return drv, nil })
-	before, err := ReadStatistics()
-	require.NoError(t, err)
 
 	d, err := drv.Device(0)
 	require.NoError(t, err)
@@ -95,13 +95,42 @@ func TestStatisticsCountWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	stream, err := c.NewStream(cuda.StreamOptions{})
 	require.NoError(t, err)
-	after, err := ReadStatistics()
+	counts, err := DriverObjects()
 	require.NoError(t, err)
-	require.Equal(t, before.Streams+1, after.Streams)
+	require.JSONEq(t, `{"Stream": 1}`, counts)
 	require.NoError(t, stream.Close())
-	after, err = ReadStatistics()
+	counts, err = DriverObjects()
 	require.NoError(t, err)
-	require.Equal(t, *before, *after)
+	require.Equal(t, "{}", counts)
+}
+
+func TestLiveCountsOpenNoDriver(t *testing.T) {
+	use(t, func() (*cuda.Driver, error) { panic("the driver is not asked") })
+	from.LiveObjects = func() map[string]int { return map[string]int{"Graph": 2} }
+	from.LiveStreams = func() int { return 3 }
+	counts, err := LiveObjects()
+	require.NoError(t, err)
+	require.JSONEq(t, `{"Graph": 2}`, counts)
+	n, err := LiveStreams()
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+}
+
+func TestPanicsOfLiveCountsBecomeErrors(t *testing.T) {
+	use(t, nil) // and so are what counts
+	_, err := LiveObjects()
+	require.ErrorContains(t, err, "encoded: panic: ")
+	_, err = LiveStreams()
+	require.ErrorContains(t, err, "encoded: panic: ")
+}
+
+func TestLinked(t *testing.T) {
+	versions, err := Linked()
+	require.NoError(t, err)
+	of := map[string]string{}
+	require.NoError(t, json.Unmarshal([]byte(versions), &of))
+	require.Equal(t, runtime.Version(), of["go"])
+	require.NotContains(t, of, "github.com/cudago/cudago")
 }
 
 func TestUnknownAttribute(t *testing.T) {
@@ -122,16 +151,11 @@ func TestAttributeNames(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	last := -1
-	for i := range ResultCount() {
-		code := ResultCode(i)
-		require.Greater(t, code, last)
-		require.NotEmpty(t, ResultName(code))
-		require.NotEmpty(t, ResultExplanation(code), ResultName(code))
-		last = code
+	for code := range cuda.Results() {
+		require.NotEmpty(t, ResultName(int(code)))
+		require.NotEmpty(t, ResultExplanation(int(code)), ResultName(int(code)))
 	}
 	require.Equal(t, "CUDA_ERROR_OUT_OF_MEMORY", ResultName(2))
 	require.Equal(t, "out of memory", ResultExplanation(2))
-	require.Equal(t, -1, ResultCode(-1))
-	require.Equal(t, -1, ResultCode(ResultCount()))
+	require.Empty(t, ResultExplanation(-1))
 }

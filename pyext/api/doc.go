@@ -5,7 +5,8 @@
 // and its devices, tables of names, statistics. gopy turns it into the Python
 // module cudago._gopy.api (make gen).
 //
-// Nothing here is hot or holds a Python object; that is package native's work.
+// Each fact is asked here and nowhere else. Nothing here is hot or holds a Python
+// object, and so no fact of one is here; that is package native's work.
 // A call through gopy costs 150 to 250 ns, and gopy cannot express buffers,
 // references or defaults.
 //
@@ -15,7 +16,8 @@
 // what it cannot express without a word. So parameters are int, string or bool,
 // and results are one of those or a pointer to a struct of those, and an error.
 // No function returns an error alone: gopy leaks 30 bytes for each nil one. No
-// slices, because Python would see wrapper objects: tables are read by index.
+// slices and no maps, because Python would see wrapper objects: tables are read
+// by index, and counts by kind are one JSON object.
 //
 // A panic in a bound function ends the Python process, so every function that
 // does more than read a table returns an error and defers contain.

@@ -6,7 +6,7 @@ package api
 // DriverName returns "nvidia" or "sim". It opens the driver.
 func DriverName() (name string, err error) {
 	defer contain(&err)
-	d, err := openDriver()
+	d, err := from.Open()
 	if err != nil {
 		return "", err
 	}
@@ -17,7 +17,7 @@ func DriverName() (name string, err error) {
 // for 12.4. It opens the driver.
 func DriverVersion() (version int, err error) {
 	defer contain(&err)
-	d, err := openDriver()
+	d, err := from.Open()
 	if err != nil {
 		return 0, err
 	}
@@ -28,7 +28,7 @@ func DriverVersion() (version int, err error) {
 // empty where nothing has to be said. It opens the driver.
 func DriverNotice() (notice string, err error) {
 	defer contain(&err)
-	d, err := openDriver()
+	d, err := from.Open()
 	if err != nil {
 		return "", err
 	}
@@ -38,30 +38,9 @@ func DriverNotice() (notice string, err error) {
 // DeviceCount returns the number of devices. It opens the driver.
 func DeviceCount() (n int, err error) {
 	defer contain(&err)
-	d, err := openDriver()
+	d, err := from.Open()
 	if err != nil {
 		return 0, err
 	}
 	return d.DeviceCount(), nil
-}
-
-// A Statistics counts the driver objects that are open.
-type Statistics struct {
-	// Streams, Events, Allocations, MemoryPools and Modules are what the driver
-	// was asked to create and not yet asked to destroy.
-	Streams, Events, Allocations, MemoryPools, Modules int
-}
-
-// ReadStatistics counts now. It opens the driver.
-func ReadStatistics() (s *Statistics, err error) {
-	defer contain(&err)
-	d, err := openDriver()
-	if err != nil {
-		return nil, err
-	}
-	live := d.Live()
-	return &Statistics{
-		Streams: live["Stream"], Events: live["Event"], Allocations: live["Allocation"],
-		MemoryPools: live["MemoryPool"], Modules: live["Module"],
-	}, nil
 }

@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The build tag hides this file from gopy, which would bind Use.
+// The build tag hides this file from gopy, which would bind Source and Use.
 
 //go:build pyext
 
 package api
 
-import "github.com/cudago/cudago/cuda"
+// A Source is where the package gets what it tells. All of it must be safe for
+// concurrent use, without the GIL.
+type Source = source
 
-// Use says where the package gets the process's driver, and how an error
-// becomes the text that Python decodes. Package native calls it from an init
-// function, so before any call from Python. Both must be safe for concurrent
-// use; open may block, because gopy gives the GIL away around every call.
-func Use(open func() (*cuda.Driver, error), encode func(error) string) {
-	openDriver, encodeError = open, encode
-}
+// Use installs the source. Package native calls it from an init function, so
+// before any call from Python.
+func Use(s Source) { from = s }

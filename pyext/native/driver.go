@@ -43,12 +43,17 @@ var (
 var errNotOpen = errors.New("BUG: the driver was not opened")
 
 func init() {
-	api.Use(func() (*cuda.Driver, error) {
-		if d := drv.Load(); d != nil {
-			return d, nil
-		}
-		return nil, errNotOpen
-	}, encode)
+	api.Use(api.Source{
+		Open: func() (*cuda.Driver, error) {
+			if d := drv.Load(); d != nil {
+				return d, nil
+			}
+			return nil, errNotOpen
+		},
+		Encode:      encode,
+		LiveObjects: liveObjects,
+		LiveStreams: streams.len,
+	})
 }
 
 // options come from _driver.py:_options.
@@ -146,52 +151,6 @@ func cudagoDeviceContext(ordinal C.int64_t, pageable *C.int32_t, st *C.cudago_st
 		return nil
 	})
 	return ctx
-}
-
-// cudagoInfo answers what the Python face asks rarely.
-//
-//export cudagoInfo
-func cudagoInfo(what *C.char, st *C.cudago_status) (text *C.char) {
-	guard(st, func() error {
-		s, err := info(C.GoString(what))
-		if err != nil {
-			return err
-		}
-		text = C.CString(s)
-		return nil
-	})
-	return text
-}
-
-func info(what string) (string, error) {
-	switch what {
-	case "live":
-		b, err := json.Marshal(liveObjects())
-		return string(b), err
-	case "streams": // their blocks, those of default streams included that nobody holds
-		return fmt.Sprint(streams.len()), nil
-	case "references":
-		b, err := json.Marshal(map[string]any{
-			"pending": drops.Len(), "leaked": drops.Leaked(), "reaper": reaper.Pending(), "finalizers": finalizers.Len(),
-		})
-		return string(b), err
-	}
-	d := drv.Load()
-	if d == nil {
-		return "", errNotOpen
-	}
-	switch what {
-	case "name":
-		return d.Name(), nil
-	case "notice":
-		return d.Notice(), nil
-	case "driver objects":
-		b, err := json.Marshal(d.Live())
-		return string(b), err
-	case "version":
-		return fmt.Sprint(d.Version()), nil
-	}
-	return "", fmt.Errorf("BUG: no information called %q", what)
 }
 
 // liveObjects counts what cudago holds open, by kind.

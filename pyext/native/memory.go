@@ -12,7 +12,6 @@ import "C"
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -42,63 +41,6 @@ func ownResources() (n int) {
 		}
 	}
 	return n
-}
-
-// cudagoResourceNew makes a resource. threshold and maxSize are the pool's; -1
-// for the device's default pool.
-//
-//export cudagoResourceNew
-func cudagoResourceNew(kind C.int, ordinal C.int32_t, threshold, maxSize C.longlong, pool *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
-	guard(st, func() error {
-		r, err := newResource(kind, ordinal, int64(threshold), int64(maxSize))
-		if err != nil {
-			return err
-		}
-		if r.pool != nil {
-			*pool = C.uintptr_t(r.pool.PoolHandle())
-		}
-		id = C.uint64_t(resources.put(r))
-		return nil
-	})
-	return id
-}
-
-func newResource(kind C.int, ordinal C.int32_t, threshold, maxSize int64) (resource, error) {
-	dev, err := drv.Load().Device(int(max(ordinal, 0)))
-	if err != nil {
-		return resource{}, err
-	}
-	switch kind {
-	case C.RESOURCE_POOL:
-		mr, err := newPool(dev, threshold, maxSize)
-		return resource{mr, mr}, err
-	case C.RESOURCE_PINNED:
-		mr, err := cuda.NewPinnedMemoryResource(dev)
-		return resource{MemoryResource: mr}, err
-	case C.RESOURCE_MANAGED:
-		mr, err := cuda.NewManagedMemoryResource(dev)
-		return resource{MemoryResource: mr}, err
-	case C.RESOURCE_VIRTUAL:
-		peers, err := peersOf(threshold)
-		if err != nil {
-			return resource{}, err
-		}
-		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(max(maxSize, 0)), Peers: peers})
-		return resource{MemoryResource: mr}, err
-	}
-	return resource{}, fmt.Errorf("BUG: memory resource of kind %d", kind)
-}
-
-func newPool(dev *cuda.Device, threshold, maxSize int64) (*cuda.DeviceMemoryResource, error) {
-	if threshold < 0 && maxSize < 0 {
-		return dev.DefaultMemoryResource()
-	}
-	o := cuda.PoolOptions{MaxSize: uint64(max(maxSize, 0))}
-	if threshold >= 0 {
-		t := uint64(threshold)
-		o.ReleaseThreshold = &t
-	}
-	return cuda.NewDeviceMemoryResource(dev, o)
 }
 
 // cudagoResourceRelease: destroying a pool may wait, so it is the reaper's.

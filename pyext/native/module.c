@@ -149,20 +149,6 @@ static PyObject *is_open(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(opened);
 }
 
-/* _info(what): a line or JSON from Go: "name", "notice", "live", "stats". */
-static PyObject *info(PyObject *module, PyObject *what) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    const char *w = PyUnicode_AsUTF8AndSize(what, NULL);
-    if (!w) return NULL;
-    cudago_status st = {0};
-    char *text = cudagoInfo((char *)w, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
-    PyObject *r = PyUnicode_FromString(text);
-    free(text);
-    return r;
-}
-
 void cudago_warn_result(const char *operation, int32_t code) {
     PyObject *type, *value, *trace, *errors;
     if (cudago_result_is_sticky(code)) return; /* the device has failed for good, which was an error of its own */
@@ -252,14 +238,17 @@ static PyMethodDef functions[] = {
     {"_set_closed_error", cudago_set_closed_error, METH_O, NULL},
     {"_open", open_driver, METH_NOARGS, NULL},
     {"_is_open", is_open, METH_NOARGS, NULL},
-    {"_info", info, METH_O, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_stream_new", METHOD(cudago_stream_new), METH_FASTCALL, NULL},
     {"_stream_wrap", METHOD(cudago_stream_wrap), METH_FASTCALL, NULL},
     {"_event_new", METHOD(cudago_event_new), METH_FASTCALL, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
-    {"_resource_new", cudago_resource_new, METH_VARARGS, NULL},
+    {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
+    {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
+    {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
+    {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},
+    {"_resource_virtual", cudago_resource_virtual, METH_VARARGS, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},
     {"_code_data", cudago_code_data, METH_VARARGS, NULL},

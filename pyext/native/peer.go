@@ -26,8 +26,8 @@ func twoDevices(a, b C.int32_t) (x, y *cuda.Device, err error) {
 	return x, y, err
 }
 
-// peersOf lists the devices of a mask; a negative one is that of none.
-func peersOf(mask int64) (peers []*cuda.Device, err error) {
+// peersOf lists the devices of a mask.
+func peersOf(mask uint64) (peers []*cuda.Device, err error) {
 	for i := 0; mask > 0; i, mask = i+1, mask>>1 {
 		if mask&1 == 0 {
 			continue

@@ -296,47 +296,6 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
-/* _resource_new(cls, kind, device or None, threshold, max_size); max_size is what a virtual one reserves, or -1, and
- * threshold a bit for each of its peers */
-PyObject *cudago_resource_new(PyObject *module, PyObject *args) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    PyObject *cls, *device;
-    int kind;
-    long long threshold, max_size;
-    if (!PyArg_ParseTuple(args, "OiOLL", &cls, &kind, &device, &threshold, &max_size)) return NULL;
-    if (device != Py_None && cudago_expect(device, CLS_DEVICE, "device")) return NULL;
-    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_RESOURCE]))
-        return PyErr_SetString(PyExc_TypeError, "not a memory resource class"), NULL;
-    if (cudago_open()) return NULL;
-    cudago_status st = {0};
-    uint64_t id;
-    uint32_t generation;
-    uintptr_t pool = 0;
-    int32_t ordinal = device == Py_None ? -1 : ((DeviceObject *)device)->ordinal, home = ordinal < 0 ? 0 : ordinal, visible;
-    if (cudago_making(home, &generation)) return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    visible = cudagoHostVisible(home);
-    id = cudagoResourceNew(kind, ordinal, threshold, max_size, &pool, &st);
-    Py_END_ALLOW_THREADS
-    if (st.kind) return cudago_raise(&st), NULL;
-    PyTypeObject *type = (PyTypeObject *)cls;
-    int lost = cudago_made("memory resource", home, generation);
-    ResourceObject *self = lost ? NULL : (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    if (!self) {
-        cudagoResourceRelease(id);
-        return NULL;
-    }
-    self->id = id;
-    self->kind = kind;
-    self->pool = pool;
-    self->device = ordinal;
-    self->home = home;
-    self->generation = generation;
-    self->host_visible = visible;
-    return (PyObject *)self;
-}
-
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from . import _core
+from ._cold import read
 from ._event import Event
 from ._gopy import api
-from ._properties import DeviceProperties, read
+from ._properties import DeviceProperties
 from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream, _made
 
@@ -93,7 +94,6 @@ class Device(_core.Device):
         >>> cudago.Device.all()[0] is device
         True
         """
-        _core._open()
         return tuple(cls(i) for i in range(read(api.device_count)))
 
     @property

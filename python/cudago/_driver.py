@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from . import _core
+from ._cold import read, read_unopened
+from ._gopy import api
 
 if TYPE_CHECKING:
     from .typing import DriverChoice, DriverName
@@ -90,8 +92,7 @@ def driver_name() -> DriverName:
     >>> cudago.driver_name() in ("nvidia", "sim")
     True
     """
-    _core._open()
-    return cast("DriverName", _core._info("name"))
+    return cast("DriverName", read(api.driver_name))
 
 
 def driver_version() -> tuple[int, int]:
@@ -120,8 +121,7 @@ def driver_version() -> tuple[int, int]:
     >>> cudago.driver_version() >= (12, 4)
     True
     """
-    _core._open()
-    version = int(_core._info("version"))
+    version = read(api.driver_version)
     return version // 1000, version % 1000 // 10
 
 
@@ -150,8 +150,7 @@ def live_objects() -> dict[str, int]:
     ...     cudago.live_objects()["Stream"] - before
     1
     """
-    _core._drain()
-    return dict(json.loads(_core._info("live")))
+    return dict(json.loads(read_unopened(api.live_objects)))
 
 
 def _nvrtc_directories() -> list[str]:
@@ -183,9 +182,14 @@ def _options() -> str:
     )
 
 
+def _notice() -> str:
+    """Return why the simulated driver was taken; empty where nothing has to be said."""
+    return read(api.driver_notice)
+
+
 def _opened() -> None:
-    """Say once why the simulated driver was taken. Called by the native module."""
-    if not (notice := _core._info("notice")) or not _log.isEnabledFor(logging.WARNING):
+    """Say so once. Called by the native module."""
+    if not (notice := _notice()) or not _log.isEnabledFor(logging.WARNING):
         return
     if _log.hasHandlers():
         _log.warning("%s", notice)

@@ -14,6 +14,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._cold import read
+from ._gopy import api
 from .errors import CheckError
 
 if TYPE_CHECKING:
@@ -101,10 +103,10 @@ def _streams() -> list[Stream]:
 
     known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
     streams = {stream._id: stream for stream in known if not stream.is_closed}
-    if len(streams) < int(_core._info("streams")):  # default streams stay when nobody has them
+    if len(streams) < read(api.live_streams):  # default streams stay when nobody has them
         for device in list(_devices.values()):
             streams[device.default_stream._id] = device.default_stream
-    if len(streams) < int(_core._info("streams")):
+    if len(streams) < read(api.live_streams):
         raise Unreadable("a stream that is closed, or another library's, may still have work")
     return list(streams.values())
 

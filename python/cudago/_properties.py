@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from . import _core
 from . import _zconstants as _z
+from ._cold import read
 from ._gopy import api
-from .errors import CUDAError, UnsupportedError, _decode
+from .errors import CUDAError, UnsupportedError
 
 __all__ = ["DeviceProperties"]
 
@@ -64,13 +62,3 @@ def _attribute_names() -> frozenset[str]:
     if not _names:
         _names = frozenset(api.attribute_name(i) for i in range(api.attribute_count()))
     return _names
-
-
-def read(call: Any, *args: Any) -> Any:
-    """Call the cold half of the API, and turn the text of its errors into ours."""
-    _core._open()
-    try:
-        return call(*args)
-    except RuntimeError as e:
-        error = _decode(str(e))
-    raise error

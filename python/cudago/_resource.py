@@ -23,8 +23,6 @@ __all__ = [
     "VirtualMemoryResource",
 ]
 
-_POOL, _PINNED, _MANAGED, _VIRTUAL = range(4)  # RESOURCE_... in pyext/native/memory.h
-
 
 def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[Device]:
     """Check devices that may access memory of another one."""
@@ -132,16 +130,14 @@ class DeviceMemoryResource(MemoryResource):
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Make the resource, or a second object over the device's default pool."""
-        threshold = size = -1
-        if pool is not None:
-            for name in ("release_threshold", "max_size"):
-                value = getattr(pool, name)
-                if value is not None and not 0 <= value < 1 << 63:
-                    raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
-            threshold = (1 << 63) - 1 if pool.release_threshold is None else pool.release_threshold
-            size = pool.max_size or 0
-        made: DeviceMemoryResource = _core._resource_new(cls, _POOL, device, threshold, size)
-        return made
+        if pool is None:
+            return _core._resource_default_pool(cls, device)
+        for name in ("release_threshold", "max_size"):
+            value = getattr(pool, name)
+            if value is not None and not 0 <= value < 1 << 63:
+                raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
+        keep = (1 << 63) - 1 if pool.release_threshold is None else pool.release_threshold
+        return _core._resource_pool(cls, device, keep, pool.max_size or 0)
 
     @property
     def statistics(self) -> PoolStatistics:
@@ -231,8 +227,7 @@ class PinnedMemoryResource(MemoryResource):
 
     def __new__(cls) -> PinnedMemoryResource:
         """Make the resource."""
-        made: PinnedMemoryResource = _core._resource_new(cls, _PINNED, None, -1, -1)
-        return made
+        return _core._resource_pinned(cls)
 
 
 class ManagedMemoryResource(MemoryResource):
@@ -271,8 +266,7 @@ class ManagedMemoryResource(MemoryResource):
 
     def __new__(cls, device: Device) -> ManagedMemoryResource:
         """Make the resource."""
-        made: ManagedMemoryResource = _core._resource_new(cls, _MANAGED, device, -1, -1)
-        return made
+        return _core._resource_managed(cls, device)
 
 
 class VirtualMemoryResource(MemoryResource):
@@ -332,10 +326,7 @@ class VirtualMemoryResource(MemoryResource):
         if reserve is not None and not 0 <= reserve < 1 << 63:
             raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
         mask = sum(1 << peer.ordinal for peer in _peers(peers, device, "peers"))
-        made: VirtualMemoryResource = _core._resource_new(
-            cls, _VIRTUAL, device, mask, -1 if reserve is None else reserve
-        )
-        return made
+        return _core._resource_virtual(cls, device, reserve or 0, mask)
 
 
 _core._set_class("MemoryResource", MemoryResource)

@@ -201,4 +201,9 @@ def _decode(text: str) -> BaseException:
 
 def _warn(operation: str, code: int) -> None:
     """Report a release that failed."""
-    warnings.warn(f"{operation} failed with code {code} in a release", CUDAWarning, stacklevel=2)
+    from ._gopy import api
+
+    text = f"{operation} failed with {api.result_name(code)} ({code}) in a release"
+    if why := api.result_explanation(code):
+        text += f": {why}"
+    warnings.warn(text, CUDAWarning, stacklevel=2)

@@ -66,10 +66,14 @@ def apply(config: pytest.Config, options: argparse.Namespace) -> None:
 
 def _refuse_another(driver: str) -> None:
     core = sys.modules.get("cudago._core")
-    if core is not None and core._is_open() and core._info("name") != driver:
+    if core is None or not core._is_open():
+        return
+    import cudago
+
+    if cudago.driver_name() != driver:
         raise pytest.UsageError(
             f"the driver of the run must be {driver!r}, but the process already uses "
-            f"{core._info('name')!r}"
+            f"{cudago.driver_name()!r}"
         )
 
 

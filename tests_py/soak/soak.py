@@ -32,6 +32,7 @@ from faults import Faults
 from work import NBYTES, OPERATIONS, Shared, Work, Wrong
 
 import cudago as cu
+from cudago._gopy import api
 from cudago.testing import settle
 
 SETTLE_S = 60
@@ -117,7 +118,7 @@ def state() -> dict[str, Any]:
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * page
     return {
         "live objects": cu.live_objects(),
-        "driver objects": json.loads(cu._core._info("driver objects")),
+        "driver objects": json.loads(api.driver_objects()),
         "allocations by kind": cu.exchange_stats().live,
         "device bytes in use": device.memory_resource.statistics.used,  # type: ignore[attr-defined]
         "resident MB": round(resident / 1e6, 1),

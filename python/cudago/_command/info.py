@@ -36,11 +36,15 @@ def collect() -> dict[str, Any]:
     """Return what there is. What is wrong is told in it, and never raised."""
     import cudago as cu
 
+    from .._cold import read_unopened
+    from .._gopy import api
+
     logging.getLogger("cudago").addHandler(logging.NullHandler())  # we tell the notice ourselves
     found: dict[str, Any] = {
         "cudago": cu.__version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "linked": json.loads(read_unopened(api.linked)),
         "environment": {
             name: value
             for name, value in sorted(os.environ.items())
@@ -72,12 +76,14 @@ def loaded(library: str) -> str | None:
 def _driver() -> dict[str, Any]:
     import cudago as cu
 
+    from .._driver import _notice
+
     version = cu.driver_version()
     return {
         "name": cu.driver_name(),
         "version": list(version),
         "library": loaded("libcuda.so") if cu.driver_name() == "nvidia" else None,
-        "notice": cu._core._info("notice") or None,
+        "notice": _notice() or None,
     }
 
 
@@ -109,6 +115,8 @@ def _nvrtc() -> dict[str, Any]:
 
 def _show(found: dict[str, Any]) -> None:
     print(f"cudago    {found['cudago']}, Python {found['python']}, {found['platform']}")
+    linked = sorted(found["linked"].items(), key=lambda item: item[0] != "go")
+    print(f"linked    {', '.join(f'{name} {version}' for name, version in linked)}")
     for name, value in found["environment"].items():
         print(f"{name}={value}")
     driver, nvrtc = found["driver"], found["nvrtc"]

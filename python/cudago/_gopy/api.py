@@ -8,7 +8,8 @@ Package api is the cold half of cudago's Python API: facts about the driver
 and its devices, tables of names, statistics. gopy turns it into the Python
 module cudago._gopy.api (make gen).
 
-Nothing here is hot or holds a Python object; that is package native's work.
+Each fact is asked here and nowhere else. Nothing here is hot or holds a Python
+object, and so no fact of one is here; that is package native's work.
 A call through gopy costs 150 to 250 ns, and gopy cannot express buffers,
 references or defaults.
 
@@ -18,7 +19,8 @@ gopy binds every exported name of the files without build tags, and drops
 what it cannot express without a word. So parameters are int, string or bool,
 and results are one of those or a pointer to a struct of those, and an error.
 No function returns an error alone: gopy leaks 30 bytes for each nil one. No
-slices, because Python would see wrapper objects: tables are read by index.
+slices and no maps, because Python would see wrapper objects: tables are read
+by index, and counts by kind are one JSON object.
 
 A panic in a bound function ends the Python process, so every function that
 does more than read a table returns an error and defers contain.
@@ -272,127 +274,6 @@ class Properties(go.GoClass):
 		else:
 			_gobind.api_Properties_TotalMemory_Set(self.handle, value)
 
-# Python type for struct api.Statistics
-class Statistics(go.GoClass):
-	"""A Statistics counts the driver objects that are open.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_Statistics_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Streams = args[0]
-			if "Streams" in kwargs:
-				self.Streams = kwargs["Streams"]
-			if  1 < len(args):
-				self.Events = args[1]
-			if "Events" in kwargs:
-				self.Events = kwargs["Events"]
-			if  2 < len(args):
-				self.Allocations = args[2]
-			if "Allocations" in kwargs:
-				self.Allocations = kwargs["Allocations"]
-			if  3 < len(args):
-				self.MemoryPools = args[3]
-			if "MemoryPools" in kwargs:
-				self.MemoryPools = kwargs["MemoryPools"]
-			if  4 < len(args):
-				self.Modules = args[4]
-			if "Modules" in kwargs:
-				self.Modules = kwargs["Modules"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.Statistics{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.Statistics ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def streams(self):
-		"""Streams, Events, Allocations, MemoryPools and Modules are what the driver
-		was asked to create and not yet asked to destroy.
-		"""
-		return _gobind.api_Statistics_Streams_Get(self.handle)
-	@streams.setter
-	def streams(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Statistics_Streams_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Statistics_Streams_Set(self.handle, value)
-	@property
-	def events(self):
-		"""Streams, Events, Allocations, MemoryPools and Modules are what the driver
-		was asked to create and not yet asked to destroy.
-		"""
-		return _gobind.api_Statistics_Events_Get(self.handle)
-	@events.setter
-	def events(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Statistics_Events_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Statistics_Events_Set(self.handle, value)
-	@property
-	def allocations(self):
-		"""Streams, Events, Allocations, MemoryPools and Modules are what the driver
-		was asked to create and not yet asked to destroy.
-		"""
-		return _gobind.api_Statistics_Allocations_Get(self.handle)
-	@allocations.setter
-	def allocations(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Statistics_Allocations_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Statistics_Allocations_Set(self.handle, value)
-	@property
-	def memory_pools(self):
-		"""Streams, Events, Allocations, MemoryPools and Modules are what the driver
-		was asked to create and not yet asked to destroy.
-		"""
-		return _gobind.api_Statistics_MemoryPools_Get(self.handle)
-	@memory_pools.setter
-	def memory_pools(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Statistics_MemoryPools_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Statistics_MemoryPools_Set(self.handle, value)
-	@property
-	def modules(self):
-		"""Streams, Events, Allocations, MemoryPools and Modules are what the driver
-		was asked to create and not yet asked to destroy.
-		"""
-		return _gobind.api_Statistics_Modules_Get(self.handle)
-	@modules.setter
-	def modules(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_Statistics_Modules_Set(self.handle, value.handle)
-		else:
-			_gobind.api_Statistics_Modules_Set(self.handle, value)
-
 
 # ---- Slices ---
 
@@ -414,21 +295,9 @@ def device_properties(ordinal):
 	DeviceProperties returns the properties of a device.
 	"""
 	return Properties(handle=_gobind.api_DeviceProperties(ordinal))
-def read_statistics():
-	"""ReadStatistics() object s, str err
-
-	ReadStatistics counts now. It opens the driver.
-	"""
-	return Statistics(handle=_gobind.api_ReadStatistics())
 
 
 # ---- Functions ---
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
 def driver_version():
 	"""DriverVersion() int version, str err
 
@@ -436,32 +305,33 @@ def driver_version():
 	for 12.4. It opens the driver.
 	"""
 	return _gobind.api_DriverVersion()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
+def linked():
+	"""Linked() str versions, str err
 
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
 	"""
-	return _gobind.api_ResultExplanation(code)
-def driver_name():
-	"""DriverName() str name, str err
+	return _gobind.api_Linked()
+def attribute_count():
+	"""AttributeCount() int
 
-	DriverName returns "nvidia" or "sim". It opens the driver.
+	AttributeCount returns how many device attributes this version knows.
 	"""
-	return _gobind.api_DriverName()
-def driver_notice():
-	"""DriverNotice() str notice, str err
+	return _gobind.api_AttributeCount()
+def live_objects():
+	"""LiveObjects() str counts, str err
 
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
+	LiveObjects counts what is held open for Python, as a JSON object from kinds
+	to numbers: gopy would make a map a class of its own. Kinds with none are
+	absent. It opens no driver.
 	"""
-	return _gobind.api_DriverNotice()
-def result_count():
-	"""ResultCount() int
+	return _gobind.api_LiveObjects()
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
 
-	ResultCount returns how many result codes this version knows.
+	DeviceAttribute returns one attribute of a device by its name.
 	"""
-	return _gobind.api_ResultCount()
+	return _gobind.api_DeviceAttribute(ordinal, name)
 def attribute_name(i):
 	"""AttributeName(int i) str
 
@@ -469,34 +339,55 @@ def attribute_name(i):
 	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
 	"""
 	return _gobind.api_AttributeName(i)
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
+def driver_notice():
+	"""DriverNotice() str notice, str err
 
-	DeviceName returns a device's product name.
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
 	"""
-	return _gobind.api_DeviceName(ordinal)
+	return _gobind.api_DriverNotice()
+def live_streams():
+	"""LiveStreams() int n, str err
+
+	LiveStreams counts the streams that may have work: also closed ones, and
+	default streams that nobody holds. It opens no driver.
+	"""
+	return _gobind.api_LiveStreams()
+def result_explanation(code):
+	"""ResultExplanation(int code) str
+
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
+	"""
+	return _gobind.api_ResultExplanation(code)
 def result_name(code):
 	"""ResultName(int code) str
 
 	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
 	"""
 	return _gobind.api_ResultName(code)
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
 def device_count():
 	"""DeviceCount() int n, str err
 
 	DeviceCount returns the number of devices. It opens the driver.
 	"""
 	return _gobind.api_DeviceCount()
-def result_code(i):
-	"""ResultCode(int i) int
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
 
-	ResultCode returns the i-th code, in rising order; -1 outside 0 to
-	ResultCount-1.
+	DeviceName returns a device's product name.
 	"""
-	return _gobind.api_ResultCode(i)
+	return _gobind.api_DeviceName(ordinal)
+def driver_name():
+	"""DriverName() str name, str err
+
+	DriverName returns "nvidia" or "sim". It opens the driver.
+	"""
+	return _gobind.api_DriverName()
+def driver_objects():
+	"""DriverObjects() str counts, str err
+
+	DriverObjects counts what the driver was asked to create and not yet asked to
+	destroy, as LiveObjects does. It opens the driver.
+	"""
+	return _gobind.api_DriverObjects()

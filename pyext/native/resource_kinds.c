@@ -1,0 +1,119 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+/* How a memory resource is made: one function for each kind. What the kind needs is checked by the Python face. */
+#include "memory.h"
+#include "_cgo_export.h"
+
+typedef struct {
+    PyObject *cls;
+    int32_t kind;
+    int32_t device; /* -1: host memory */
+    int32_t home, host_visible;
+    uint32_t generation;
+    uintptr_t pool;
+    uint64_t id; /* Go's handle */
+    cudago_status st;
+} making;
+
+/* device is NULL for host memory, which any device may use, and the first one's reset takes away. */
+static int making_begin(making *m, PyObject *device) {
+    if (device && cudago_expect(device, CLS_DEVICE, "device")) return -1;
+    if (!PyType_Check(m->cls) || !PyType_IsSubtype((PyTypeObject *)m->cls, cudago_base[CLS_RESOURCE]))
+        return PyErr_SetString(PyExc_TypeError, "not a memory resource class"), -1;
+    if (cudago_open()) return -1;
+    m->device = device ? ((DeviceObject *)device)->ordinal : -1;
+    m->home = device ? m->device : 0;
+    if (cudago_making(m->home, &m->generation)) return -1;
+    Py_BEGIN_ALLOW_THREADS
+    m->host_visible = cudagoHostVisible(m->home);
+    Py_END_ALLOW_THREADS
+    return 0;
+}
+
+/* The object of what Go has made; the GIL was away meanwhile. */
+static PyObject *making_end(making *m) {
+    if (m->st.kind) return cudago_raise(&m->st), NULL;
+    PyTypeObject *type = (PyTypeObject *)m->cls;
+    int lost = cudago_made("memory resource", m->home, m->generation);
+    ResourceObject *self = lost ? NULL : (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) {
+        cudagoResourceRelease(m->id);
+        return NULL;
+    }
+    self->id = m->id;
+    self->kind = m->kind;
+    self->pool = m->pool;
+    self->device = m->device;
+    self->home = m->home;
+    self->generation = m->generation;
+    self->host_visible = m->host_visible;
+    return (PyObject *)self;
+}
+
+/* _resource_default_pool(cls, device) */
+PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_POOL};
+    PyObject *device;
+    if (!PyArg_ParseTuple(args, "OO", &m.cls, &device) || making_begin(&m, device)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourceDefaultPool(m.home, &m.pool, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_pool(cls, device, release_threshold, max_size); max_size 0 is no limit */
+PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_POOL};
+    PyObject *device;
+    long long threshold, max_size;
+    if (!PyArg_ParseTuple(args, "OOLL", &m.cls, &device, &threshold, &max_size) || making_begin(&m, device)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourcePool(m.home, (uint64_t)threshold, (uint64_t)max_size, &m.pool, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_pinned(cls) */
+PyObject *cudago_resource_pinned(PyObject *module, PyObject *cls) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.cls = cls, .kind = RESOURCE_PINNED};
+    if (making_begin(&m, NULL)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourcePinned(m.home, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_managed(cls, device) */
+PyObject *cudago_resource_managed(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_MANAGED};
+    PyObject *device;
+    if (!PyArg_ParseTuple(args, "OO", &m.cls, &device) || making_begin(&m, device)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourceManaged(m.home, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
+
+/* _resource_virtual(cls, device, reserve, peers); reserve 0 is as much as the device has, peers a bit for each device */
+PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    making m = {.kind = RESOURCE_VIRTUAL};
+    PyObject *device;
+    long long reserve, peers;
+    if (!PyArg_ParseTuple(args, "OOLL", &m.cls, &device, &reserve, &peers) || making_begin(&m, device)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    m.id = cudagoResourceVirtual(m.home, (uint64_t)reserve, (uint64_t)peers, &m.st);
+    Py_END_ALLOW_THREADS
+    return making_end(&m);
+}
