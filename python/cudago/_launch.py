@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._core import launch
 
 if TYPE_CHECKING:
     from .typing import Dims
@@ -92,4 +93,3 @@ class LaunchConfig(_core.LaunchConfig):
 
 
 _core._set_class("LaunchConfig", LaunchConfig)
-launch = _core.launch
