@@ -223,6 +223,13 @@ class GraphExec(_core.GraphExec):
     def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``step["`` in notebooks; with nothing if the executable is closed."""
+        try:
+            return [name for _, name, _ in self._nodes()]
+        except ValueError:
+            return []
+
     def _repr_html_(self) -> str:
         """Show a card in notebooks."""
         from ._html import exec_card
