@@ -37,6 +37,9 @@ class Parameter(str):
         self.size, self.offset = size, offset
         return self
 
+    def __reduce__(self) -> tuple[type[Parameter], tuple[str, int, int]]:
+        return Parameter, (str(self), self.size, self.offset)
+
     def __repr__(self) -> str:
         return str(self)
 

@@ -78,6 +78,9 @@ class LaunchConfig(_core.LaunchConfig):
             self.priority,
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remake, self._key()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LaunchConfig) and self._key() == other._key()
 
@@ -90,6 +93,25 @@ class LaunchConfig(_core.LaunchConfig):
             if value := getattr(self, name):
                 text += f", {name}={value}"
         return text + ")"
+
+
+def _remake(
+    grid: Dims,
+    block: Dims,
+    cluster: Dims | None,
+    shared_memory: int,
+    cooperative: bool,
+    priority: int | None,
+) -> LaunchConfig:
+    """Make what was pickled again, with all checks."""
+    return LaunchConfig(
+        grid,
+        block,
+        cluster=cluster,
+        shared_memory=shared_memory,
+        cooperative=cooperative,
+        priority=priority,
+    )
 
 
 _core._set_class("LaunchConfig", LaunchConfig)
