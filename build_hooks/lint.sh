@@ -32,12 +32,27 @@ c_warnings() {
     return $result
 }
 
+# What is known of the types of all public names, as a user's checker sees the package.
+verify_types() {
+    PYTHONPATH=python "$PY" -m pyright --pythonpath "$PY" --ignoreexternal --verifytypes cudago
+}
+
+# The stub is compared with the native module, and the annotations with what there is at run time.
+stub() {
+    PYTHONPATH=python "$PY" -m mypy.stubtest cudago --mypy-config-file pyproject.toml --ignore-disjoint-bases \
+        --ignore-unused-allowlist --allowlist build_hooks/stubtest.txt
+}
+
 check gofmt formatted
 check 'go vet' "$GO" vet ./...
 check 'go vet, the border' "$GO" vet -tags pyext ./pyext ./pyext/native
 check 'C warnings' c_warnings
 check ruff "$PY" -m ruff check -q .
 check mypy "$PY" -m mypy
+check pyright "$PY" -m pyright --pythonpath "$PY"
+check 'pyright, what users see' verify_types
+check stubtest stub
+check 'use and misuse' "$PY" -m pytest -q tests_py/layout/test_typing.py
 if command -v golangci-lint > /dev/null; then
     check golangci-lint golangci-lint run ./...
 else

@@ -42,6 +42,23 @@ def missing(of, name) -> str:
 # --- names ----------------------------------------------------------------------------------------
 
 
+def test_keys_are_completed(graph, device, x):
+    assert graph._ipython_key_completions_() == []
+    graph.memset(x, 0, name="zero").memcpy(x, b"abcd")
+    step = graph.instantiate()
+    for of in (graph, step):
+        assert of._ipython_key_completions_() == ["zero", "memcpy_0"]
+        of.close()
+        assert of._ipython_key_completions_() == []
+
+
+def test_keys_of_a_capture_are_not_completed(device, stream, x):
+    with stream.capture() as captured:
+        x.fill(7, stream=stream)
+        assert captured._ipython_key_completions_() == []
+    assert captured._ipython_key_completions_() == ["memset_0"]
+
+
 def test_nodes_are_found_by_name(graph, x):
     made = [graph.memset(x, 0, name="zero"), graph.join(), graph.callback(print, name="tell")]
     made.append(made[0].memcpy(x, b"abcd"))

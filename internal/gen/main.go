@@ -35,6 +35,7 @@ func main() {
 	writeStandin(calls, abi)
 	writeBorder(calls, abi)
 	writePython(abi)
+	writeProperties(attributes)
 }
 
 // row is one line of a table: a first word and the rest.

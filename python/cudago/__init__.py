@@ -126,12 +126,15 @@ __all__ = [
 ]
 
 
+def _drop(handle: int) -> None: ...
+
+
 class _Forked:
     """Stands in for gopy's half in a forked child, where Go must not be entered."""
 
     def __getattr__(self, name: str) -> object:
         if name in ("DecRef", "IncRef"):  # from __del__ of gopy's wrappers
-            return lambda handle: None
+            return _drop
         raise RuntimeError("cudago cannot be used in a forked child: use the 'spawn' start method")
 
 

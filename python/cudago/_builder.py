@@ -11,6 +11,8 @@ from ._branching import Branching
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from ._event import Event
     from ._graph import Graph
     from ._kernel import Kernel
@@ -72,7 +74,9 @@ class Builder(Branching):
         graph, deps = self._at()
         return graph._node(graph._add_memcpy(deps, dst, src, name))
 
-    def memset(self, dst: MemoryLike, value: int | BufferLike, *, name: str | None = None) -> Node:
+    def memset(
+        self, dst: MemoryLike, value: int | BufferLike | np.generic, *, name: str | None = None
+    ) -> Node:
         """Add a fill.
 
         Parameters

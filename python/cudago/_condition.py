@@ -66,7 +66,10 @@ class Condition:
     __slots__ = ("_number", "default", "graph", "handle")
 
     def __init__(self, graph: Graph, default: int | None) -> None:
-        self.graph, self.default = graph, default
+        self.graph: Graph = graph
+        self.default: int | None = default
+        self._number: int
+        self.handle: int
         self._number, self.handle = graph._condition(default)
 
     def __index__(self) -> int:

@@ -427,7 +427,7 @@ class Buffer:
         bytearray(b'\\x01\\x01\\x01\\x01')
         """
 
-    def fill(self, value: int | BufferLike, /, *, stream: StreamLike) -> None:
+    def fill(self, value: int | BufferLike | np.generic, /, *, stream: StreamLike) -> None:
         """Fill the buffer with a value.
 
         Parameters

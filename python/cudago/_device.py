@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, SupportsIndex
+
 from . import _core
 from ._cold import read
 from ._event import Event
@@ -11,6 +13,10 @@ from ._gopy import api
 from ._properties import DeviceProperties
 from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream, _made
+
+if TYPE_CHECKING:
+    from ._memory import Buffer
+    from .typing import StreamLike
 
 __all__ = ["Device"]
 
@@ -56,6 +62,12 @@ class Device(_core.Device):
     __slots__ = ("_default_stream", "_properties")
     _default_stream: Stream
     _properties: DeviceProperties
+
+    if TYPE_CHECKING:
+        # Device memory needs a stream, unless `memory_resource` was set.
+        def allocate(  # type: ignore[override]
+            self, size: SupportsIndex, /, *, stream: StreamLike
+        ) -> Buffer: ...
 
     def __new__(cls, ordinal: int | None = None) -> Device:
         """Return the one object of a device."""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from . import _core
 from ._retained import Retained, retained_of
@@ -12,10 +12,12 @@ from ._retained import Retained, retained_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+
     from ._device import Device
     from ._kernel import Kernel
     from ._launch import LaunchConfig
-    from .typing import StreamLike
+    from .typing import BufferLike, KernelArgument, MemoryLike, StreamLike
 
 __all__ = ["ExecNode", "GraphExec"]
 
@@ -34,10 +36,21 @@ class ExecNode:
     """
 
     __slots__ = ("_id", "exec", "kind", "name")
+    exec: GraphExec
+    name: str
+    kind: str
 
     def __init__(self, exec: GraphExec, id: int, name: str, kind: str) -> None:
         self.exec, self._id, self.name, self.kind = exec, id, name, kind
 
+    @overload
+    def update(self, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    @overload
+    def update(self, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    @overload
+    def update(self, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
+    @overload
+    def update(self, func: Callable[[], object]) -> None: ...
     def update(self, *args: Any, **kwargs: Any) -> None:
         """Change what the node does in later launches; launches under way keep the old.
 
@@ -209,6 +222,13 @@ class GraphExec(_core.GraphExec):
 
     def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``step["`` in notebooks; with nothing if the executable is closed."""
+        try:
+            return [name for _, name, _ in self._nodes()]
+        except ValueError:
+            return []
 
     def _repr_html_(self) -> str:
         """Show a card in notebooks."""

@@ -302,6 +302,13 @@ class Graph(Builder, _core.Graph):
         """
         return svg(self.to_dot())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``graph["`` in notebooks; with nothing, while the graph cannot be asked."""
+        try:
+            return [name for _, _, name, _ in self._nodes()]
+        except ValueError:  # closed, or being captured
+            return []
+
     def _repr_html_(self) -> str:
         """Show a card with a picture in notebooks."""
         from ._html import graph_card

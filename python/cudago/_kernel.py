@@ -37,6 +37,9 @@ class Parameter(str):
         self.size, self.offset = size, offset
         return self
 
+    def __reduce__(self) -> tuple[type[Parameter], tuple[str, int, int]]:
+        return Parameter, (str(self), self.size, self.offset)
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -91,17 +94,45 @@ class KernelAttributes:
         object.__setattr__(self, "_kernel", kernel)
         object.__setattr__(self, "_device", device)
 
-    def __getattr__(self, name: str) -> int:
-        if name not in _ATTRIBUTES:
-            raise AttributeError(
-                f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
-            )
-        return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
+    if TYPE_CHECKING:
 
-    def __setattr__(self, name: str, value: int) -> None:
-        if name not in _SETTABLE:
-            raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
-        self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
+        @property
+        def max_threads_per_block(self) -> int: ...
+        @property
+        def shared_size(self) -> int: ...
+        @property
+        def const_size(self) -> int: ...
+        @property
+        def local_size(self) -> int: ...
+        @property
+        def register_count(self) -> int: ...
+        @property
+        def ptx_version(self) -> int: ...
+        @property
+        def binary_version(self) -> int: ...
+        @property
+        def cache_mode_ca(self) -> int: ...
+        @property
+        def max_dynamic_shared_size(self) -> int: ...
+        @max_dynamic_shared_size.setter
+        def max_dynamic_shared_size(self, value: int) -> None: ...
+        @property
+        def shared_memory_preference(self) -> int: ...
+        @shared_memory_preference.setter
+        def shared_memory_preference(self, value: int) -> None: ...
+    else:  # checkers would believe in any name
+
+        def __getattr__(self, name: str) -> int:
+            if name not in _ATTRIBUTES:
+                raise AttributeError(
+                    f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
+                )
+            return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
+
+        def __setattr__(self, name: str, value: int) -> None:
+            if name not in _SETTABLE:
+                raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
+            self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
 
     def __dir__(self) -> list[str]:
         return list(_ATTRIBUTES)

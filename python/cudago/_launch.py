@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._core import launch
 
 if TYPE_CHECKING:
     from .typing import Dims
@@ -77,6 +78,9 @@ class LaunchConfig(_core.LaunchConfig):
             self.priority,
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remake, self._key()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LaunchConfig) and self._key() == other._key()
 
@@ -91,5 +95,23 @@ class LaunchConfig(_core.LaunchConfig):
         return text + ")"
 
 
+def _remake(
+    grid: Dims,
+    block: Dims,
+    cluster: Dims | None,
+    shared_memory: int,
+    cooperative: bool,
+    priority: int | None,
+) -> LaunchConfig:
+    """Make what was pickled again, with all checks."""
+    return LaunchConfig(
+        grid,
+        block,
+        cluster=cluster,
+        shared_memory=shared_memory,
+        cooperative=cooperative,
+        priority=priority,
+    )
+
+
 _core._set_class("LaunchConfig", LaunchConfig)
-launch = _core.launch

@@ -30,7 +30,7 @@ class Node(Builder):
     __slots__ = ("_id", "_known", "graph")
 
     def __init__(self, graph: Graph, id: int) -> None:
-        self.graph = graph
+        self.graph: Graph = graph
         self._id = id
         self._known: tuple[int, int, str, str] | None = None  # the row, which never changes
 

@@ -28,7 +28,7 @@ markerWidth="7" markerHeight="7" orient="auto">\
 class _Box:
     """A node; or, without text, a bend of a line that passes a layer."""
 
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list[str])
     style: str = ""
     layer: int = 0
     x: float = 0  # of its middle
@@ -36,8 +36,8 @@ class _Box:
     floor: int = 0  # of its layer, below which lines may go sideways
     width: int = 0
     height: int = 0
-    above: list[_Box] = field(default_factory=list)
-    below: list[_Box] = field(default_factory=list)
+    above: list[_Box] = field(default_factory=lambda: list[_Box]())
+    below: list[_Box] = field(default_factory=lambda: list[_Box]())
 
 
 def svg(dot: str) -> str:
@@ -61,7 +61,8 @@ def svg(dot: str) -> str:
 
 def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
     boxes: dict[str, _Box] = {}
-    edges, inside = [], list[str]()
+    edges: list[tuple[_Box, _Box, str]] = []
+    inside: list[str] = []
     for line in dot.splitlines():
         if node := _NODE.match(line):
             lines = _text(node[2]).split("\n")

@@ -145,7 +145,7 @@ class Program:
             raise TypeError(f"source must be a str, not {type(source).__name__}")
         if kind not in ("c++", "ptx"):
             raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
-        self.source = source
+        self.source: str = source
         self.kind = kind
         self._options = options or ProgramOptions()
 
@@ -237,8 +237,8 @@ class ObjectCode:
     def __init__(self, handle: Any, kind: str, log: str = "") -> None:
         self._handle = handle
         self._kernels: dict[str, Kernel] = {}
-        self.kind = kind
-        self.log = log
+        self.kind: str = kind
+        self.log: str = log
 
     @classmethod
     def _from(cls, kind: str, code: str | bytes | Path) -> ObjectCode:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import _zconstants as _z
 from ._cold import read
 from ._gopy import api
@@ -12,7 +14,13 @@ from .errors import CUDAError, UnsupportedError
 __all__ = ["DeviceProperties"]
 
 
-class DeviceProperties:
+if TYPE_CHECKING:
+    from ._zproperties import Properties as _Names
+else:
+    _Names = object
+
+
+class DeviceProperties(_Names):
     """The attributes of a device, read when asked for and then kept.
 
     Made by `Device.properties`. Every attribute of ``CUdevice_attribute`` is here under its name in
@@ -33,19 +41,21 @@ class DeviceProperties:
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
 
-    def __getattr__(self, name: str) -> int:
-        if name.startswith("_") or name not in _attribute_names():
-            raise AttributeError(
-                f"a device has no property {name!r}; dir() lists those that it has"
-            )
-        try:
-            value = read(api.device_attribute, self._ordinal, name)
-        except CUDAError as e:
-            if e.code != _z.CUDA_ERROR_INVALID_VALUE:
-                raise
-            raise UnsupportedError(f"this driver does not know the property {name!r}") from None
-        setattr(self, name, value)
-        return int(value)
+    if not TYPE_CHECKING:  # checkers know the names, and would believe in any other
+
+        def __getattr__(self, name: str) -> int:
+            if name.startswith("_") or name not in _attribute_names():
+                raise AttributeError(
+                    f"a device has no property {name!r}; dir() lists those that it has"
+                )
+            try:
+                value = read(api.device_attribute, self._ordinal, name)
+            except CUDAError as e:
+                if e.code != _z.CUDA_ERROR_INVALID_VALUE:
+                    raise
+                raise UnsupportedError(f"this driver does not know the property {name!r}") from None
+            setattr(self, name, value)
+            return int(value)
 
     def __dir__(self) -> list[str]:
         return sorted(_attribute_names())

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
 
 if TYPE_CHECKING:
     from ._device import Device
+    from ._memory import Buffer
+    from .typing import StreamLike
 
 __all__ = [
     "DeviceMemoryResource",
@@ -32,7 +34,7 @@ def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[
     for peer in peers:
         if not isinstance(peer, Device):
             raise TypeError(f"{name} must be devices, not {type(peer).__name__}")
-        if peer == own:
+        if own is not None and peer == own:
             raise ValueError(
                 f"{name} must be other devices than {own.ordinal}, which has the memory"
             )
@@ -127,6 +129,12 @@ class DeviceMemoryResource(MemoryResource):
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        # Device memory needs a stream, which other resources do without.
+        def allocate(  # type: ignore[override]
+            self, size: SupportsIndex, /, *, stream: StreamLike
+        ) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Make the resource, or a second object over the device's default pool."""

@@ -41,7 +41,7 @@ class Retained:
 
 def retained_of(rows: tuple[tuple[Any, int, str, str, str], ...]) -> tuple[Retained, ...]:
     """Make what users see of the native module's rows."""
-    found = []
+    found: list[Retained] = []
     for held, nbytes, node, operand, reason in rows:
         kept = held.object if isinstance(held, _core.Operand) else held
         found.append(Retained(node, operand, kept, nbytes, reason))

@@ -25,7 +25,7 @@ from ._device import Device
 from .errors import CheckError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["CheckError", "cancel", "check", "reports"]
 
@@ -33,7 +33,7 @@ __all__ = ["CheckError", "cancel", "check", "reports"]
 @contextmanager
 def check(
     *names: Literal["races", "uninitialized", "host", "all"], raises: bool = True
-) -> Iterator[list[str]]:
+) -> Generator[list[str], None, None]:
     """Switch checks on for the work that is queued in a ``with`` block.
 
     Parameters

@@ -17,7 +17,7 @@ from ._driver import live_objects
 from ._graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from ._stream import Stream
 
@@ -58,7 +58,8 @@ def settle(timeout_s: float = 10.0) -> None:
     deadline = time.monotonic() + timeout_s
     before: object = None
     # What was released may itself have held something, so go on until nothing changes.
-    while before != (before := live_objects()) or gc.collect():
+    while before != (now := live_objects()) or gc.collect():
+        before = now
         left_ms = int(1000 * (deadline - time.monotonic()))
         if left_ms <= 0 or not _core._reaper_flush(left_ms):
             raise TimeoutError(
@@ -67,7 +68,7 @@ def settle(timeout_s: float = 10.0) -> None:
 
 
 @contextmanager
-def no_leaks() -> Iterator[None]:
+def no_leaks() -> Generator[None, None, None]:
     """Check that a ``with`` block releases as much as it takes.
 
     Yields
@@ -104,7 +105,7 @@ def no_leaks() -> Iterator[None]:
 
 
 @contextmanager
-def hold(stream: Stream) -> Iterator[threading.Event]:
+def hold(stream: Stream) -> Generator[threading.Event, None, None]:
     """Keep the work that is queued on a stream in a ``with`` block from running.
 
     Parameters

@@ -1,111 +1,112 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A program with annotations passes a strict type checker, and mistakes in it do not."""
+"""Type checkers pass a program with annotations, and find every mistake of another one."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mypy")
 pytest.importorskip("numpy")
 
-PATH = str(Path(__file__).resolve().parents[2] / "python")
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests_py" / "typing"
+PATH = str(ROOT / "python")
 
-PROGRAM = """
-from typing import assert_type
-
-import numpy as np
-
-import cudago as cu
-from cudago.typing import CaptureMode, MemoryLike, StreamLike
-
-dev = cu.Device()
-with dev.create_stream() as s:
-    assert_type(s, cu.Stream)
-x = dev.allocate(64, stream=s)
-assert_type(x, cu.Buffer)
-assert_type(x[16:32], cu.Buffer)
-assert_type(x.ptr + 16, cu.Pointer)
-assert_type(x.ptr - x.ptr, int)
-t = x.view("f4", (4, 4))
-assert_type(t[0], cu.Tensor)
-assert_type(t.T.reshape(-1), cu.Tensor)
-assert_type(cu.from_dlpack(np.ones(3)), cu.Tensor)
-x.copy_from(np.arange(8), stream=s)
-x.copy_to(bytearray(64), stream=s)
-kernel = cu.Program("").compile()["k"]
-assert_type(kernel, cu.Kernel)
-config = cu.LaunchConfig(grid=(1, 2), block=32)
-cu.launch(s, config, kernel, 1, 2.0, None, x, x.ptr, t, np.ones(3), np.float32(1), b"1234")
-with s.capture() as graph:
-    assert_type(graph, cu.Graph)
-step = graph.instantiate()
-assert_type(step, cu.GraphExec)
-assert_type(step["memset_0"], cu.ExecNode)
-assert_type(cu.DeviceMemoryResource(dev), cu.DeviceMemoryResource)
-assert_type(s.record().elapsed_ms(s.record()), float)
+# What a checker found: the codes of its errors, by line.
+Found = dict[int, set[str]]
 
 
-class Queue:
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, 1
+def expected(column: int) -> Found:
+    """Return what the marks of the misuse say: column 0 is mypy's codes, 1 pyright's rules."""
+    lines = (PROGRAMS / "misuse.py").read_text().splitlines()
+    marks = {n: re.search(r"  # E: (\S+), (\S+)$", line) for n, line in enumerate(lines, 1)}
+    return {n: {mark[column + 1]} for n, mark in marks.items() if mark}
 
 
-def run(stream: StreamLike, operand: MemoryLike, mode: CaptureMode) -> None:
-    x.copy_from(operand, stream=stream)
-    s.wait(stream)
-    step.launch(stream)
+def by_line(errors: list[tuple[str, int, str]], name: str) -> Found:
+    """Return one file's errors."""
+    found: Found = {}
+    for file, line, code in errors:
+        if file == name:
+            found.setdefault(line, set()).add(code)
+    return found
 
 
-run(Queue(), b"1234", "relaxed")
-"""
-
-MISTAKES = """
-import cudago as cu
-dev = cu.Device()
-s = dev.create_stream()
-x = dev.allocate(4, stream=s)
-dev.allocate(4, s)
-x.copy_from(b"1234")
-x.copy_from(1.5, stream=s)
-x.ptr * 2
-s.capture("local")
-cu.init("cuda")
-cu.launch(s, 1, x)
-cu.LaunchConfig(grid=1.5, block=1)
-"""
-BEFORE = 4  # lines without a mistake, after the empty first one
-
-
-def check(folder: Path, source: str) -> list[int]:
-    """Return the lines of a program that mypy objects to."""
-    (folder / "program.py").write_text(source)
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-color-output", "program.py"]
+def check(folder: Path, *command: str) -> str:
+    """Run a type checker on copies of the programs, away from our own settings."""
+    for name in ("use.py", "misuse.py"):
+        shutil.copy(PROGRAMS / name, folder)
     run = subprocess.run(
-        command,
+        [sys.executable, "-m", *command],
         cwd=folder,
         env={**os.environ, "MYPYPATH": PATH},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=110,
         check=False,
     )
-    assert re.search("^(Success|Found)", run.stdout, re.M), run.stdout + run.stderr
-    return sorted({int(n) for n in re.findall(r"^program\.py:(\d+): error", run.stdout, re.M)})
+    assert run.returncode == 1, (
+        run.stdout + run.stderr
+    )  # errors were found, and no fault of its own
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory) -> list[tuple[str, int, str]]:
+    pytest.importorskip("mypy")
+    flags = ("--strict", "--no-color-output", "--no-pretty", "--show-error-codes")
+    out = check(tmp_path_factory.mktemp("mypy"), "mypy", *flags, "use.py", "misuse.py")
+    errors = re.findall(r"^(\w+\.py):(\d+): error: .*\[([\w-]+)\]$", out, re.M)
+    assert f"Found {len(errors)} errors" in out, out
+    return [(file, int(line), code) for file, line, code in errors]
+
+
+@pytest.fixture(scope="module")
+def pyright(tmp_path_factory) -> list[tuple[str, int, str]]:
+    pytest.importorskip("pyright")
+    folder = tmp_path_factory.mktemp("pyright")
+    settings = {"extraPaths": [PATH], "strict": ["use.py"], "pythonVersion": "3.11"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    out = check(folder, "pyright", "--outputjson", "--pythonpath", sys.executable)
+    return [
+        (Path(d["file"]).name, d["range"]["start"]["line"] + 1, d.get("rule", ""))
+        for d in json.loads(out)["generalDiagnostics"]
+        if d["severity"] == "error"
+    ]
+
+
+def test_all_mistakes_are_marked():
+    source = (PROGRAMS / "misuse.py").read_text()
+    assert len(expected(0)) == source.count("# E")
+    assert len(expected(0)) > 30
 
 
 @pytest.mark.slow
-def test_a_program_with_annotations(tmp_path):
-    assert check(tmp_path, PROGRAM) == []
+def test_mypy_finds_nothing_in_what_is_right(mypy):
+    assert by_line(mypy, "use.py") == {}
 
 
 @pytest.mark.slow
-def test_mistakes(tmp_path):
-    lines = range(BEFORE + 2, len(MISTAKES.splitlines()) + 1)
-    assert check(tmp_path, MISTAKES) == list(lines)
+def test_mypy_finds_every_mistake(mypy):
+    assert by_line(mypy, "misuse.py") == expected(0)
+
+
+@pytest.mark.slow
+def test_pyright_finds_nothing_in_what_is_right(pyright):
+    assert by_line(pyright, "use.py") == {}
+
+
+@pytest.mark.slow
+def test_pyright_finds_every_mistake(pyright):
+    found, marked = by_line(pyright, "misuse.py"), expected(1)
+    assert found.keys() == marked.keys()
+    # It may say of a call both that no overload fits and which argument does not.
+    assert {n: rules & found[n] for n, rules in marked.items()} == marked
