@@ -70,7 +70,7 @@ $(ASAN_MODULE): $(SOURCES) $(wildcard python/cudago/*.py) build_hooks/asan.py $(
 
 # --- use -----------------------------------------------------------------------
 
-.PHONY: demo build notebooks asan wheel
+.PHONY: demo build notebooks asan wheel wheels
 demo: $(MODULE) ## train and run a digit recognizer on whatever driver there is
 	$(PY) examples/digits.py
 
@@ -83,6 +83,12 @@ asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into bui
 
 wheel: $(VENV)/packages ## build the wheel into dist/
 	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist .
+
+# With the registry's C compiler, which knows an older C library than this machine's, and other machines.
+WHEEL_MACHINES ?= x86_64 aarch64
+wheels: $(VENV)/packages ## build the wheels for others into dist/: manylinux_2_28, on x86-64 and aarch64
+	@. $(TOOLS) && for m in $(WHEEL_MACHINES); do \
+		CUDAGO_WHEEL_MACHINE=$$m $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist . || exit 1; done
 
 # --- tests ---------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ class GoModuleHook(BuildHookInterface):
         wheels = []
         if extension.find_go() is None:
             wheels.append(extension.GO_WHEEL)
-        if extension.find_cc() is None:
+        # A wheel for others has a C compiler that knows their C library, which is older than ours.
+        if extension.wheel_machine() or extension.find_cc() is None:
             wheels.append(extension.CC_WHEEL)
         return wheels
 
