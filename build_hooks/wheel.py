@@ -13,6 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # hatchling loads this file by its path, so its folder is not on sys.path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import extension
+import sbom
 
 
 class GoModuleHook(BuildHookInterface):
@@ -36,9 +37,12 @@ class GoModuleHook(BuildHookInterface):
         built = extension.ROOT / "build" / "wheel" / extension.MODULE
         try:
             module = extension.build(extension.IN_PLACE if editable else built)
+            build_data["tag"] = extension.wheel_tag(module)
+            if not editable:
+                parts = sbom.write(module)
         except extension.BuildError as e:
             raise SystemExit(f"cudago: {e}") from None  # what to do, without our traceback
         if not editable:
             build_data["force_include"][str(module)] = f"cudago/{extension.MODULE}"
+            build_data["sbom_files"].append(str(parts.relative_to(extension.ROOT)))
         build_data["pure_python"] = False
-        build_data["tag"] = extension.wheel_tag(module)
