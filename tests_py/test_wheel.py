@@ -94,6 +94,15 @@ def test_the_text_of_each_licence_is_in_the_wheel(monkeypatch):
     assert words == {"Apache-2.0", *(name for name, _ in sbom.LICENSES.values())}
 
 
+def test_a_host_runs_what_everybody_can_run():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    steps = re.findall(r"- run: (.*)", workflow)
+    assert steps
+    for step in steps:
+        assert step.split()[0] == "make" and step.split()[1] in targets, step
+
+
 def go_says(*lines: str):
     """Return a subprocess.run that answers as go version -m does."""
     head = "module.so: go1.26.8\n\tpath\tgithub.com/cudago/cudago/pyext\n"
