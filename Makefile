@@ -70,7 +70,7 @@ $(ASAN_MODULE): $(SOURCES) $(wildcard python/cudago/*.py) build_hooks/asan.py $(
 
 # --- use -----------------------------------------------------------------------
 
-.PHONY: demo build notebooks asan wheel
+.PHONY: demo build notebooks asan wheel wheels wheel-check audit
 demo: $(MODULE) ## train and run a digit recognizer on whatever driver there is
 	$(PY) examples/digits.py
 
@@ -83,6 +83,24 @@ asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into bui
 
 wheel: $(VENV)/packages ## build the wheel into dist/
 	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist .
+
+# With the registry's C compiler, which knows an older C library than this machine's, and other machines.
+WHEEL_MACHINES ?= x86_64 aarch64
+wheels: $(VENV)/packages ## build the wheels for others into dist/: manylinux_2_28, on x86-64 and aarch64
+	@. $(TOOLS) && for m in $(WHEEL_MACHINES); do \
+		CUDAGO_WHEEL_MACHINE=$$m $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist . || exit 1; done
+
+# WHEEL_MACHINE says which one of make wheels; without it it is that of make wheel.
+WHEEL_MACHINE ?=
+wheel-check: $(VENV)/packages ## check a wheel in dist/: size, licences, auditwheel, an installation, the same bytes from the sdist
+	@. $(TOOLS) && CUDAGO_WHEEL_MACHINE=$(WHEEL_MACHINE) $(PY) build_hooks/wheel_check.py
+
+# Both ask services for what is known; neither is part of the tests, which need no network.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+audit: $(VENV)/tools ## known vulnerabilities of what is linked in (govulncheck), and of the Python packages here (pip-audit)
+	. $(TOOLS) && "$$GO" run $(GOVULNCHECK) -tags pyext ./...
+	$(PY) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install -q pip-audit
+	$(VENV)/audit/bin/python -m pip_audit --strict --skip-editable --path "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
 # --- tests ---------------------------------------------------------------------
 

