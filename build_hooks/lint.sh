@@ -32,6 +32,7 @@ c_warnings() {
     return $result
 }
 
+check 'go mod tidy' "$GO" mod tidy -diff
 check gofmt formatted
 check 'go vet' "$GO" vet ./...
 check 'go vet, the border' "$GO" vet -tags pyext ./pyext ./pyext/native
