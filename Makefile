@@ -158,8 +158,9 @@ bench-sim: $(TOOLS) ## million PTX instructions of threads a second on the simul
 lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy
 	@. $(TOOLS) && PY=$(PY) build_hooks/lint.sh
 
-fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
+fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	. $(TOOLS) && "$$GO" tool goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')
+	git ls-files 'pyext/*.[ch]' 'dlpack/*.[ch]' | grep -v '/z[^/]*$$' | xargs $(VENV)/bin/clang-format -i
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix-only -q .
 
