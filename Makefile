@@ -20,7 +20,7 @@ SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
-	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst)
+	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm is tested
 # both ways: beside the detector it tries few numbers.
@@ -168,6 +168,7 @@ gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
 	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
+	$(PY) benchmarks/results.py page
 
 gen-check: $(VENV)/tools $(TOOLS) ## fail if the generated files are not what make gen makes
 	@before=$$(cat $(sort $(GENERATED)) | cksum) && $(MAKE) --no-print-directory gen && \
