@@ -20,7 +20,7 @@ SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
-	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst)
+	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm is tested
 # both ways: beside the detector it tries few numbers.
@@ -176,8 +176,9 @@ bench-sim: $(TOOLS) ## million PTX instructions of threads a second on the simul
 lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy, pyright, stubtest
 	@. $(TOOLS) && PY=$(PY) build_hooks/lint.sh
 
-fmt: $(VENV)/tools $(TOOLS) ## format Go and Python
+fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	. $(TOOLS) && "$$GO" tool -modfile=tools.mod goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')
+	git ls-files 'pyext/*.[ch]' 'dlpack/*.[ch]' | grep -v '/z[^/]*$$' | xargs $(VENV)/bin/clang-format -i
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix-only -q .
 
@@ -185,6 +186,7 @@ gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
 	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
+	$(PY) benchmarks/results.py page
 
 gen-check: $(VENV)/tools $(TOOLS) ## fail if the generated files are not what make gen makes
 	@before=$$(cat $(sort $(GENERATED)) | cksum) && $(MAKE) --no-print-directory gen && \

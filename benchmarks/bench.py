@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import operations as op
+import results
 from measure import Case, measure
 
-FLOOR, OURS = "C floor", "cudago"
+FLOOR, OURS = results.FLOOR, results.OURS
 PEERS = {"cuda.core": "with_cuda_core", "CuPy": "with_cupy", "torch": "with_torch"}
 COLUMNS = (FLOOR, OURS, *PEERS)
 
@@ -31,6 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's options."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
+    parser.add_argument("--keep", action="store_true", help="also keep them in benchmarks/results")
     parser.add_argument("--driver", choices=("auto", "nvidia", "sim"), help="as in CUDAGO_DRIVER")
     parser.add_argument("--rounds", type=int, default=80, help="batches per case (%(default)s)")
     parser.add_argument("--only", default="", metavar="REGEX", help="operations to measure")
@@ -61,6 +63,7 @@ class Bench:
         self.facts: dict[str, str] = {
             "python": platform.python_version(),
             "machine": platform.machine(),
+            **results.provenance(),
         }
 
     def collect(self) -> None:
@@ -203,6 +206,8 @@ def main() -> int:
         print(f"note: {note}")
     if arguments.json:
         arguments.json.write_text(json.dumps(bench.figures(), indent=1) + "\n")
+    if arguments.keep:
+        print(results.keep(bench.figures()))
     return 0
 
 

@@ -21,6 +21,11 @@ formatted() {
     [ -z "$files" ] || { echo "$files"; return 1; }
 }
 
+# Versions of clang-format differ in what they make of the same rules, so pyproject.toml pins one.
+c_formatted() {
+    git ls-files 'pyext/*.[ch]' 'dlpack/*.[ch]' | grep -v '/z[^/]*$' | xargs "$(dirname "$PY")/clang-format" --dry-run -Werror
+}
+
 # All C of the module, compiled strictly. Off is what cgo's own files and the tables of Python types cannot avoid. Not in
 # #cgo lines, because a user's compiler may know warnings that ours does not.
 c_warnings() {
@@ -43,7 +48,9 @@ stub() {
         --ignore-unused-allowlist --allowlist build_hooks/stubtest.txt
 }
 
+check 'go mod tidy' "$GO" mod tidy -diff
 check gofmt formatted
+check clang-format c_formatted
 check 'go vet' "$GO" vet ./...
 check 'go vet, the border' "$GO" vet -tags pyext ./pyext ./pyext/native
 check 'C warnings' c_warnings

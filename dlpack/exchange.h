@@ -24,7 +24,11 @@ typedef struct {
     uint32_t major, minor;
 } DLPackVersion;
 
-enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLROCMHost = 11, kDLCUDAManaged = 13 };
+enum { kDLCPU = 1,
+       kDLCUDA = 2,
+       kDLCUDAHost = 3,
+       kDLROCMHost = 11,
+       kDLCUDAManaged = 13 };
 
 typedef struct {
     int32_t device_type, device_id;

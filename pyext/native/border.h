@@ -83,7 +83,9 @@ extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
 int cudago_raise_unusable(void);        /* returns -1 */
 QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
 /* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
-enum cudago_wait_kind { WAIT_STREAM, WAIT_EVENT, WAIT_DEVICE };
+enum cudago_wait_kind { WAIT_STREAM,
+                        WAIT_EVENT,
+                        WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
 int cudago_wait_position(uint64_t stream, uint64_t position); /* for a part of the work of a stream, which the caller holds */
 QUIET int cudago_queues_busy(void); /* has a call given the GIL away and is in the driver with work? */
@@ -116,15 +118,15 @@ void cudago_turn_end(int *mine);
 
 /* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
  * parked in C (python/cpython#95820). */
-#define CUDAGO_ENTER(bad)                                                                           \
-    do {                                                                                            \
-        if (cudago_unusable) {                                                                      \
-            cudago_raise_unusable();                                                                \
-            return bad;                                                                             \
-        }                                                                                           \
+#define CUDAGO_ENTER(bad) \
+    do { \
+        if (cudago_unusable) { \
+            cudago_raise_unusable(); \
+            return bad; \
+        } \
         if (atomic_load_explicit(&cudago_drop_hint, memory_order_relaxed) || cudago_cells_pending()) \
-            cudago_drain();                                                                         \
-        if (cudago_exclusive && cudago_stall_wait()) return bad;                                    \
+            cudago_drain(); \
+        if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
 /* --- the driver's calls that C makes by itself ----------------------------------------------------------------- */

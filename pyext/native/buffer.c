@@ -269,14 +269,22 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(BufferObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, buffer_dealloc},      {Py_tp_methods, methods},
-    {Py_tp_getset, getset},               {Py_tp_members, members},
-    {Py_mp_subscript, buffer_subscript},  {Py_mp_length, buffer_length},
-    {Py_bf_getbuffer, buffer_get},        {Py_bf_releasebuffer, buffer_release},
-    {Py_tp_richcompare, buffer_compare},  {Py_tp_hash, buffer_hash},
+    {Py_tp_dealloc, buffer_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {Py_mp_subscript, buffer_subscript},
+    {Py_mp_length, buffer_length},
+    {Py_bf_getbuffer, buffer_get},
+    {Py_bf_releasebuffer, buffer_release},
+    {Py_tp_richcompare, buffer_compare},
+    {Py_tp_hash, buffer_hash},
     {0, NULL},
 };
 PyType_Spec cudago_buffer_spec = {
-    "cudago._core.Buffer", sizeof(BufferObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Buffer",
+    sizeof(BufferObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -109,12 +109,18 @@ static PyMethodDef methods[] = {
     {0},
 };
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, capture_dealloc}, {Py_tp_traverse, capture_traverse}, {Py_tp_clear, capture_clear},
-    {Py_tp_methods, methods},         {0, NULL},
+    {Py_tp_dealloc, capture_dealloc},
+    {Py_tp_traverse, capture_traverse},
+    {Py_tp_clear, capture_clear},
+    {Py_tp_methods, methods},
+    {0, NULL},
 };
 static PyType_Spec spec = {
-    "cudago._core.Capture", sizeof(CaptureObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Capture",
+    sizeof(CaptureObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };
 
 int cudago_capture_type_init(void) {

@@ -142,6 +142,9 @@ static PyGetSetDef getset[] = {
 };
 static PyType_Slot slots[] = {{Py_tp_dealloc, config_dealloc}, {Py_tp_getset, getset}, {0, NULL}};
 PyType_Spec cudago_config_spec = {
-    "cudago._core.LaunchConfig", sizeof(ConfigObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.LaunchConfig",
+    sizeof(ConfigObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

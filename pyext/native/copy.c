@@ -105,8 +105,7 @@ static QUIET int copy_now(const copying *c) {
     }
     if (!b.size) return 0;
     if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
-    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell},
-                  .s = s, .pageable = c->operand && c->operand->pageable};
+    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable};
     /* Another library frees in the order of its own streams. */
     if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
     return transfer_now(&t);
@@ -153,8 +152,7 @@ static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) 
 
 PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
     CUDAGO_ENTER(NULL);
-    if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream="
-                                      : "copy_to(dst, *, stream) takes one operand and stream="))
+    if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream=" : "copy_to(dst, *, stream) takes one operand and stream="))
         return NULL;
     cudago_span open;
     if (cudago_buffer_now(self, &open)) return NULL; /* the first mistake is named first; it is asked again */
@@ -178,8 +176,10 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
         long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
         if (overflow || v < INT32_MIN || v > UINT32_MAX)
             return PyErr_Format(PyExc_OverflowError, "fill value must fit 4 bytes, got %S", value), -1;
-        *width = v >= -128 && v <= 255 ? 1 : v >= -32768 && v <= 65535 ? 2 : 4;
-        *out = *width == 1 ? (uint8_t)v : *width == 2 ? (uint16_t)v : (uint32_t)v;
+        *width = v >= -128 && v <= 255 ? 1 : v >= -32768 && v <= 65535 ? 2
+                                                                       : 4;
+        *out = *width == 1 ? (uint8_t)v : *width == 2 ? (uint16_t)v
+                                                      : (uint32_t)v;
         return 0;
     }
     Py_buffer view;

@@ -131,11 +131,18 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(DeviceObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, device_dealloc}, {Py_tp_traverse, device_traverse}, {Py_tp_clear, device_clear},
-    {Py_tp_methods, methods},        {Py_tp_getset, getset},            {Py_tp_members, members},
+    {Py_tp_dealloc, device_dealloc},
+    {Py_tp_traverse, device_traverse},
+    {Py_tp_clear, device_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
     {0, NULL},
 };
 PyType_Spec cudago_device_spec = {
-    "cudago._core.Device", sizeof(DeviceObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Device",
+    sizeof(DeviceObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -46,7 +46,8 @@ static QUIET uint64_t askable(EventObject *self) {
     if (cudago_event_now(self)) return 0;
     if (!self->captured) return self->id;
     return PyErr_SetString(PyExc_ValueError, "the event was recorded in a capture: it stands for a place in the graph, and has no "
-                                             "state to ask for"), 0;
+                                             "state to ask for"),
+           0;
 }
 
 static PyObject *event_close(EventObject *self, PyObject *unused) {
@@ -130,9 +131,16 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(EventObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, event_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL},
+    {Py_tp_dealloc, event_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_event_spec = {
-    "cudago._core.Event", sizeof(EventObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Event",
+    sizeof(EventObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -113,7 +113,8 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     if (capturing < 0) return -1;
     if (capturing) /* cuGraphLaunch would fail, and spoil the capture */
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its "
-                                                 "graph instead"), -1;
+                                                 "graph instead"),
+               -1;
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     leave_gate(self, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
@@ -279,10 +280,18 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(ExecObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, exec_dealloc}, {Py_tp_traverse, exec_traverse}, {Py_tp_clear, exec_clear}, {Py_tp_methods, methods},
-    {Py_tp_getset, getset},        {Py_tp_members, members},        {0, NULL},
+    {Py_tp_dealloc, exec_dealloc},
+    {Py_tp_traverse, exec_traverse},
+    {Py_tp_clear, exec_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_exec_spec = {
-    "cudago._core.GraphExec", sizeof(ExecObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.GraphExec",
+    sizeof(ExecObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

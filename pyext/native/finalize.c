@@ -276,11 +276,20 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(FinalizerObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_new, PyType_GenericNew},     {Py_tp_init, finalizer_init},          {Py_tp_dealloc, finalizer_dealloc},
-    {Py_tp_call, finalizer_call},       {Py_tp_traverse, finalizer_traverse}, {Py_tp_methods, methods},
-    {Py_tp_getset, getset},             {Py_tp_members, members},             {0, NULL},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_init, finalizer_init},
+    {Py_tp_dealloc, finalizer_dealloc},
+    {Py_tp_call, finalizer_call},
+    {Py_tp_traverse, finalizer_traverse},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_finalizer_spec = {
-    "cudago._core.Finalizer", sizeof(FinalizerObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots,
+    "cudago._core.Finalizer",
+    sizeof(FinalizerObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    slots,
 };

@@ -22,7 +22,6 @@ QUIET int cudago_graph_open(GraphObject *self) {
     return PyErr_SetString(PyExc_ValueError, "the graph is still being captured: it can be used after the with block"), -1;
 }
 
-
 static QUIET cudago_hierarchy *hierarchy_now(GraphObject *self) { return cudago_graph_open(self) ? NULL : self->of; }
 
 QUIET int cudago_graph_busy(GraphObject *self) { return !is_closed(self) && self->of->busy; }
@@ -226,10 +225,18 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(GraphObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, graph_dealloc}, {Py_tp_traverse, graph_traverse}, {Py_tp_clear, graph_clear}, {Py_tp_methods, methods},
-    {Py_tp_getset, getset},         {Py_tp_members, members},         {0, NULL},
+    {Py_tp_dealloc, graph_dealloc},
+    {Py_tp_traverse, graph_traverse},
+    {Py_tp_clear, graph_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_graph_spec = {
-    "cudago._core.Graph", sizeof(GraphObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Graph",
+    sizeof(GraphObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -57,8 +57,19 @@ typedef struct {
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
 /* held.go has the names. */
-enum cudago_role { ROLE_SRC, ROLE_DST, ROLE_CALLBACK, ROLE_KERNEL, ROLE_EVENT, ROLE_MEMORY, ROLE_PARAMETER };
-enum cudago_reason { REASON_MEMCPY, REASON_MEMSET, REASON_KERNEL, REASON_HOST, REASON_EVENT, REASON_FREE };
+enum cudago_role { ROLE_SRC,
+                   ROLE_DST,
+                   ROLE_CALLBACK,
+                   ROLE_KERNEL,
+                   ROLE_EVENT,
+                   ROLE_MEMORY,
+                   ROLE_PARAMETER };
+enum cudago_reason { REASON_MEMCPY,
+                     REASON_MEMSET,
+                     REASON_KERNEL,
+                     REASON_HOST,
+                     REASON_EVENT,
+                     REASON_FREE };
 
 typedef struct {
     PyObject_HEAD

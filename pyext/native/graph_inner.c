@@ -112,7 +112,8 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
     if (capturing < 0) return -1;
     if (capturing)
         return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free "
-                                                 "node"), -1;
+                                                 "node"),
+               -1;
     return free_away(s, buffer->ptr);
 }
 

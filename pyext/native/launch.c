@@ -22,9 +22,15 @@ static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunc
 
 static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream) {
     *c = (CUlaunchConfig){
-        .GridDimX = o->grid[0], .GridDimY = o->grid[1], .GridDimZ = o->grid[2],
-        .BlockDimX = o->block[0], .BlockDimY = o->block[1], .BlockDimZ = o->block[2],
-        .SharedMemBytes = o->shared_memory, .HStream = stream, .Attrs = (uintptr_t)a,
+        .GridDimX = o->grid[0],
+        .GridDimY = o->grid[1],
+        .GridDimZ = o->grid[2],
+        .BlockDimX = o->block[0],
+        .BlockDimY = o->block[1],
+        .BlockDimZ = o->block[2],
+        .SharedMemBytes = o->shared_memory,
+        .HStream = stream,
+        .Attrs = (uintptr_t)a,
     };
     int32_t cooperative = 1;
     if (o->cooperative) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative, sizeof cooperative);

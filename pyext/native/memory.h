@@ -7,7 +7,10 @@
 /* How long an allocation waits for what was let go of before. */
 enum { CUDAGO_PATIENCE_MS = 1000 };
 
-enum { RESOURCE_POOL = 0, RESOURCE_PINNED = 1, RESOURCE_MANAGED = 2, RESOURCE_VIRTUAL = 3 };
+enum { RESOURCE_POOL = 0,
+       RESOURCE_PINNED = 1,
+       RESOURCE_MANAGED = 2,
+       RESOURCE_VIRTUAL = 3 };
 
 typedef struct {
     PyObject_HEAD
@@ -107,7 +110,8 @@ static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, u
 
 /* managed.c: METH_FASTCALL, and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
  * numbers. */
-enum { LOCATION_HOST = -1, LOCATION_NONE = -2 };
+enum { LOCATION_HOST = -1,
+       LOCATION_NONE = -2 };
 typedef struct {
     int32_t read_mostly, preferred, prefetched;
     int32_t accessed; /* how many of accessed_by */

@@ -88,9 +88,9 @@ static PyObject *set_class(PyObject *module, PyObject *args) {
     PyObject *cls;
     (void)module;
     if (!PyArg_ParseTuple(args, "sO!", &name, &PyType_Type, &cls)) return NULL;
-    static const char *const names[CLS_COUNT] = {"Device", "Stream",       "Event",   "MemoryResource", "Buffer",
-                                                 "Pointer", "Handle",       "Kernel",  "LaunchConfig",   "Operand",
-                                                 "Graph",   "GraphExec",    "Finalizer"};
+    static const char *const names[CLS_COUNT] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
+                                                 "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
+                                                 "Graph", "GraphExec", "Finalizer"};
     for (int k = 0; k < CLS_COUNT; k++) {
         if (strcmp(name, names[k])) continue;
         if (!PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k])) break;
@@ -276,7 +276,15 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "cudago._core", "cudago's native half.", -1, functions, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT,
+    "cudago._core",
+    "cudago's native half.",
+    -1,
+    functions,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec) {
@@ -294,9 +302,9 @@ extern PyType_Spec cudago_device_spec, cudago_stream_spec, cudago_event_spec, cu
     cudago_exec_spec, cudago_finalizer_spec;
 
 PyMODINIT_FUNC PyInit__core(void) {
-    PyType_Spec *specs[CLS_COUNT] = {&cudago_device_spec, &cudago_stream_spec,  &cudago_event_spec,   &cudago_resource_spec,
-                                     &cudago_buffer_spec, &cudago_pointer_spec, &cudago_code_spec,    &cudago_kernel_spec,
-                                     &cudago_config_spec, &cudago_operand_spec, &cudago_graph_spec,   &cudago_exec_spec,
+    PyType_Spec *specs[CLS_COUNT] = {&cudago_device_spec, &cudago_stream_spec, &cudago_event_spec, &cudago_resource_spec,
+                                     &cudago_buffer_spec, &cudago_pointer_spec, &cudago_code_spec, &cudago_kernel_spec,
+                                     &cudago_config_spec, &cudago_operand_spec, &cudago_graph_spec, &cudago_exec_spec,
                                      &cudago_finalizer_spec};
     PyObject *m = in_main_interpreter() ? PyModule_Create(&definition) : NULL;
     if (!m) return NULL;

@@ -42,7 +42,11 @@ typedef struct {
     uint16_t reserved;
     uint32_t offset, size;
 } cudago_param;
-enum cudago_param { PARAM_INT = 1, PARAM_UINT, PARAM_FLOAT, PARAM_BYTES, PARAM_BITS };
+enum cudago_param { PARAM_INT = 1,
+                    PARAM_UINT,
+                    PARAM_FLOAT,
+                    PARAM_BYTES,
+                    PARAM_BITS };
 
 /* A kernel on one device. C memory owned by Go. */
 typedef struct cudago_kernel {
@@ -98,7 +102,8 @@ typedef struct {
 } OperandObject;
 
 /* operand.c: the one way from a Python object to an address and what keeps it. */
-enum { OPERAND_WRITABLE = 1, OPERAND_KERNEL = 2 };
+enum { OPERAND_WRITABLE = 1,
+       OPERAND_KERNEL = 2 };
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 void cudago_call_free(void *call);
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);

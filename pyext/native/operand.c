@@ -204,9 +204,16 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(OperandObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, operand_dealloc}, {Py_tp_traverse, operand_traverse}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL},
+    {Py_tp_dealloc, operand_dealloc},
+    {Py_tp_traverse, operand_traverse},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_operand_spec = {
-    "cudago._core.Operand", sizeof(OperandObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Operand",
+    sizeof(OperandObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -154,7 +154,9 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
 
 /* What kind of object of others is it? Read from its type, but for __cuda_array_interface__, which CuPy's and Numba's objects
  * have as a property that may raise. -1 with an exception. */
-enum { NUMPY_SCALAR = 1, HAS_DLPACK = 2, HAS_MEMORY = 4 };
+enum { NUMPY_SCALAR = 1,
+       HAS_DLPACK = 2,
+       HAS_MEMORY = 4 };
 static int kind_of(PyObject *arg, int maybe_memory) {
     PyObject *t = (PyObject *)Py_TYPE(arg);
     int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
@@ -163,13 +165,15 @@ static int kind_of(PyObject *arg, int maybe_memory) {
     if (dlpack) return HAS_DLPACK | HAS_MEMORY;
     if (PyObject_CheckBuffer(arg)) return HAS_MEMORY;
     int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
-    return interface < 0 ? -1 : interface ? HAS_MEMORY : 0;
+    return interface < 0 ? -1 : interface ? HAS_MEMORY
+                                          : 0;
 }
 
 static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     PyObject *item = PyObject_CallMethod(arg, "item", NULL);
     if (!item) return -1;
-    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to) : wrong_type(pk, p, arg);
+    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to)
+                                                                                      : wrong_type(pk, p, arg);
     Py_DECREF(item);
     return r;
 }

@@ -63,7 +63,11 @@ static QUIET PyObject *pointer_subtract(PyObject *a, PyObject *b) {
 static PyObject *pointer_compare(PyObject *a, PyObject *b, int op) {
     if (!cudago_is(b, CLS_POINTER)) Py_RETURN_NOTIMPLEMENTED;
     uint64_t x = address((PointerObject *)a), y = address((PointerObject *)b);
-    int r = op == Py_EQ ? x == y : op == Py_NE ? x != y : op == Py_LT ? x < y : op == Py_LE ? x <= y : op == Py_GT ? x > y : x >= y;
+    int r = op == Py_EQ ? x == y : op == Py_NE ? x != y
+                               : op == Py_LT   ? x < y
+                               : op == Py_LE   ? x <= y
+                               : op == Py_GT   ? x > y
+                                               : x >= y;
     return PyBool_FromLong(r);
 }
 static Py_hash_t pointer_hash(PointerObject *self) {
@@ -117,5 +121,9 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 PyType_Spec cudago_pointer_spec = {
-    "cudago._core.Pointer", sizeof(PointerObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Pointer",
+    sizeof(PointerObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

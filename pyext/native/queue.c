@@ -14,12 +14,14 @@
  * takes 1021 launches, and streams beyond the eighth share queues, so what counts is all our work that is not yet known
  * to have ended. Guarded by the GIL. */
 
-enum { HELD_MAX = 768, MARK_EVERY = 64 };
+enum { HELD_MAX = 768,
+       MARK_EVERY = 64 };
 
 /* A mark is made and asked in Go, which costs as much as several hot calls do in C. Positions are known to have ended no
  * sooner than the next mark has, so marks are far apart while so little is unproven that nobody is near the limit, and
  * close where several streams share it. */
-enum { CALM_MAX = 512, MARK_EVERY_CALM = 256 };
+enum { CALM_MAX = 512,
+       MARK_EVERY_CALM = 256 };
 
 long cudago_callbacks_alive;
 static int64_t queued_total;          /* positions given on streams of ours */

@@ -25,9 +25,9 @@ int cudago_raise_lost(const char *what, int32_t device) {
 
 int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
     if (!cell) return cudago_raise_closed(what);
-    return cudago_raise_lost(what, cudago_cell_has_stream(cell)         ? ((const cudago_pool_cell *)cell)->stream->device
+    return cudago_raise_lost(what, cudago_cell_has_stream(cell)        ? ((const cudago_pool_cell *)cell)->stream->device
                                    : cell->kind == CUDAGO_CELL_FOREIGN ? cell->device_id
-                                                                        : ((const cudago_go_cell *)cell)->device);
+                                                                       : ((const cudago_go_cell *)cell)->device);
 }
 
 /* Memory that no stream is of: a graph's, or another library's. */
@@ -58,16 +58,19 @@ static QUIET int may_reset(int32_t device) {
     if (cudago_resetting(device)) return PyErr_Format(PyExc_ValueError, "device %d is being reset by another thread", device), -1;
     if (captures)
         return PyErr_Format(PyExc_ValueError, "device %d cannot be reset: %d stream capture(s) are open; end them first", device,
-                            captures), -1;
+                            captures),
+               -1;
     if (host)
         return PyErr_Format(PyExc_ValueError,
                             "device %d cannot be reset: %lld allocation(s) of pinned or managed memory are open, and the host "
                             "may be using them; close them first",
-                            device, host), -1;
+                            device, host),
+               -1;
     if (exports)
         return PyErr_Format(PyExc_ValueError,
                             "device %d cannot be reset: other libraries hold %lld tensor(s) over its memory; delete those first",
-                            device, exports), -1;
+                            device, exports),
+               -1;
     return 0;
 }
 

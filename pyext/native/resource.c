@@ -144,7 +144,8 @@ static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *str
     if (capturing < 0) return NULL;
     if (!capturing) return s;
     return PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
-                                             "capture, or on another stream"), NULL;
+                                             "capture, or on another stream"),
+           NULL;
 }
 
 /* Not calloc: glibc before 2.41 serves that past the thread's cache, at the price of the rest of an allocation. */
@@ -236,7 +237,8 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     c->device = self->home;
     cudago_host_allocations[self->home]++;
     c->cell.class = cudago_exports_class(self->home);
-    c->cell.device_type = self->host_visible ? kDLCPU : managed ? kDLCUDAManaged : kDLCUDAHost;
+    c->cell.device_type = self->host_visible ? kDLCPU : managed ? kDLCUDAManaged
+                                                                : kDLCUDAHost;
     c->cell.device_id = 0;
     c->cell.ptr = ptr;
     c->cell.host = host;
@@ -370,9 +372,16 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(ResourceObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, resource_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL},
+    {Py_tp_dealloc, resource_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_resource_spec = {
-    "cudago._core.MemoryResource", sizeof(ResourceObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.MemoryResource",
+    sizeof(ResourceObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

@@ -154,7 +154,8 @@ static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
     if (capturing < 0) return NULL;
     if (capturing) /* the driver would refuse, and spoil the capture */
         return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its "
-                                                 "graph is launched"), NULL;
+                                                 "graph is launched"),
+               NULL;
     *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
     cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
     return s;
@@ -334,9 +335,16 @@ static PyGetSetDef getset[] = {
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(StreamObject), {0}};
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, stream_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, getset}, {Py_tp_members, members}, {0, NULL},
+    {Py_tp_dealloc, stream_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
 };
 PyType_Spec cudago_stream_spec = {
-    "cudago._core.Stream", sizeof(StreamObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago._core.Stream",
+    sizeof(StreamObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };

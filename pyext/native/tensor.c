@@ -23,7 +23,7 @@ QUIET TensorObject *cudago_tensor_alloc(int ndim) {
 }
 
 QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
-                       const int64_t *strides) {
+                             const int64_t *strides) {
     t->cell = cell;
     t->ptr = ptr;
     t->dtype = dtype;
@@ -41,7 +41,7 @@ QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, D
 }
 
 QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
-                               const int64_t *strides) {
+                                     const int64_t *strides) {
     if (cudago_tensor_open(t)) return NULL;
     TensorObject *v = cudago_tensor_alloc(ndim);
     if (!v) return NULL;
@@ -53,10 +53,9 @@ QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLData
 }
 
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
-                              const int64_t *shape, const int64_t *strides) {
+                                    const int64_t *shape, const int64_t *strides) {
     /* The check reads no data: any address that is not null will do where the memory has none for the host. */
-    DLTensor d = {.data = (void *)(uintptr_t)(ptr ? ptr : 1), .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype,
-                  .shape = (int64_t *)shape, .strides = (int64_t *)strides};
+    DLTensor d = {.data = (void *)(uintptr_t)(ptr ? ptr : 1), .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = (int64_t *)shape, .strides = (int64_t *)strides};
     cudago_extent e = {0};
     const char *wrong = cudago_tensor_check(&d, 0, &e);
     if (wrong) return PyErr_SetString(PyExc_ValueError, wrong), NULL;
@@ -157,8 +156,7 @@ QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out) {
     const cudago_cell *c = t->cell;
     uint64_t at = t->ptr;
     if (c->device_type != kDLCUDA && c->host) at = t->ptr - c->ptr + c->host;
-    *out = (DLTensor){.data = (void *)(uintptr_t)at, .device = {c->device_type, c->device_id}, .ndim = t->ndim,
-                      .dtype = t->dtype, .shape = t->shape, .strides = t->strides};
+    *out = (DLTensor){.data = (void *)(uintptr_t)at, .device = {c->device_type, c->device_id}, .ndim = t->ndim, .dtype = t->dtype, .shape = t->shape, .strides = t->strides};
 }
 
 /* --- attributes ---------------------------------------------------------------------------------------------------- */
@@ -297,8 +295,11 @@ static PyType_Slot slots[] = {
 /* A tensor holds a cell and no Python object, so the collector need not see it: making one costs half as much. A Python
  * subclass would be collected whatever its slots, so _tensor.py puts its methods into this type instead. */
 static PyType_Spec spec = {
-    "cudago.Tensor", sizeof(TensorObject), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots,
+    "cudago.Tensor",
+    sizeof(TensorObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
 };
 
 /* --- module ------------------------------------------------------------------------------------------------------- */

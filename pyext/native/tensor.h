@@ -102,10 +102,10 @@ static inline QUIET int cudago_cell_is_host(const cudago_cell *c) {
 QUIET TensorObject *cudago_tensor_alloc(int ndim);
 /* Fills it in; takes over the caller's count of cell. strides NULL: row-major. Cannot fail. */
 QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
-                       const int64_t *strides);
+                             const int64_t *strides);
 /* A Tensor over t's cell, with a count of its own; ClosedError if t is closed. */
 QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
-                               const int64_t *strides);
+                                     const int64_t *strides);
 /* t as DLPack has it: device and address are those of the cell; the arrays are t's own. */
 QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
 /* The cell of an open tensor with a count for the caller, who may then give the GIL away, and what it is; NULL with
@@ -142,7 +142,7 @@ PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
 PyObject *cudago_tensor_span(TensorObject *t, void *unused);
 /* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
-                              const int64_t *shape, const int64_t *strides);
+                                    const int64_t *shape, const int64_t *strides);
 
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);

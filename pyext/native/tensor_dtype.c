@@ -43,7 +43,8 @@ int cudago_dtype_from_python(PyObject *o, DLDataType *out) {
 }
 
 PyObject *cudago_dtype_to_python(DLDataType d) {
-    enum { CODES = kDLBool + 1, WIDTHS = 5 }; /* 8 to 128 bits */
+    enum { CODES = kDLBool + 1,
+           WIDTHS = 5 }; /* 8 to 128 bits */
     static PyObject *cache[CODES][WIDTHS];
     const char *typestr = cudago_dtype_typestr(d);
     if (!typestr) return PyUnicode_FromString(cudago_dtype_name(d));

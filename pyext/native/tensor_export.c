@@ -47,7 +47,8 @@ int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
         if (t->strides[i] >= 0 || t->shape[i] < 2) continue;
         /* PyTorch ends the process when it meets one (pytorch/pytorch#188023). */
         PyErr_Format(PyExc_BufferError, "dimension %d has a negative stride, which not every consumer can read: export "
-                     "with copy=True", i);
+                                        "with copy=True",
+                     i);
         return -1;
     }
     return 0;
