@@ -325,3 +325,18 @@ def test_what_is_told_stays_until_it_is_told(which, device, x):
     settle()
     sources = [bytes(r.object) for r in kept if r.operand == "src"]
     assert sources == [b"%04d" % i for i in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "text"),
+    [
+        ((), {"valeu": 1}, "got an unexpected keyword argument 'valeu'"),
+        ((b"abcd",), {}, "missing a required argument: 'value'"),
+        ((b"abcd", 1, 2), {}, "too many positional arguments"),
+    ],
+)
+def test_update_says_what_the_node_takes(graph, x, args, kwargs, text):
+    graph.memset(x, 0, name="zero")
+    with graph.instantiate() as step, pytest.raises(TypeError) as caught:
+        step["zero"].update(*args, **kwargs)
+    assert str(caught.value) == f"update of a memset node takes dst, value: {text}"

@@ -107,7 +107,28 @@ class ExecNode:
                 f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
                 f"only {', '.join(_UPDATES)} nodes can be"
             )
-        call(self, *args, **kwargs)
+        try:
+            call(self, *args, **kwargs)
+        except TypeError:
+            self._check_form(call, args, kwargs)
+            raise
+
+    def _check_form(
+        self, call: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Say in the words of the caller that arguments do not suit the kind of the node."""
+        from inspect import signature
+
+        form = signature(call)
+        try:
+            form.bind(self, *args, **kwargs)
+        except TypeError as e:
+            marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
+            own = list(form.parameters.values())[1:]  # without self
+            takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
+            unknown = [n for n in kwargs if n not in form.parameters]  # says more than what lacks
+            wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
+            raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
 
     def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
         if dst is None and src is None:
