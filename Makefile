@@ -104,6 +104,15 @@ audit: $(VENV)/tools ## known vulnerabilities of what is linked in (govulncheck)
 
 # --- tests ---------------------------------------------------------------------
 
+# Go fuzzes one target at a time. What fails is written into the package's testdata, where every go test runs it.
+FUZZTIME ?= 5s
+.PHONY: fuzz
+fuzz: $(TOOLS) ## every fuzz target of the Go packages, each for FUZZTIME
+	@. $(TOOLS) && git grep -hoE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sort -u | while read -r _ target; do \
+		for file in $$(git grep -lE "^func $$target\(" -- '*_test.go'); do \
+			echo "fuzz: $$target in $$(dirname $$file)"; \
+			"$$GO" test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) < /dev/null || exit 1; done; done
+
 .PHONY: test test-go test-sweep test-py test-hostile soak test-interop test-gpu
 test: test-go test-py ## all tests that need no GPU and no other framework
 
