@@ -243,9 +243,10 @@ def linker_flags(stripped: bool = True) -> str:
     if " " in script:
         script = f'"{script}"'
     variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
-    # Go's build ID hashes the flags, and so this folder's name. zig forgets an -s before a -g.
+    # Go's own build ID hashes the flags, and so this folder's name; with none there is no note by which
+    # a library in Go is known. zig forgets an -s before a -g.
     strip, last = ("-s -w ", " -s") if stripped else ("", "")
-    return f"{strip}-buildid= -X {variable} '-extldflags={script}{last}'"
+    return f"{strip}-buildid=cudago -X {variable} '-extldflags={script}{last}'"
 
 
 def wheel_tag(module: Path) -> str:
