@@ -243,8 +243,8 @@ def linker_flags(stripped: bool = True) -> str:
     if " " in script:
         script = f'"{script}"'
     variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
-    # Go's own build ID hashes the flags, and so this folder's name; with none there is no note by which
-    # a library in Go is known. zig forgets an -s before a -g.
+    # Go's own build ID hashes the flags, and so this folder's name; without one no note tells a
+    # library in Go. zig forgets an -s before a -g.
     strip, last = ("-s -w ", " -s") if stripped else ("", "")
     return f"{strip}-buildid=cudago -X {variable} '-extldflags={script}{last}'"
 
