@@ -13,6 +13,27 @@ WAITS = {
 }
 
 
+def test_a_capture_begins_beside_a_wait_for_what_comes_after_it(driver, script):
+    run = script(
+        """
+        import threading
+        import cudago as cu
+        from cudago.testing import hold
+        device = cu.Device()
+        stream = device.create_stream()
+        memory = device.allocate(256, stream=stream)
+        with hold(stream):
+            thread = threading.Thread(target=stream.sync)
+            thread.start()
+            with stream.capture() as graph:
+                memory.fill(1, stream=stream)
+            graph.close()
+        thread.join()
+        """
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("wait", WAITS)
 def test_captures_beside_a_thread_that_waits(driver, script, wait):
     run = script(

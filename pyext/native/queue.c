@@ -5,6 +5,7 @@
 #include "stream.h"
 
 #include "_cgo_export.h"
+#include <time.h>
 #include <unistd.h>
 
 /* Work into a stream: when may a call keep the GIL, and which position does its work get?
@@ -76,15 +77,25 @@ uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
 typedef struct wait_on {
     const cudago_stream *s;
     unsigned long thread; /* its handlers of signals run beneath the wait, and may do what others must not */
+    int64_t since_ms;
     struct wait_on *next;
 } wait_on;
 static wait_on *waits;
 long cudago_beginners;
 
+static QUIET int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Who has waited for long is past the driver's look at the stream: what is waited for may come after the capture. */
+enum { ENTERED_MS = 100 };
+
 QUIET int cudago_waited_for(const cudago_stream *s) {
     unsigned long me = PyThread_get_thread_ident();
     for (wait_on *w = waits; w; w = w->next)
-        if (w->s == s && w->thread != me) return 1;
+        if (w->s == s && w->thread != me && now_ms() - w->since_ms < ENTERED_MS) return 1;
     return 0;
 }
 
@@ -98,7 +109,7 @@ static void give_way(void) {
 }
 
 int cudago_wait_stream(cudago_stream *s) {
-    wait_on here = {s, PyThread_get_thread_ident(), waits};
+    wait_on here = {s, PyThread_get_thread_ident(), now_ms(), waits};
     cudago_stream_retain(s); /* another thread may close the stream meanwhile */
     waits = &here;
     int r = cudago_wait(WAIT_STREAM, s->id);

@@ -127,7 +127,7 @@ static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->
 /* Waits for all that is queued on a stream that was not capturing a moment ago: no other thread begins a capture of it meanwhile,
  * which the wait would spoil. As cudago_wait. */
 int cudago_wait_stream(cudago_stream *s);
-QUIET int cudago_waited_for(const cudago_stream *s); /* by another thread than this one */
+QUIET int cudago_waited_for(const cudago_stream *s); /* by another thread than this one, which has begun to just now */
 extern long cudago_beginners; /* who would begin a capture and cannot yet. Guarded by the GIL */
 
 /* --- uses --------------------------------------------------------------------------------------------------------- */

@@ -61,6 +61,7 @@ QUIET int cudago_turn_is_not(int mine) {
 }
 
 int cudago_turn_wait(int *mine) {
+    if (cudago_unusable) return cudago_raise_unusable();
     if (!*mine && !turn_taken && cudago_callbacks_alive) {
         turn_taken = *mine = 1;
         cudago_exclusive++;

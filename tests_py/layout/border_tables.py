@@ -12,7 +12,7 @@ GIL_TAKERS = {
 }
 
 LIBC = {"malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
-LIBC |= {"atomic_load", "atomic_store", "atomic_fetch_add", "atomic_fetch_sub"}
+LIBC |= {"atomic_load", "atomic_store", "atomic_fetch_add", "atomic_fetch_sub", "clock_gettime"}
 LIBC |= {
     "atomic_load_explicit",
     "atomic_store_explicit",
