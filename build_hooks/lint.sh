@@ -56,7 +56,7 @@ check 'go vet, the border' "$GO" vet -tags pyext ./pyext ./pyext/native
 check 'C warnings' c_warnings
 check ruff "$PY" -m ruff check -q .
 check mypy "$PY" -m mypy
-check pyright "$PY" -m pyright --pythonpath "$PY"
+check pyright "$PY" -m pyright --project pyproject.toml --pythonpath "$PY"
 check 'pyright, what users see' verify_types
 check stubtest stub
 check 'use and misuse' "$PY" -m pytest -q tests_py/layout/test_typing.py
