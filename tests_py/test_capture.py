@@ -109,6 +109,37 @@ def test_other_streams_join_the_capture_by_events(a, device, stream, kernels):
         graph.close()
 
 
+def test_events_of_a_capture_are_destroyed_after_it(driver, script):
+    """Beside its end NVIDIA's driver crashes. `wait` makes such an event and lets it go at once."""
+    run = script(
+        """
+        import os, cudago as cu
+        from cudago.testing import settle
+        device = cu.Device()
+        stream, other = device.create_stream(), device.create_stream()
+        def say(what):
+            settle()
+            os.write(2, what.encode() + b"\\n")
+        say("BEGIN")
+        with stream.capture() as graph:
+            other.wait(stream)
+            stream.wait(other)
+            with device.create_event() as event:
+                stream.record(event)
+            del event
+            say("END")
+        say("OVER")
+        """,
+        CUDAGO_TRACE="1",
+    )
+    assert run.returncode == 0, run.stderr
+    during, after = run.stderr.split("BEGIN\n")[1].split("END\n")
+    assert during.count("cuEventRecord(") == 3
+    assert "cuEventDestroy(" not in during
+    assert after.split("OVER\n")[0].count("cuEventDestroy(") == 3
+    assert after.index("cuStreamEndCapture(") < after.index("cuEventDestroy(")
+
+
 def test_use_of_the_graph_while_it_is_captured(a, stream):
     with stream.capture() as graph:
         assert repr(graph) == "<cudago.Graph: capturing>"

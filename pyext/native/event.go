@@ -61,6 +61,24 @@ func cudagoEventRelease(id C.uint64_t) {
 	}
 }
 
+// cudagoEventRecordCaptured records an event in a stream that captures. It makes
+// nothing of Python's and takes no lock that is held across a wait.
+//
+//export cudagoEventRecordCaptured
+func cudagoEventRecordCaptured(event, stream C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		e, err := events.get(uint64(event))
+		if err != nil {
+			return err
+		}
+		s, err := streams.get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return s.Record(e)
+	})
+}
+
 //export cudagoEventDone
 func cudagoEventDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
 	guard(st, func() error {

@@ -221,11 +221,18 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
     int pushed, capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
+    if (capturing) { /* Go notes it: the event must not be destroyed beside the capture's end */
+        cudago_status st = {0};
+        cudagoEventRecordCaptured(e->id, s->id, &st);
+        if (st.kind) return cudago_raise(&st), NULL;
+        e->captured = 1;
+        return NEW_REF(event);
+    }
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuEventRecord(e->h, s->h);
     cudago_ctx_leave(pushed);
     if (r) return cudago_raise_result("cuEventRecord", r), NULL;
-    e->captured = capturing;
+    e->captured = 0;
     return NEW_REF(event);
 }
 /* _record(event): the hot call. */

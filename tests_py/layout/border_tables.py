@@ -45,7 +45,7 @@ GO_QUIET = {
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
     "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
-    "cudagoCaptureLaunch",
+    "cudagoCaptureLaunch", "cudagoEventRecordCaptured",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
