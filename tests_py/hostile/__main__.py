@@ -20,6 +20,7 @@ from . import parent
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options of a command line."""
     p = argparse.ArgumentParser(prog="hostile", description=__doc__)
+    p.add_argument("--driver", choices=("sim", "nvidia"), default="sim")
     p.add_argument("--hostile", dest="selection", choices=("quick", "full"), default="quick")
     p.add_argument("--seed", type=int, default=1, help="chooses the cases of quick")
     p.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1))
@@ -36,9 +37,8 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 def units(chosen: Any) -> list[str]:
     """Names of the units to run, from a child: making values needs a driver."""
     command = [sys.executable, "-m", "hostile.listing"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=parent.environment(), check=False
-    )
+    env = parent.environment(chosen.driver)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
         raise SystemExit(f"hostile: the units could not be listed:\n{done.stderr}")
     names = done.stdout.splitlines()

@@ -68,7 +68,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
-            env=environment(),
+            env=environment(options.driver),
         )
         self.expect_ready()
 
@@ -112,10 +112,10 @@ class Process:
         return f"exit code {self.process.returncode}\n{text[-8000:]}"
 
 
-def environment() -> dict[str, str]:
-    """Environment of a child: the simulated driver, with two devices."""
+def environment(driver: str) -> dict[str, str]:
+    """Environment of a child: a driver, of which the simulated one has two devices."""
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    own = {"PYTHONPATH": path, "CUDAGO_DRIVER": "sim", "CUDAGO_SIM": "devices=2"}
+    own = {"PYTHONPATH": path, "CUDAGO_DRIVER": driver, "CUDAGO_SIM": "devices=2"}
     return {**os.environ, **own, "PYTHONFAULTHANDLER": "1"}
 
 
