@@ -98,14 +98,20 @@ NAME = plain("name")
 INT = plain(0)
 STRING = plain("text")
 
+
+def peer(_: World) -> cu.Device:
+    """The other device; where there is none, the only one, which the call refuses."""
+    return cu.Device.all()[-1]
+
+
 VALUES: dict[str, list[Value]] = {
     # streams, devices, events
     "stream": things("stream"),
     "__dlpack__.stream": [lambda w: w.get("stream").handle, *plain(1, -1)],
     "device": things("device"),
-    "peer": [lambda w: cu.Device(1)],
-    "peers": [lambda w: [cu.Device(1)]],
-    "peer_accessible_by.value": [lambda w: [cu.Device(1)]],
+    "peer": [peer],
+    "peers": [lambda w: [peer(w)]],
+    "peer_accessible_by.value": [lambda w: [peer(w)]],
     "event": things("event"),
     "start": things("recorded"),
     "work": things("recorded", "other_stream"),
