@@ -8,7 +8,8 @@ VENV ?= .venv
 INTEROP_VENV ?= .venv-interop
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PY := $(VENV)/bin/python
-# Everything that runs Go does so in a shell that read this: GO, CC, CGO_CFLAGS.
+# Everything that runs Go does so in a shell that read this: GO, CC, CGO_CFLAGS. It is written here and not in scripts,
+# because it says where this machine has them.
 TOOLS := $(VENV)/tools.sh
 MODULE := python/cudago/_core.abi3.so
 
@@ -51,12 +52,12 @@ $(TOOLS): build_hooks/extension.py $(VENV)/made
 	@$(PY) build_hooks/extension.py --environment > $@
 
 $(VENV)/packages: pyproject.toml $(TOOLS)
-	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py install -e '.[sim,test,demo]'
+	@. $(TOOLS) && $(PY) scripts/pip_steps.py install -e '.[sim,test,demo]'
 	@touch $@
 
 # Tools that only make lint, gen and docs need.
 $(VENV)/tools: $(VENV)/packages
-	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py install -e '.[docs,lint]'
+	@. $(TOOLS) && $(PY) scripts/pip_steps.py install -e '.[docs,lint]'
 	@touch $@
 
 # pip has built the module once; after that, changes only need this.
@@ -82,18 +83,18 @@ notebooks: $(MODULE) ## run the texts in notebooks/source, and write them as not
 asan: $(ASAN_MODULE) ## build the native module under AddressSanitizer, into build/asan
 
 wheel: $(VENV)/packages ## build the wheel into dist/
-	@. $(TOOLS) && $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist .
+	@. $(TOOLS) && $(PY) scripts/pip_steps.py wheel --no-deps -w dist .
 
 # With the registry's C compiler, which knows an older C library than this machine's, and other machines.
 WHEEL_MACHINES ?= x86_64 aarch64
 wheels: $(VENV)/packages ## build the wheels for others into dist/: manylinux_2_28, on x86-64 and aarch64
 	@. $(TOOLS) && for m in $(WHEEL_MACHINES); do \
-		CUDAGO_WHEEL_MACHINE=$$m $(PY) build_hooks/pip_steps.py wheel --no-deps -w dist . || exit 1; done
+		CUDAGO_WHEEL_MACHINE=$$m $(PY) scripts/pip_steps.py wheel --no-deps -w dist . || exit 1; done
 
 # WHEEL_MACHINE says which one of make wheels; without it it is that of make wheel.
 WHEEL_MACHINE ?=
 wheel-check: $(VENV)/packages ## check a wheel in dist/: size, licences, auditwheel, an installation, the same bytes from the sdist
-	@. $(TOOLS) && CUDAGO_WHEEL_MACHINE=$(WHEEL_MACHINE) $(PY) build_hooks/wheel_check.py
+	@. $(TOOLS) && CUDAGO_WHEEL_MACHINE=$(WHEEL_MACHINE) $(PY) scripts/wheel_check.py
 
 # Both ask services for what is known; neither is part of the tests, which need no network.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -104,14 +105,11 @@ audit: $(VENV)/tools ## known vulnerabilities of what is linked in (govulncheck)
 
 # --- tests ---------------------------------------------------------------------
 
-# Go fuzzes one target at a time. What fails is written into the package's testdata, where every go test runs it.
 FUZZTIME ?= 5s
+FUZZ ?=
 .PHONY: fuzz
-fuzz: $(TOOLS) ## every fuzz target of the Go packages, each for FUZZTIME
-	@. $(TOOLS) && git grep -hoE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sort -u | while read -r _ target; do \
-		for file in $$(git grep -lE "^func $$target\(" -- '*_test.go'); do \
-			echo "fuzz: $$target in $$(dirname $$file)"; \
-			"$$GO" test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) < /dev/null || exit 1; done; done
+fuzz: $(TOOLS) ## the fuzz targets of the Go packages, or those named in FUZZ, each for FUZZTIME
+	@. $(TOOLS) && FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(FUZZ)
 
 .PHONY: test test-go test-sweep test-py test-hostile soak test-interop test-gpu
 test: test-go test-py ## all tests that need no GPU and no other framework
@@ -170,7 +168,7 @@ go-test-binaries: $(TOOLS) ## build the Go tests that make test-gpu runs, to be 
 		"$$GO" test -c -trimpath -ldflags="-s -w" -o build/gotest/$$(echo $$p | tr / +).test ./$$p || exit 1; done
 
 test-gpu: $(MODULE) go-test-binaries ## everything that needs a GPU, with the installed package
-	PYTHON=$(PY) tests_py/gpu.sh
+	PYTHON=$(PY) scripts/gpu.sh
 
 .PHONY: bench bench-sim
 bench: $(MODULE) ## measure our calls beside the C floor and the peers, on NVIDIA's driver
@@ -183,7 +181,7 @@ bench-sim: $(TOOLS) ## million PTX instructions of threads a second on the simul
 
 .PHONY: lint fmt gen gen-check docs clean
 lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy, pyright, stubtest
-	@. $(TOOLS) && PY=$(PY) build_hooks/lint.sh
+	@. $(TOOLS) && PY=$(PY) scripts/lint.sh
 
 fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	. $(TOOLS) && "$$GO" tool -modfile=tools.mod goimports -local github.com/cudago/cudago -w $$(git ls-files '*.go' | grep -v '/z[^/]*$$')

@@ -15,9 +15,9 @@ import pytest
 from .installed import ROOT
 
 
-def hook(name: str) -> ModuleType:
-    """Return a module of build_hooks."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "build_hooks" / f"{name}.py")
+def load(folder: str, name: str) -> ModuleType:
+    """Return a module of a folder that is not on the path."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -27,7 +27,7 @@ def hook(name: str) -> ModuleType:
 @pytest.fixture
 def extension() -> ModuleType:
     """The build of the shared library."""
-    return hook("extension")
+    return load("build_hooks", "extension")
 
 
 def test_an_old_python_is_refused_before_anything_is_built(extension, monkeypatch, tmp_path):
@@ -58,7 +58,7 @@ def test_a_step_is_told_with_its_time(status, outcome, extension, capfd):
 
 
 def test_what_pip_says_is_shown_where_it_fails(capfd):
-    assert hook("pip_steps").main(["download", "--no-such-option"]) == 2
+    assert load("scripts", "pip_steps").main(["download", "--no-such-option"]) == 2
     said = capfd.readouterr().err
     assert said.startswith("cudago: pip download --no-such-option ...\n")
     assert "no such option: --no-such-option" in said

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import entry_points
@@ -52,6 +54,29 @@ def test_unknown_commands(script):
     run = script.run([*MODULE, "help"])
     assert run.returncode == 2
     assert "invalid choice: 'help'" in run.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["info"], ["info", "--json"], ["doctor"]])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_reader_that_leaves_is_no_error(words, together, script):
+    """As in ``cudago info | head -1``, and with ``2>&1``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [*MODULE, *words],
+        # Unbuffered, argparse passes over a failed write of its help by itself.
+        env=script.environment | {"CUDAGO_DRIVER": "sim", "PYTHONUNBUFFERED": ""},
+        stdout=writer,
+        stderr=subprocess.STDOUT if together else subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr or b"") == (128 + 13, b"")  # as a shell tells of SIGPIPE
+
+
+def test_without_an_output(script):
+    run = script.run(["sh", "-c", '"$@" >&-', "sh", *MODULE, "info"], CUDAGO_DRIVER="sim")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def test_the_example_of_a_ptx_file(script):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from .._version import __version__
-from . import doctor, info, ptx, run
+from . import doctor, info, pipe, ptx, run
 
 _COMMANDS = (info, doctor, run, ptx)
 
@@ -27,6 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
     int
         Exit status.
     """
+    with pipe.may_break():
+        options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
+        if options.main is not run.main:
+            return int(options.main(options))
+    return run.main(options)  # a script's pipes are its own, as python SCRIPT leaves them
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    """Return the options of a command line, and the function ``main`` of its command."""
     module = Path(sys.argv[0]).name == "__main__.py"
     parser = argparse.ArgumentParser(
         prog="python -m cudago" if module else "cudago",
@@ -36,9 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for command in _COMMANDS:
         command.add_to(commands)
-    given, of_script = sys.argv[1:] if arguments is None else list(arguments), list[str]()
+    of_script = list[str]()
     if given[:1] == ["run"]:
         given, of_script = run.sorted_out(given[1:])
         given.insert(0, "run")
-    options = parser.parse_args(given, argparse.Namespace(arguments=of_script))
-    return int(options.main(options))
+    return parser.parse_args(given, argparse.Namespace(arguments=of_script))

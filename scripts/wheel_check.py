@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Check the wheel before it goes to others: ``python build_hooks/wheel_check.py [DIST]``.
+"""Check the wheel before it goes to others: ``python scripts/wheel_check.py [DIST]``.
 
 It is built again from the source distribution, in another folder, and must be the same bytes. With
 CUDAGO_WHEEL_MACHINE it is the wheel for that machine. What is checked is in CHECKS.
@@ -21,12 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from zipfile import ZipFile
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "build_hooks"))
 import extension
 
 LARGEST = 12 << 20  # bytes
 # A kernel and a graph that need no compiler, on the simulated driver.
-SMOKE = extension.ROOT / "build_hooks" / "wheel_smoke.py"
+SMOKE = extension.ROOT / "scripts" / "wheel_smoke.py"
 
 
 class CheckError(Exception):

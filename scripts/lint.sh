@@ -45,7 +45,7 @@ verify_types() {
 # The stub is compared with the native module, and the annotations with what there is at run time.
 stub() {
     PYTHONPATH=python "$PY" -m mypy.stubtest cudago --mypy-config-file pyproject.toml --ignore-disjoint-bases \
-        --ignore-unused-allowlist --allowlist build_hooks/stubtest.txt
+        --ignore-unused-allowlist --allowlist scripts/stubtest.txt
 }
 
 check 'go mod tidy' "$GO" mod tidy -diff

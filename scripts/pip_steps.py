@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""pip, with one line per step: ``python build_hooks/pip_steps.py install -e .``
+"""pip, with one line per step: ``python scripts/pip_steps.py install -e .``
 
 pip shows nothing of a build, or everything. This shows what our hook says of its steps while they
 run, and everything where pip fails.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SOAK = Path(__file__).parent / "soak" / "soak.py"
+SOAK = Path(__file__).with_name("soak.py")
 
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)

@@ -5,7 +5,7 @@
 # make test-gpu: everything that needs a GPU, with the cudago that $PYTHON has installed. It needs neither Go nor a
 # network, so it also runs on a machine to which only this tree and a wheel were carried:
 #
-#     python3 -m pip install --no-deps dist/*.whl && tests_py/gpu.sh
+#     python3 -m pip install --no-deps dist/*.whl && scripts/gpu.sh
 #
 # Go tests run if their binaries were carried too (make go-test-binaries puts them into build/gotest). A missing GPU is
 # a failure here. Every part runs, even after a failure; the summary comes last. With $OUT set, logs go there.

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+
+# make fuzz runs this, with GO and FUZZTIME set: every fuzz target, or those that the arguments name. Go fuzzes one target
+# at a time. What fails is written into the package's testdata, where every go test runs it.
+
+[ $# -gt 0 ] || set -- $(git grep -hoE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sort -u | cut -d ' ' -f 2)
+for target in "$@"; do
+    files=$(git grep -lE "^func $target\(" -- '*_test.go')
+    [ -n "$files" ] || { echo "fuzz: no target is called $target" >&2; exit 1; }
+    for file in $files; do
+        package=$(dirname "$file")
+        echo "fuzz: $target in $package"
+        "$GO" test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" < /dev/null || exit 1
+    done
+done
