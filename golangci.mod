@@ -1,5 +1,5 @@
 // The linter of make lint: go tool -modfile=golangci.mod golangci-lint. It is not in tools.mod, because its 200 modules would
-// raise the versions of what make gen runs.
+// have a say in the versions of what make gen runs.
 module github.com/cudago/cudago
 
 go 1.26.0
