@@ -55,7 +55,7 @@ class Operation:
     name: str
     statement: str
     calls: int = 100  # of a batch; far fewer than a driver queues before it blocks
-    means: list[float] = field(default_factory=list)
+    means: list[float] = field(default_factory=list[float])
 
     def run(self, names: dict[str, Any]) -> None:
         """Add the mean of one more batch, and wait for what it has queued."""
