@@ -180,7 +180,7 @@ bench-sim: $(TOOLS) ## million PTX instructions of threads a second on the simul
 # --- work on the code ------------------------------------------------------------
 
 .PHONY: lint fmt gen gen-check docs clean
-lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, C warnings, ruff, mypy, pyright, stubtest
+lint: $(VENV)/tools $(MODULE) ## gofmt, go vet, golangci-lint, C warnings, ruff, mypy, pyright, stubtest
 	@. $(TOOLS) && PY=$(PY) scripts/lint.sh
 
 fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python

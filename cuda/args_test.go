@@ -5,7 +5,6 @@ package cuda
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"testing"
 
@@ -82,7 +81,7 @@ func TestPackOneRefuses(t *testing.T) {
 			err := packOne(k, 3, Param{Kind: tt.kind, Size: tt.size}, make([]byte, tt.size), tt.arg)
 			require.EqualError(t, err, tt.want)
 			var e *ArgumentError
-			require.True(t, errors.As(err, &e))
+			require.ErrorAs(t, err, &e)
 			require.Equal(t, tt.as, e.Kind)
 		})
 	}

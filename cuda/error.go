@@ -337,7 +337,7 @@ func (c *Context) check(op string, r driver.CUresult) error {
 
 // fail returns the error for a driver call that failed. A sticky result may
 // belong to earlier work, so the driver is asked what it knows of the fault.
-func (c *Context) fail(op string, r driver.CUresult, detail string) error {
+func (c *Context) fail(op string, r driver.CUresult, detail string) *Error {
 	e := &Error{Op: op, Result: Result(r), Detail: detail}
 	if !e.Result.Sticky() && e.Result != ErrorCheckFailed {
 		return e
@@ -353,7 +353,7 @@ func (c *Context) fail(op string, r driver.CUresult, detail string) error {
 
 // failAlloc is fail for an allocation of size bytes.
 func (c *Context) failAlloc(op string, r driver.CUresult, size uint64) error {
-	e := c.fail(op, r, fmt.Sprintf("%d bytes on device %d", size, c.dev.ordinal)).(*Error)
+	e := c.fail(op, r, fmt.Sprintf("%d bytes on device %d", size, c.dev.ordinal))
 	e.Requested = size
 	return e
 }

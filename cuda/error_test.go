@@ -4,7 +4,6 @@
 package cuda
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,7 +32,7 @@ func TestResults(t *testing.T) {
 		require.NotRegexp(t, `^[A-Z][a-z]|\.$`, r.Explanation(), "style of an explanation")
 	}
 	require.Equal(t, "CUDA_SUCCESS", Success.Name())
-	require.Equal(t, Result(700), ErrorIllegalAddress)
+	require.Equal(t, ErrorIllegalAddress, Result(700))
 }
 
 // The codes that cuda.h, CUDA 13.0, says leave the process unusable.
@@ -100,10 +99,10 @@ func TestDriverNotFoundErrorSaysWhatToDo(t *testing.T) {
 
 func TestArgumentErrorKinds(t *testing.T) {
 	var e *ArgumentError
-	require.True(t, errors.As(badType("a", "wants %s", "b"), &e))
+	require.ErrorAs(t, badType("a", "wants %s", "b"), &e)
 	require.Equal(t, WrongType, e.Kind)
 	require.EqualError(t, e, "a wants b")
-	require.True(t, errors.As(overflow("", "too much"), &e))
+	require.ErrorAs(t, overflow("", "too much"), &e)
 	require.Equal(t, Overflow, e.Kind)
 	require.EqualError(t, e, "too much")
 }

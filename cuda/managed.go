@@ -42,15 +42,18 @@ type Advice int32
 
 const (
 	// SetReadMostly lets everybody who reads the memory have a copy of it.
-	SetReadMostly   Advice = 1
+	SetReadMostly Advice = 1
+	// UnsetReadMostly takes SetReadMostly back.
 	UnsetReadMostly Advice = 2
 	// SetPreferredLocation keeps the memory in a place as far as it can be used
 	// from there.
-	SetPreferredLocation   Advice = 3
+	SetPreferredLocation Advice = 3
+	// UnsetPreferredLocation takes SetPreferredLocation back.
 	UnsetPreferredLocation Advice = 4
 	// SetAccessedBy keeps the memory mapped for a device or the host, wherever it
 	// is.
-	SetAccessedBy   Advice = 5
+	SetAccessedBy Advice = 5
+	// UnsetAccessedBy takes SetAccessedBy back.
 	UnsetAccessedBy Advice = 6
 )
 

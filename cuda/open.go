@@ -92,7 +92,7 @@ func openNVIDIA(o Options) (*Driver, error) {
 		return nil, &DriverNotFoundError{Reason: "NVIDIA's driver does not start: " + err.Error()}
 	}
 	if d.count == 0 {
-		d.Close()
+		_ = d.Close() // the error that matters is the next one
 		return nil, &DriverNotFoundError{Reason: "NVIDIA's driver has no device"}
 	}
 	return d, nil
@@ -123,7 +123,7 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 	api = wrapForTest(api)
 	d, err := newDriver(api)
 	if err != nil {
-		api.Close()
+		_ = api.Close()
 		return nil, err
 	}
 	d.codeKind = kind

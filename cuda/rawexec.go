@@ -88,7 +88,7 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 			c.drv.api.CuGraphExecDestroy(x)
 		}
 	}
-	e := c.fail(op, r, "").(*Error)
+	e := c.fail(op, r, "")
 	reason, ok := instantiateReasons[p.Result_out]
 	if !ok {
 		return 0, e
@@ -175,7 +175,7 @@ func (c *Context) ExecUpdate(x ExecHandle, g GraphHandle) error {
 	if r == driver.CUDA_SUCCESS {
 		return nil
 	}
-	e := c.fail("cuGraphExecUpdate", r, "").(*Error)
+	e := c.fail("cuGraphExecUpdate", r, "")
 	reason, ok := updateReasons[info.Result]
 	if !ok {
 		return e

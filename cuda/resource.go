@@ -123,7 +123,7 @@ func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, e
 		threshold = *o.ReleaseThreshold
 	}
 	if err := mr.SetReleaseThreshold(threshold); err != nil {
-		mr.Close()
+		_ = mr.Close()
 		return nil, err
 	}
 	return mr, nil

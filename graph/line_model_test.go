@@ -58,7 +58,6 @@ type model struct {
 	exposed bool
 	armed   bool // a driver call will fail
 	waiting atomic.Int64
-	thens   int
 }
 
 type lineKind int

@@ -60,11 +60,7 @@ check pyright "$PY" -m pyright --project pyproject.toml --pythonpath "$PY"
 check 'pyright, what users see' verify_types
 check stubtest stub
 check 'use and misuse' "$PY" -m pytest -q tests_py/layout/test_typing.py
-if command -v golangci-lint > /dev/null; then
-    check golangci-lint golangci-lint run ./...
-else
-    echo 'lint: golangci-lint: not installed, skipped'
-fi
+check golangci-lint "$GO" tool -modfile=golangci.mod golangci-lint run ./...
 if [ "$failed" -gt 0 ]; then
     echo "lint: $failed checks failed"
     exit 1

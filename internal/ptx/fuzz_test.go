@@ -4,7 +4,6 @@
 package ptx
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ func FuzzParse(f *testing.F) {
 		m, err := Parse(text)
 		if err != nil {
 			var syntax *SyntaxError
-			require.True(t, errors.As(err, &syntax))
+			require.ErrorAs(t, err, &syntax)
 			require.Positive(t, syntax.Line)
 			require.Positive(t, syntax.Column)
 			require.NotEmpty(t, syntax.Error())

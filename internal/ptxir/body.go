@@ -125,7 +125,7 @@ func (b *body) storeRegisterReturns() {
 }
 
 func (b *body) moveParam(op Op, x *local, v *Var) {
-	in := Instr{Op: op, Type: memoryType(x.typ), Space: SpaceLocal, Src: b.regs(b.address(v, 0))}
+	in := Instr{Op: op, Type: memoryType(x.typ), Space: SpaceLocal, Src: b.regs(b.address(v))}
 	list := make([]Reg, x.vector)
 	for e := range list {
 		list[e] = b.register(x, 0, uint32(e))

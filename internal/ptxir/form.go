@@ -70,11 +70,6 @@ func (v *variant) typ() Type { return v.types[0] }
 
 func (v *variant) has(word string) bool { return slices.Contains(v.words, word) }
 
-// hasPrefix reports a modifier such as L2::cache_hint by its first part.
-func (v *variant) hasPrefix(prefix string) bool {
-	return slices.ContainsFunc(v.words, func(w string) bool { return strings.HasPrefix(w, prefix) })
-}
-
 var typeByName = func() map[string]Type {
 	m := make(map[string]Type, typeCount)
 	for t := Pred; t < typeCount; t++ {

@@ -26,7 +26,7 @@ func TestEveryOperationHasAForm(t *testing.T) {
 	}
 	for _, op := range Ops() {
 		require.NotEmpty(t, op.String())
-		require.True(t, has[op] != (byLowering[op] != ""), "%s", op)
+		require.NotEqual(t, has[op], byLowering[op] != "", "%s", op)
 	}
 }
 

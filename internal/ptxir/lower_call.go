@@ -168,7 +168,7 @@ func (b *body) passed(args []ptx.Operand, params []*ptx.Variable) []*Var {
 		t := elementType(params[i])
 		v := b.temporary(params[i])
 		vars[i] = v
-		in := Instr{Op: OpSt, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(v, 0))}
+		in := Instr{Op: OpSt, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(v))}
 		if t == Pred {
 			b.movePredicate(in, OpSt, b.predSource(x))
 			continue
@@ -221,7 +221,7 @@ func (b *body) received(rets []ptx.Operand, vars []*Var) {
 			continue
 		}
 		t := vars[i].Type
-		in := Instr{Op: OpLd, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(vars[i], 0))}
+		in := Instr{Op: OpLd, Type: memoryType(t), Space: SpaceLocal, Src: b.regs(b.address(vars[i]))}
 		if t == Pred {
 			b.movePredicate(in, OpLd, b.dest(&rets[i], Pred))
 			continue

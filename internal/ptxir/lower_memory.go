@@ -96,7 +96,7 @@ func (b *body) addressOf(in *Instr, x *ptx.Operand) Reg {
 	if element {
 		in.Imm *= int64(v.Type.Size())
 	}
-	return b.indexed(x, v, b.address(v, 0))
+	return b.indexed(x, v, b.address(v))
 }
 
 // indexed adds the register index of name[register] to an address. As ptxas

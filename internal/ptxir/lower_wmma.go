@@ -132,8 +132,7 @@ func wmmaHas(name byte, t Type, k int) bool {
 
 // registerType is the type of a fragment's registers.
 func (f fragment) registerType() Type {
-	switch {
-	case f.typ == F64 || f.typ == F32:
+	if f.typ == F64 || f.typ == F32 {
 		return f.typ
 	}
 	return B32

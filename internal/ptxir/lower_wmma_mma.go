@@ -26,7 +26,7 @@ func wmmaMma(b *body) {
 	result := to[:len(fd.regs)]
 	if sum != d {
 		result = b.room(2 * len(to))
-		for range len(rc) {
+		for range rc {
 			result = append(result, b.newReg(sum))
 		}
 	}

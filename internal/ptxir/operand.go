@@ -251,7 +251,7 @@ func (b *body) source(x *ptx.Operand, t Type) Reg {
 
 // checkLiteral refuses a literal that the type does not take.
 func (b *body) checkLiteral(x ptx.Literal, t Type) {
-	ok := true
+	var ok bool
 	switch {
 	case t == F32 || t == F64:
 		ok = !x.Integer()
@@ -305,8 +305,9 @@ func (b *body) predSource(x *ptx.Operand) Reg {
 	plain := *x
 	plain.Negated = false
 	r, t, ok := b.declared(&plain)
-	if id, st := SpecialNone, Pred; !ok {
-		if id, st = b.specialName(x); id == SpecialNone {
+	if !ok {
+		id, st := b.specialName(x)
+		if id == SpecialNone {
 			b.invalid("%s is not a declared register", x.Name)
 		}
 		r, t = b.special(id, st, Pred), Pred
@@ -350,12 +351,12 @@ func (b *body) constReg(t Type, bits uint64) Reg {
 
 // address returns the register that holds a variable's address in its space:
 // 32 bits where offsets do, 64 elsewhere.
-func (b *body) address(v *Var, addend uint64) Reg {
+func (b *body) address(v *Var) Reg {
 	class := Class32
 	if v.Space == SpaceGlobal || v.Space == SpaceConst {
 		class = Class64
 	}
-	return b.addressReg(addressKey{v: v, addend: addend, class: class})
+	return b.addressReg(addressKey{v: v, class: class})
 }
 
 func (b *body) addressReg(key addressKey) Reg {

@@ -21,8 +21,6 @@ type symbol struct {
 type function struct {
 	tree *ptx.Function
 	out  *Func
-	// builtin is set for functions that the driver supplies.
-	builtin Builtin
 	// calls are the functions called by name.
 	calls []*symbol
 	// item is the place of the definition in the module.

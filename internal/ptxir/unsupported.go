@@ -4,6 +4,7 @@
 package ptxir
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -56,7 +57,7 @@ func (e *UnsupportedError) Error() string {
 func (m *Module) Unsupported() []*UnsupportedError {
 	var list []*UnsupportedError
 	for _, k := range m.Kernels {
-		if e, ok := k.Err.(*UnsupportedError); ok {
+		if e, ok := errors.AsType[*UnsupportedError](k.Err); ok {
 			list = append(list, e)
 		}
 	}
@@ -87,7 +88,7 @@ func (l *loader) markUnsupported() {
 	}
 	for _, s := range l.bodies {
 		// The error of a shared function is named for each kernel apart.
-		if e, ok := s.fn.out.Err.(*UnsupportedError); ok && s.kern != nil {
+		if e, ok := errors.AsType[*UnsupportedError](s.fn.out.Err); ok && s.kern != nil {
 			mine := *e
 			mine.Kernel = s.name
 			s.fn.out.Err = &mine

@@ -155,7 +155,7 @@ func openFile(file string, tried *[]Attempt) *Library {
 		*tried = append(*tried, Attempt{file, "does not tell its version and architectures"})
 		return nil
 	}
-	if origin := C.cudago_symbol_file(C.uintptr_t(l.fn[nvrtcVersion])); origin != nil {
+	if origin := C.cudago_symbol_file(l.fn[nvrtcVersion]); origin != nil {
 		l.path = C.GoString(origin)
 		openBuiltins(filepath.Dir(l.path))
 	}
@@ -176,7 +176,7 @@ func dlopen(name string) (handle unsafe.Pointer, why string) {
 func symbol(handle unsafe.Pointer, name string) C.address {
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
-	return C.address(C.cudago_nvrtc_symbol(handle, cname))
+	return C.cudago_nvrtc_symbol(handle, cname)
 }
 
 // The NVRTC calls, as indices into callNames and Library.fn.

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from .._version import __version__
-from . import doctor, info, pipe, ptx, run
+from . import bench, doctor, info, pipe, ptx, run
 
-_COMMANDS = (info, doctor, run, ptx)
+_COMMANDS = (info, doctor, run, ptx, bench)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parsed(sys.argv[1:] if arguments is None else list(arguments))
         if options.main is not run.main:
             return int(options.main(options))
-    return run.main(options)  # a script's pipes are its own, as python SCRIPT leaves them
+    return int(options.main(options))  # a script's pipes are its own, as python SCRIPT leaves them
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:

@@ -8,14 +8,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 
 # What a shell gives for a program that the signal ends, which Python does not let it do.
 BROKEN = 128 + signal.SIGPIPE
 
 
 @contextlib.contextmanager
-def may_break() -> Iterator[None]:
+def may_break() -> Generator[None, None, None]:
     """End the process quietly if nobody reads any more what it writes."""
     # None where the process was started without one.
     streams = [s for s in (sys.stdout, sys.stderr) if s is not None]

@@ -45,7 +45,7 @@ func launchSnapshot(s *suite) {
 	p, st := s.word(1), s.stream()
 	value := uint32(5)
 	gate := s.hold(st)
-	args := s.params(p, uint32(1), value)
+	args := s.params(p, uint32(1), &value)
 	s.ok(s.CuLaunchKernelEx(one(st), s.kernel("step"), args))
 	value = 100
 	gate.open()

@@ -4,8 +4,6 @@
 package drivertest
 
 import (
-	"fmt"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -76,7 +74,7 @@ func (s *suite) told(p driver.CUdeviceptr, size uint64, want [8]any) {
 		if w == ignored {
 			continue
 		}
-		require.Equal(s.T, list, data, fmt.Sprintf("attribute %d", attribute))
+		require.Equal(s.T, list, data, "attribute %d", attribute)
 	}
 }
 

@@ -87,7 +87,8 @@ func kernelParams(s *suite) {
 	for i, w := range want {
 		offset, size, r := s.CuFuncGetParamInfo(f, uint64(i))
 		s.ok(r)
-		require.Equal(s.T, w, [2]uint64{offset, size})
+		got := [2]uint64{offset, size}
+		require.Equal(s.T, w, got)
 	}
 	_, _, r := s.CuFuncGetParamInfo(f, 4)
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)

@@ -35,8 +35,8 @@ func linear(dst, src driver.CUdeviceptr, size uint64) *driver.CUDA_MEMCPY3D {
 	}
 }
 
-// fromHost describes a copy from pageable host memory.
-var escaped []uint32
+// escaped is never read: what is assigned to it is on the heap.
+var escaped []uint32 //nolint:unused
 
 // onHeap keeps v from the stack, which Go moves: a node keeps the address.
 func onHeap(v []uint32) []uint32 {
@@ -44,6 +44,7 @@ func onHeap(v []uint32) []uint32 {
 	return v
 }
 
+// fromHost describes a copy from pageable host memory.
 func fromHost[T any](dst driver.CUdeviceptr, src []T, size uint64) *driver.CUDA_MEMCPY3D {
 	return &driver.CUDA_MEMCPY3D{
 		SrcMemoryType: driver.CU_MEMORYTYPE_HOST, SrcHost: uintptr(addressOf(src)),

@@ -60,7 +60,8 @@ func (d *tracer) log(began time.Time, call string, result driver.CUresult, in, o
 	results = append(results, result.String(), took.String())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(d.w, "thread %d %s(%s) = %s\n", syscall.Gettid(), call, strings.Join(args, ", "), strings.Join(results, ", "))
+	// A trace that cannot be written is no reason to fail the call.
+	_, _ = fmt.Fprintf(d.w, "thread %d %s(%s) = %s\n", syscall.Gettid(), call, strings.Join(args, ", "), strings.Join(results, ", "))
 }
 
 // format prints handles, addresses and sizes in hexadecimal, bytes as their
