@@ -39,6 +39,10 @@ type Options struct {
 	Printf io.Writer
 	// Trace receives a line for every driver call. Nil means none.
 	Trace io.Writer
+	// LastCalls is a file for the last driver calls, the one under way included,
+	// to be read after a crash. Empty means none.
+	LastCalls string
+	last      *trace.Last
 }
 
 // Open opens a CUDA driver and initializes it. It makes no context.
@@ -51,6 +55,12 @@ func Open(o Options) (*Driver, error) {
 	choice := o.Driver
 	if choice == "" {
 		choice = os.Getenv("CUDAGO_DRIVER")
+	}
+	if o.LastCalls != "" {
+		var err error
+		if o.last, err = trace.OpenLast(o.LastCalls); err != nil {
+			return nil, badValue("CUDAGO_LAST_CALLS", "must be a file that can be written: %v", err)
+		}
 	}
 	switch choice {
 	case "nvidia":
@@ -117,8 +127,8 @@ func notFound(err error) error {
 // finishOpen wraps api as the options say and initializes it. kind is the form
 // of code that the driver runs.
 func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
-	if o.Trace != nil {
-		api = trace.New(api, o.Trace)
+	if o.Trace != nil || o.last != nil {
+		api = trace.New(api, o.Trace, o.last)
 	}
 	api = wrapForTest(api)
 	d, err := newDriver(api)

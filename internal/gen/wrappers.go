@@ -33,7 +33,7 @@ func writeWrappers(methods []method) {
 	writeGo("cuda/internal/driver/zbase.go", banner+"package driver\n\nimport \"unsafe\"\n"+strings.ReplaceAll(base.String(), "driver.", ""))
 	const imports = "import (\n%s\t\"unsafe\"\n\n\t\"github.com/cudago/cudago/cuda/internal/driver\"\n)\n"
 	writeGo("cuda/internal/driver/fault/zcalls_unsafe.go", banner+"package fault\n\n"+fmt.Sprintf(imports, "")+fault.String())
-	writeGo("cuda/internal/driver/trace/zcalls_unsafe.go", banner+"package trace\n\n"+fmt.Sprintf(imports, "\t\"time\"\n")+trace.String())
+	writeGo("cuda/internal/driver/trace/zcalls_unsafe.go", banner+"package trace\n\n"+fmt.Sprintf(imports, "")+trace.String())
 }
 
 // readMethods returns the seam's methods that are driver calls.
@@ -131,9 +131,9 @@ func (m method) writeFault(b *bytes.Buffer) {
 
 func (m method) writeTrace(b *bytes.Buffer) {
 	m.head(b, "", "tracer")
-	fmt.Fprintf(b, "\tbegan := time.Now()\n\t%s = d.API.%s(%s)\n\td.log(began, %q, result, %s, %s)\n\treturn\n}\n",
-		strings.Join(m.results, ", "), m.name, strings.Join(m.params, ", "),
-		m.call(), fields(m.params), fields(m.results[:len(m.results)-1]))
+	fmt.Fprintf(b, "\tcall := d.begin(%q, %s)\n\t%s = d.API.%s(%s)\n\tcall.end(result, %s)\n\treturn\n}\n",
+		m.call(), fields(m.params), strings.Join(m.results, ", "), m.name, strings.Join(m.params, ", "),
+		fields(m.results[:len(m.results)-1]))
 }
 
 // fields is a literal of the names and the values of variables.

@@ -201,6 +201,10 @@ static PyObject *buffer_ordinal(BufferObject *self, void *unused) {
     if (self->device < 0) Py_RETURN_NONE;
     return PyLong_FromLong(self->device);
 }
+static QUIET PyObject *buffer_is_whole(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->cell && self->ptr == self->cell->ptr && self->size == self->cell->size);
+}
 static QUIET PyObject *buffer_kind(BufferObject *self, void *unused) {
     (void)unused;
     if (open_buffer(self)) return NULL;
@@ -265,6 +269,7 @@ static PyGetSetDef getset[] = {
     {"kind", (getter)buffer_kind, NULL, DOC_BUFFER_KIND, NULL},
     {"__cuda_array_interface__", (getter)cudago_buffer_cai, NULL, DOC_BUFFER_CUDA_ARRAY_INTERFACE, NULL},
     {"_ordinal", (getter)buffer_ordinal, NULL, NULL, NULL},
+    {"_is_whole", (getter)buffer_is_whole, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(BufferObject), {0}};

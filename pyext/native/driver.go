@@ -62,6 +62,7 @@ type options struct {
 	Sim    string   `json:"sim"`
 	NVRTC  []string `json:"nvrtc"`
 	Trace  bool     `json:"trace"`
+	Last   string   `json:"last"`
 }
 
 //export cudagoOpen
@@ -77,7 +78,7 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			return nil
 		}
 		co := cuda.Options{
-			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, Printf: &printed,
+			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, LastCalls: o.Last, Printf: &printed,
 			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
 		}
 		if o.Trace {

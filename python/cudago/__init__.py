@@ -24,6 +24,7 @@ _core._check_interpreter()
 _exit.check()
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
+from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Device"]
 
 _devices: dict[int, Device] = {}
+_log = logging.getLogger("cudago")
 
 
 class Device(_core.Device):
@@ -292,6 +294,7 @@ class Device(_core.Device):
             stream = getattr(self, "_default_stream", None)
             if stream is not None and stream.is_closed:
                 del self._default_stream
+        _log.info("device %d was reset", self.ordinal)
 
     def can_access_peer(self, peer: Device) -> bool:
         """Report whether kernels on this device could touch memory of another one.

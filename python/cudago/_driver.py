@@ -178,6 +178,7 @@ def _options() -> str:
             "sim": os.environ.get("CUDAGO_SIM", ""),
             "nvrtc": _nvrtc_directories(),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
+            "last": os.environ.get("CUDAGO_LAST_CALLS", ""),
         }
     )
 
@@ -189,6 +190,9 @@ def _notice() -> str:
 
 def _opened() -> None:
     """Say so once. Called by the native module."""
+    if _log.isEnabledFor(logging.INFO):
+        major, minor = driver_version()
+        _log.info("driver %s, CUDA %d.%d", driver_name(), major, minor)
     if not (notice := _notice()) or not _log.isEnabledFor(logging.WARNING):
         return
     if _log.hasHandlers():

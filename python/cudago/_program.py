@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
 
 __all__ = ["ObjectCode", "Program", "ProgramOptions"]
+
+_log = logging.getLogger("cudago")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,9 +200,12 @@ class Program:
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
+        began = time.perf_counter()
         handle, kind, log = _core._compile(
             device or Device(), self.source, self.kind, target_name, self._options._json()
         )
+        took_ms = 1000 * (time.perf_counter() - began)
+        _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
         return ObjectCode(handle, kind, log)
 
     def __repr__(self) -> str:

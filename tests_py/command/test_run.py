@@ -128,3 +128,45 @@ def test_exit_code_of_a_script(script, tmp_path):
     file = tmp_path / "main.py"
     file.write_text("raise SystemExit(3)\n")
     assert script.run([*MODULE, "run", "--driver", "sim", str(file)]).returncode == 3
+
+
+CRASH = """
+import os, signal, sys, cudago as cu
+device = cu.Device()
+with device.create_stream() as stream, device.allocate(64, stream=stream) as buffer:
+    for i in range(30):
+        buffer.fill(i, stream=stream)
+    print(sys.argv[1:], flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_last_calls_before_a_crash(script):
+    (script.directory / "main.py").write_text(CRASH)
+    run = script.run(
+        [*MODULE, "run", "main.py", "--last-calls", "-v"], CUDAGO_DRIVER="sim", CUDAGO_SIM=""
+    )
+    assert (run.returncode, run.stdout) == (137, "['-v']\n")
+    told = run.stderr.splitlines()
+    assert told[0] == "cudago: SIGKILL; the last driver calls:"
+    assert len(told) == 21
+    numbers = [int(line.split()[0]) for line in told[1:]]
+    assert numbers == list(range(numbers[0], numbers[0] + 20))
+    assert any(" cuMemsetD8Async(" in line and " = CUDA_SUCCESS, " in line for line in told)
+
+
+def test_a_script_that_does_not_crash_says_nothing_of_calls(script):
+    (script.directory / "main.py").write_text("import sys; sys.exit(3)")
+    run = script.run([*MODULE, "run", "--last-calls", "main.py"])
+    assert (run.returncode, run.stdout, run.stderr) == (3, "", "")
+
+
+def test_a_file_of_last_calls_that_cannot_be_written(script):
+    text = "import cudago as cu\ntry: cu.Device()\nexcept ValueError as e: print(e)"
+    (script.directory / "main.py").write_text(text)
+    run = script.run(
+        [sys.executable, "main.py"], CUDAGO_DRIVER="sim", CUDAGO_LAST_CALLS="no/such/file"
+    )
+    assert run.stdout.startswith("CUDAGO_LAST_CALLS must be a file that can be written: "), (
+        run.stderr
+    )

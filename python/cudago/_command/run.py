@@ -8,10 +8,15 @@ import argparse
 import contextlib
 import os
 import runpy
+import signal
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-_DRIVER, _CHECK = "--driver", "--check"
+_DRIVER, _CHECK, _LAST_CALLS = "--driver", "--check", "--last-calls"
+_FLAGS = (_CHECK, _LAST_CALLS)
+_WITH_VALUE = tuple(f"{option}=" for option in (_DRIVER, *_FLAGS))
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -19,7 +24,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "run",
         help="run a script on a chosen driver",
-        usage="%(prog)s [--driver NAME] [--check] SCRIPT [--driver NAME] [--check] [ARGUMENTS]",
+        usage="%(prog)s [OPTIONS] SCRIPT [OPTIONS] [ARGUMENTS]",
         description="Run a script. Options may stand before and after it; what follows -- is the "
         "script's, and so is every argument that is none of these options.",
         allow_abbrev=False,
@@ -29,6 +34,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         _CHECK,
         action="store_true",
         help="switch on every check of the simulated driver; what is found makes the exit status 1",
+    )
+    parser.add_argument(
+        _LAST_CALLS,
+        action="store_true",
+        help="run the script in a process of its own; if that crashes, print the driver calls that "
+        "came last",
     )
     parser.add_argument("script")
     parser.set_defaults(main=main, fail=parser.error)
@@ -66,7 +77,7 @@ def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
             theirs += rest
         elif argument == _DRIVER:
             ours += [argument, *([value] if (value := next(rest, None)) is not None else [])]
-        elif argument == _CHECK or argument.startswith((_DRIVER + "=", _CHECK + "=")):
+        elif argument in _FLAGS or argument.startswith(_WITH_VALUE):
             ours.append(argument)
         else:  # before the script an unknown option is a mistake, which argparse tells
             (ours if not theirs and argument.startswith("-") else theirs).append(argument)
@@ -85,6 +96,8 @@ def main(options: argparse.Namespace) -> int:
         )
     if not Path(options.script).exists():
         options.fail(f"the script {options.script!r} does not exist")
+    if options.last_calls:
+        return _in_a_child(options)
     sys.argv = [options.script, *options.arguments]
     sys.path.insert(0, str(Path(options.script).resolve().parent))
     try:
@@ -98,6 +111,30 @@ def main(options: argparse.Namespace) -> int:
             _found()
         raise
     return 1 if options.check and _found() else 0
+
+
+def _in_a_child(options: argparse.Namespace) -> int:
+    """Run the script in a child, and return its exit status as a shell does."""
+    command = [sys.executable, "-m", "cudago", "run", *([_CHECK] if options.check else [])]
+    with tempfile.TemporaryDirectory(prefix="cudago-") as directory:
+        calls = Path(directory) / "calls"
+        child = subprocess.Popen(
+            [*command, "--", options.script, *options.arguments],
+            env={**os.environ, "CUDAGO_LAST_CALLS": str(calls)},
+        )
+        while True:
+            try:
+                status = child.wait()
+                break
+            except KeyboardInterrupt:  # the terminal has sent it to the child too
+                continue
+        if status >= 0:
+            return status
+        print(f"cudago: {signal.Signals(-status).name}; the last driver calls:", file=sys.stderr)
+        lines = calls.read_text(errors="replace").splitlines() if calls.exists() else []
+        for line in sorted(filter(str.strip, lines)):  # they are a ring, and numbered
+            print(f"  {line.rstrip()}", file=sys.stderr)
+        return 128 - status
 
 
 def _found() -> bool:

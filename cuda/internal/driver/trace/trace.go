@@ -6,7 +6,9 @@
 //
 //	thread 4711 cuMemAllocFromPoolAsync(size=0x10, pool=0x10, s=0x20) = 0x7f0000000000, CUDA_SUCCESS, 3µs
 //
-// The methods are generated from driver.API; there is one for every driver call.
+// What it can also do is keep the last calls in a file, for whoever looks after a
+// crash: see [OpenLast]. The methods are generated from driver.API; there is one
+// for every driver call.
 package trace
 
 import (
@@ -26,13 +28,18 @@ import (
 type tracer struct {
 	driver.API
 
+	last *Last // nil without
+
 	mu sync.Mutex
-	w  io.Writer // guarded by mu
+	w  io.Writer // guarded by mu; nil without
 }
 
-// New returns a driver that does what api does and writes to w. A line is one
-// Write; what w returns is ignored.
-func New(api driver.API, w io.Writer) driver.API { return &tracer{API: api, w: w} }
+// New returns a driver that does what api does, writes to w and keeps the last
+// calls in last. Either may be nil. A line is one Write; what w returns is
+// ignored.
+func New(api driver.API, w io.Writer, last *Last) driver.API {
+	return &tracer{API: api, w: w, last: last}
+}
 
 // EntryPoint returns zero, so that callers in C come through here too.
 func (d *tracer) EntryPoint(string) uintptr { return 0 }
@@ -46,22 +53,54 @@ type field struct {
 	value any
 }
 
-// log writes one line. The thread is named because the current context and the
-// capture mode belong to it.
-func (d *tracer) log(began time.Time, call string, result driver.CUresult, in, out []field) {
-	took := time.Since(began).Round(100 * time.Nanosecond)
-	var args, results []string
-	for _, f := range in {
-		args = append(args, f.name+"="+format(f.value))
+// call is a driver call that has begun.
+type call struct {
+	d     *tracer
+	name  string
+	in    []field
+	began time.Time
+	place int // in last
+}
+
+// begin notes a call before it is made: the one that a process dies in must be
+// among the last.
+func (d *tracer) begin(name string, in []field) call {
+	c := call{d: d, name: name, in: in}
+	if d.last != nil {
+		c.place = d.last.begin(c.text())
 	}
+	c.began = time.Now()
+	return c
+}
+
+// text is the call without its results. The thread is named because the current
+// context and the capture mode belong to it.
+func (c call) text() string {
+	args := make([]string, len(c.in))
+	for i, f := range c.in {
+		args[i] = f.name + "=" + format(f.value)
+	}
+	return fmt.Sprintf("thread %d %s(%s)", syscall.Gettid(), c.name, strings.Join(args, ", "))
+}
+
+// end notes what a call returned.
+func (c call) end(result driver.CUresult, out []field) {
+	took := time.Since(c.began).Round(100 * time.Nanosecond)
+	results := make([]string, 0, len(out)+2)
 	for _, f := range out {
 		results = append(results, format(f.value))
 	}
-	results = append(results, result.String(), took.String())
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	line := c.text() + " = " + strings.Join(append(results, result.String(), took.String()), ", ")
+	if c.d.last != nil {
+		c.d.last.end(c.place, line)
+	}
+	if c.d.w == nil {
+		return
+	}
+	c.d.mu.Lock()
+	defer c.d.mu.Unlock()
 	// A trace that cannot be written is no reason to fail the call.
-	_, _ = fmt.Fprintf(d.w, "thread %d %s(%s) = %s\n", syscall.Gettid(), call, strings.Join(args, ", "), strings.Join(results, ", "))
+	_, _ = fmt.Fprintln(c.d.w, line)
 }
 
 // format prints handles, addresses and sizes in hexadecimal, bytes as their

@@ -30,7 +30,7 @@ func (under) CuGraphAddMemsetNode(driver.CUgraph, []driver.CUgraphNode, *driver.
 
 func TestLines(t *testing.T) {
 	var b strings.Builder
-	d := New(under{}, &b)
+	d := New(under{}, &b, nil)
 	p, r := d.CuMemAlloc(1024)
 	require.Equal(t, driver.CUDA_SUCCESS, r)
 	require.Equal(t, driver.CUdeviceptr(0x1234), p)
@@ -46,14 +46,14 @@ func TestLines(t *testing.T) {
 }
 
 func TestEntryPointIsHidden(t *testing.T) {
-	require.Zero(t, New(under{}, &strings.Builder{}).EntryPoint("cuGraphLaunch"))
+	require.Zero(t, New(under{}, &strings.Builder{}, nil).EntryPoint("cuGraphLaunch"))
 }
 
 // TestEveryCallIsTraced looks for calls that the generator missed: they would
 // reach the driver underneath and leave no line.
 func TestEveryCallIsTraced(t *testing.T) {
 	var b strings.Builder
-	v, api := reflect.ValueOf(New(fault.New(nil), &b)), reflect.TypeFor[driver.API]()
+	v, api := reflect.ValueOf(New(fault.New(nil), &b, nil)), reflect.TypeFor[driver.API]()
 	for i := range api.NumMethod() {
 		m := api.Method(i)
 		if m.Name[:2] != "Cu" {

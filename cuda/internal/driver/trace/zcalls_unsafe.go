@@ -3,953 +3,952 @@
 package trace
 
 import (
-	"time"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
 func (d *tracer) CuInit(flags uint32) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuInit", []field{{"flags", flags}})
 	result = d.API.CuInit(flags)
-	d.log(began, "cuInit", result, []field{{"flags", flags}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuDriverGetVersion() (version int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDriverGetVersion", []field{})
 	version, result = d.API.CuDriverGetVersion()
-	d.log(began, "cuDriverGetVersion", result, []field{}, []field{{"version", version}})
+	call.end(result, []field{{"version", version}})
 	return
 }
 
 func (d *tracer) CuDeviceGetCount() (count int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetCount", []field{})
 	count, result = d.API.CuDeviceGetCount()
-	d.log(began, "cuDeviceGetCount", result, []field{}, []field{{"count", count}})
+	call.end(result, []field{{"count", count}})
 	return
 }
 
 func (d *tracer) CuDeviceGet(ordinal int32) (out0 driver.CUdevice, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGet", []field{{"ordinal", ordinal}})
 	out0, result = d.API.CuDeviceGet(ordinal)
-	d.log(began, "cuDeviceGet", result, []field{{"ordinal", ordinal}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuDeviceGetName(dev driver.CUdevice) (out0 string, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetName", []field{{"dev", dev}})
 	out0, result = d.API.CuDeviceGetName(dev)
-	d.log(began, "cuDeviceGetName", result, []field{{"dev", dev}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuDeviceGetUuid(dev driver.CUdevice) (out0 [16]byte, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetUuid", []field{{"dev", dev}})
 	out0, result = d.API.CuDeviceGetUuid(dev)
-	d.log(began, "cuDeviceGetUuid", result, []field{{"dev", dev}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuDeviceTotalMem(dev driver.CUdevice) (bytes uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceTotalMem", []field{{"dev", dev}})
 	bytes, result = d.API.CuDeviceTotalMem(dev)
-	d.log(began, "cuDeviceTotalMem", result, []field{{"dev", dev}}, []field{{"bytes", bytes}})
+	call.end(result, []field{{"bytes", bytes}})
 	return
 }
 
 func (d *tracer) CuDeviceGetAttribute(attrib driver.CUdevice_attribute, dev driver.CUdevice) (value int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetAttribute", []field{{"attrib", attrib}, {"dev", dev}})
 	value, result = d.API.CuDeviceGetAttribute(attrib, dev)
-	d.log(began, "cuDeviceGetAttribute", result, []field{{"attrib", attrib}, {"dev", dev}}, []field{{"value", value}})
+	call.end(result, []field{{"value", value}})
 	return
 }
 
 func (d *tracer) CuDeviceGetPCIBusId(dev driver.CUdevice) (out0 string, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetPCIBusId", []field{{"dev", dev}})
 	out0, result = d.API.CuDeviceGetPCIBusId(dev)
-	d.log(began, "cuDeviceGetPCIBusId", result, []field{{"dev", dev}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuDeviceCanAccessPeer(dev driver.CUdevice, peer driver.CUdevice) (can bool, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceCanAccessPeer", []field{{"dev", dev}, {"peer", peer}})
 	can, result = d.API.CuDeviceCanAccessPeer(dev, peer)
-	d.log(began, "cuDeviceCanAccessPeer", result, []field{{"dev", dev}, {"peer", peer}}, []field{{"can", can}})
+	call.end(result, []field{{"can", can}})
 	return
 }
 
 func (d *tracer) CuDevicePrimaryCtxRetain(dev driver.CUdevice) (out0 driver.CUcontext, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDevicePrimaryCtxRetain", []field{{"dev", dev}})
 	out0, result = d.API.CuDevicePrimaryCtxRetain(dev)
-	d.log(began, "cuDevicePrimaryCtxRetain", result, []field{{"dev", dev}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuDevicePrimaryCtxRelease(dev driver.CUdevice) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDevicePrimaryCtxRelease", []field{{"dev", dev}})
 	result = d.API.CuDevicePrimaryCtxRelease(dev)
-	d.log(began, "cuDevicePrimaryCtxRelease", result, []field{{"dev", dev}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint32, active int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDevicePrimaryCtxGetState", []field{{"dev", dev}})
 	flags, active, result = d.API.CuDevicePrimaryCtxGetState(dev)
-	d.log(began, "cuDevicePrimaryCtxGetState", result, []field{{"dev", dev}}, []field{{"flags", flags}, {"active", active}})
+	call.end(result, []field{{"flags", flags}, {"active", active}})
 	return
 }
 
 func (d *tracer) CuDevicePrimaryCtxReset(dev driver.CUdevice) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDevicePrimaryCtxReset", []field{{"dev", dev}})
 	result = d.API.CuDevicePrimaryCtxReset(dev)
-	d.log(began, "cuDevicePrimaryCtxReset", result, []field{{"dev", dev}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuCtxGetCurrent() (out0 driver.CUcontext, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxGetCurrent", []field{})
 	out0, result = d.API.CuCtxGetCurrent()
-	d.log(began, "cuCtxGetCurrent", result, []field{}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuCtxSetCurrent(ctx driver.CUcontext) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxSetCurrent", []field{{"ctx", ctx}})
 	result = d.API.CuCtxSetCurrent(ctx)
-	d.log(began, "cuCtxSetCurrent", result, []field{{"ctx", ctx}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuCtxPushCurrent(ctx driver.CUcontext) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxPushCurrent", []field{{"ctx", ctx}})
 	result = d.API.CuCtxPushCurrent(ctx)
-	d.log(began, "cuCtxPushCurrent", result, []field{{"ctx", ctx}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuCtxPopCurrent() (out0 driver.CUcontext, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxPopCurrent", []field{})
 	out0, result = d.API.CuCtxPopCurrent()
-	d.log(began, "cuCtxPopCurrent", result, []field{}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuCtxGetId(ctx driver.CUcontext) (id uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxGetId", []field{{"ctx", ctx}})
 	id, result = d.API.CuCtxGetId(ctx)
-	d.log(began, "cuCtxGetId", result, []field{{"ctx", ctx}}, []field{{"id", id}})
+	call.end(result, []field{{"id", id}})
 	return
 }
 
 func (d *tracer) CuCtxGetDevice() (out0 driver.CUdevice, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxGetDevice", []field{})
 	out0, result = d.API.CuCtxGetDevice()
-	d.log(began, "cuCtxGetDevice", result, []field{}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuCtxSynchronize() (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxSynchronize", []field{})
 	result = d.API.CuCtxSynchronize()
-	d.log(began, "cuCtxSynchronize", result, []field{}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuCtxGetStreamPriorityRange() (least int32, greatest int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxGetStreamPriorityRange", []field{})
 	least, greatest, result = d.API.CuCtxGetStreamPriorityRange()
-	d.log(began, "cuCtxGetStreamPriorityRange", result, []field{}, []field{{"least", least}, {"greatest", greatest}})
+	call.end(result, []field{{"least", least}, {"greatest", greatest}})
 	return
 }
 
 func (d *tracer) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxEnablePeerAccess", []field{{"peer", peer}, {"flags", flags}})
 	result = d.API.CuCtxEnablePeerAccess(peer, flags)
-	d.log(began, "cuCtxEnablePeerAccess", result, []field{{"peer", peer}, {"flags", flags}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuCtxDisablePeerAccess", []field{{"peer", peer}})
 	result = d.API.CuCtxDisablePeerAccess(peer)
-	d.log(began, "cuCtxDisablePeerAccess", result, []field{{"peer", peer}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamCreateWithPriority", []field{{"flags", flags}, {"priority", priority}})
 	out0, result = d.API.CuStreamCreateWithPriority(flags, priority)
-	d.log(began, "cuStreamCreateWithPriority", result, []field{{"flags", flags}, {"priority", priority}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuStreamDestroy(s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamDestroy", []field{{"s", s}})
 	result = d.API.CuStreamDestroy(s)
-	d.log(began, "cuStreamDestroy", result, []field{{"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamSynchronize(s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamSynchronize", []field{{"s", s}})
 	result = d.API.CuStreamSynchronize(s)
-	d.log(began, "cuStreamSynchronize", result, []field{{"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamQuery(s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamQuery", []field{{"s", s}})
 	result = d.API.CuStreamQuery(s)
-	d.log(began, "cuStreamQuery", result, []field{{"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamWaitEvent(s driver.CUstream, e driver.CUevent, flags uint32) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamWaitEvent", []field{{"s", s}, {"e", e}, {"flags", flags}})
 	result = d.API.CuStreamWaitEvent(s, e, flags)
-	d.log(began, "cuStreamWaitEvent", result, []field{{"s", s}, {"e", e}, {"flags", flags}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamGetPriority(s driver.CUstream) (priority int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamGetPriority", []field{{"s", s}})
 	priority, result = d.API.CuStreamGetPriority(s)
-	d.log(began, "cuStreamGetPriority", result, []field{{"s", s}}, []field{{"priority", priority}})
+	call.end(result, []field{{"priority", priority}})
 	return
 }
 
 func (d *tracer) CuStreamGetFlags(s driver.CUstream) (flags uint32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamGetFlags", []field{{"s", s}})
 	flags, result = d.API.CuStreamGetFlags(s)
-	d.log(began, "cuStreamGetFlags", result, []field{{"s", s}}, []field{{"flags", flags}})
+	call.end(result, []field{{"flags", flags}})
 	return
 }
 
 func (d *tracer) CuStreamGetId(s driver.CUstream) (id uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamGetId", []field{{"s", s}})
 	id, result = d.API.CuStreamGetId(s)
-	d.log(began, "cuStreamGetId", result, []field{{"s", s}}, []field{{"id", id}})
+	call.end(result, []field{{"id", id}})
 	return
 }
 
 func (d *tracer) CuStreamGetCtx(s driver.CUstream) (out0 driver.CUcontext, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamGetCtx", []field{{"s", s}})
 	out0, result = d.API.CuStreamGetCtx(s)
-	d.log(began, "cuStreamGetCtx", result, []field{{"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuLaunchHostFunc(s driver.CUstream, fn driver.CUhostFn, userData uintptr) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuLaunchHostFunc", []field{{"s", s}, {"fn", fn}, {"userData", userData}})
 	result = d.API.CuLaunchHostFunc(s, fn, userData)
-	d.log(began, "cuLaunchHostFunc", result, []field{{"s", s}, {"fn", fn}, {"userData", userData}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamBeginCapture(s driver.CUstream, mode driver.CUstreamCaptureMode) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamBeginCapture", []field{{"s", s}, {"mode", mode}})
 	result = d.API.CuStreamBeginCapture(s, mode)
-	d.log(began, "cuStreamBeginCapture", result, []field{{"s", s}, {"mode", mode}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuStreamEndCapture(s driver.CUstream) (out0 driver.CUgraph, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamEndCapture", []field{{"s", s}})
 	out0, result = d.API.CuStreamEndCapture(s)
-	d.log(began, "cuStreamEndCapture", result, []field{{"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuStreamIsCapturing(s driver.CUstream) (out0 driver.CUstreamCaptureStatus, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamIsCapturing", []field{{"s", s}})
 	out0, result = d.API.CuStreamIsCapturing(s)
-	d.log(began, "cuStreamIsCapturing", result, []field{{"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureInfo, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuStreamGetCaptureInfo", []field{{"s", s}})
 	out0, result = d.API.CuStreamGetCaptureInfo(s)
-	d.log(began, "cuStreamGetCaptureInfo", result, []field{{"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuThreadExchangeStreamCaptureMode(mode driver.CUstreamCaptureMode) (out0 driver.CUstreamCaptureMode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuThreadExchangeStreamCaptureMode", []field{{"mode", mode}})
 	out0, result = d.API.CuThreadExchangeStreamCaptureMode(mode)
-	d.log(began, "cuThreadExchangeStreamCaptureMode", result, []field{{"mode", mode}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuEventCreate(flags uint32) (out0 driver.CUevent, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventCreate", []field{{"flags", flags}})
 	out0, result = d.API.CuEventCreate(flags)
-	d.log(began, "cuEventCreate", result, []field{{"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuEventDestroy(e driver.CUevent) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventDestroy", []field{{"e", e}})
 	result = d.API.CuEventDestroy(e)
-	d.log(began, "cuEventDestroy", result, []field{{"e", e}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuEventRecord(e driver.CUevent, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventRecord", []field{{"e", e}, {"s", s}})
 	result = d.API.CuEventRecord(e, s)
-	d.log(began, "cuEventRecord", result, []field{{"e", e}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuEventQuery(e driver.CUevent) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventQuery", []field{{"e", e}})
 	result = d.API.CuEventQuery(e)
-	d.log(began, "cuEventQuery", result, []field{{"e", e}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuEventSynchronize(e driver.CUevent) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventSynchronize", []field{{"e", e}})
 	result = d.API.CuEventSynchronize(e)
-	d.log(began, "cuEventSynchronize", result, []field{{"e", e}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuEventElapsedTime(start driver.CUevent, end driver.CUevent) (ms float32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuEventElapsedTime", []field{{"start", start}, {"end", end}})
 	ms, result = d.API.CuEventElapsedTime(start, end)
-	d.log(began, "cuEventElapsedTime", result, []field{{"start", start}, {"end", end}}, []field{{"ms", ms}})
+	call.end(result, []field{{"ms", ms}})
 	return
 }
 
 func (d *tracer) CuMemGetInfo() (free uint64, total uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemGetInfo", []field{})
 	free, total, result = d.API.CuMemGetInfo()
-	d.log(began, "cuMemGetInfo", result, []field{}, []field{{"free", free}, {"total", total}})
+	call.end(result, []field{{"free", free}, {"total", total}})
 	return
 }
 
 func (d *tracer) CuMemAlloc(size uint64) (out0 driver.CUdeviceptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAlloc", []field{{"size", size}})
 	out0, result = d.API.CuMemAlloc(size)
-	d.log(began, "cuMemAlloc", result, []field{{"size", size}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemFree(p driver.CUdeviceptr) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemFree", []field{{"p", p}})
 	result = d.API.CuMemFree(p)
-	d.log(began, "cuMemFree", result, []field{{"p", p}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemAllocAsync(size uint64, s driver.CUstream) (out0 driver.CUdeviceptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAllocAsync", []field{{"size", size}, {"s", s}})
 	out0, result = d.API.CuMemAllocAsync(size, s)
-	d.log(began, "cuMemAllocAsync", result, []field{{"size", size}, {"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemAllocFromPoolAsync(size uint64, pool driver.CUmemoryPool, s driver.CUstream) (out0 driver.CUdeviceptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAllocFromPoolAsync", []field{{"size", size}, {"pool", pool}, {"s", s}})
 	out0, result = d.API.CuMemAllocFromPoolAsync(size, pool, s)
-	d.log(began, "cuMemAllocFromPoolAsync", result, []field{{"size", size}, {"pool", pool}, {"s", s}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemFreeAsync(p driver.CUdeviceptr, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemFreeAsync", []field{{"p", p}, {"s", s}})
 	result = d.API.CuMemFreeAsync(p, s)
-	d.log(began, "cuMemFreeAsync", result, []field{{"p", p}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemHostAlloc(size uint64, flags uint32) (host uintptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemHostAlloc", []field{{"size", size}, {"flags", flags}})
 	host, result = d.API.CuMemHostAlloc(size, flags)
-	d.log(began, "cuMemHostAlloc", result, []field{{"size", size}, {"flags", flags}}, []field{{"host", host}})
+	call.end(result, []field{{"host", host}})
 	return
 }
 
 func (d *tracer) CuMemFreeHost(host uintptr) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemFreeHost", []field{{"host", host}})
 	result = d.API.CuMemFreeHost(host)
-	d.log(began, "cuMemFreeHost", result, []field{{"host", host}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemAllocManaged(size uint64, flags uint32) (out0 driver.CUdeviceptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAllocManaged", []field{{"size", size}, {"flags", flags}})
 	out0, result = d.API.CuMemAllocManaged(size, flags)
-	d.log(began, "cuMemAllocManaged", result, []field{{"size", size}, {"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemHostRegister(host uintptr, size uint64, flags uint32) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemHostRegister", []field{{"host", host}, {"size", size}, {"flags", flags}})
 	result = d.API.CuMemHostRegister(host, size, flags)
-	d.log(began, "cuMemHostRegister", result, []field{{"host", host}, {"size", size}, {"flags", flags}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemHostUnregister(host uintptr) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemHostUnregister", []field{{"host", host}})
 	result = d.API.CuMemHostUnregister(host)
-	d.log(began, "cuMemHostUnregister", result, []field{{"host", host}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemAdvise(p driver.CUdeviceptr, size uint64, advice driver.CUmem_advise, location driver.CUmemLocation) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAdvise", []field{{"p", p}, {"size", size}, {"advice", advice}, {"location", location}})
 	result = d.API.CuMemAdvise(p, size, advice, location)
-	d.log(began, "cuMemAdvise", result, []field{{"p", p}, {"size", size}, {"advice", advice}, {"location", location}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location driver.CUmemLocation, flags uint32, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPrefetchAsync", []field{{"p", p}, {"size", size}, {"location", location}, {"flags", flags}, {"s", s}})
 	result = d.API.CuMemPrefetchAsync(p, size, location, flags, s)
-	d.log(began, "cuMemPrefetchAsync", result, []field{{"p", p}, {"size", size}, {"location", location}, {"flags", flags}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemRangeGetAttribute(data []int32, attribute driver.CUmem_range_attribute, p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemRangeGetAttribute", []field{{"data", data}, {"attribute", attribute}, {"p", p}, {"size", size}})
 	result = d.API.CuMemRangeGetAttribute(data, attribute, p, size)
-	d.log(began, "cuMemRangeGetAttribute", result, []field{{"data", data}, {"attribute", attribute}, {"p", p}, {"size", size}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuDeviceGetDefaultMemPool(dev driver.CUdevice) (out0 driver.CUmemoryPool, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuDeviceGetDefaultMemPool", []field{{"dev", dev}})
 	out0, result = d.API.CuDeviceGetDefaultMemPool(dev)
-	d.log(began, "cuDeviceGetDefaultMemPool", result, []field{{"dev", dev}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemPoolCreate(props *driver.CUmemPoolProps) (out0 driver.CUmemoryPool, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolCreate", []field{{"props", props}})
 	out0, result = d.API.CuMemPoolCreate(props)
-	d.log(began, "cuMemPoolCreate", result, []field{{"props", props}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemPoolDestroy(pool driver.CUmemoryPool) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolDestroy", []field{{"pool", pool}})
 	result = d.API.CuMemPoolDestroy(pool)
-	d.log(began, "cuMemPoolDestroy", result, []field{{"pool", pool}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemPoolTrimTo(pool driver.CUmemoryPool, keep uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolTrimTo", []field{{"pool", pool}, {"keep", keep}})
 	result = d.API.CuMemPoolTrimTo(pool, keep)
-	d.log(began, "cuMemPoolTrimTo", result, []field{{"pool", pool}, {"keep", keep}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemPoolSetAttribute(pool driver.CUmemoryPool, attr driver.CUmemPool_attribute, value uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolSetAttribute", []field{{"pool", pool}, {"attr", attr}, {"value", value}})
 	result = d.API.CuMemPoolSetAttribute(pool, attr, value)
-	d.log(began, "cuMemPoolSetAttribute", result, []field{{"pool", pool}, {"attr", attr}, {"value", value}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemPoolGetAttribute(pool driver.CUmemoryPool, attr driver.CUmemPool_attribute) (value uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolGetAttribute", []field{{"pool", pool}, {"attr", attr}})
 	value, result = d.API.CuMemPoolGetAttribute(pool, attr)
-	d.log(began, "cuMemPoolGetAttribute", result, []field{{"pool", pool}, {"attr", attr}}, []field{{"value", value}})
+	call.end(result, []field{{"value", value}})
 	return
 }
 
 func (d *tracer) CuMemPoolSetAccess(pool driver.CUmemoryPool, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolSetAccess", []field{{"pool", pool}, {"desc", desc}})
 	result = d.API.CuMemPoolSetAccess(pool, desc)
-	d.log(began, "cuMemPoolSetAccess", result, []field{{"pool", pool}, {"desc", desc}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemPoolGetAccess(pool driver.CUmemoryPool, location driver.CUmemLocation) (flags driver.CUmemAccess_flags, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemPoolGetAccess", []field{{"pool", pool}, {"location", location}})
 	flags, result = d.API.CuMemPoolGetAccess(pool, location)
-	d.log(began, "cuMemPoolGetAccess", result, []field{{"pool", pool}, {"location", location}}, []field{{"flags", flags}})
+	call.end(result, []field{{"flags", flags}})
 	return
 }
 
 func (d *tracer) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, size uint64, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemcpyAsync", []field{{"dst", dst}, {"src", src}, {"size", size}, {"s", s}})
 	result = d.API.CuMemcpyAsync(dst, src, size, s)
-	d.log(began, "cuMemcpyAsync", result, []field{{"dst", dst}, {"src", src}, {"size", size}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemsetD8Async(dst driver.CUdeviceptr, value uint8, n uint64, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemsetD8Async", []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}})
 	result = d.API.CuMemsetD8Async(dst, value, n, s)
-	d.log(began, "cuMemsetD8Async", result, []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemsetD16Async(dst driver.CUdeviceptr, value uint16, n uint64, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemsetD16Async", []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}})
 	result = d.API.CuMemsetD16Async(dst, value, n, s)
-	d.log(began, "cuMemsetD16Async", result, []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemsetD32Async(dst driver.CUdeviceptr, value uint32, n uint64, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemsetD32Async", []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}})
 	result = d.API.CuMemsetD32Async(dst, value, n, s)
-	d.log(began, "cuMemsetD32Async", result, []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuPointerGetAttribute(attr driver.CUpointer_attribute, p driver.CUdeviceptr) (value uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuPointerGetAttribute", []field{{"attr", attr}, {"p", p}})
 	value, result = d.API.CuPointerGetAttribute(attr, p)
-	d.log(began, "cuPointerGetAttribute", result, []field{{"attr", attr}, {"p", p}}, []field{{"value", value}})
+	call.end(result, []field{{"value", value}})
 	return
 }
 
 func (d *tracer) CuMemGetAddressRange(p driver.CUdeviceptr) (base driver.CUdeviceptr, size uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemGetAddressRange", []field{{"p", p}})
 	base, size, result = d.API.CuMemGetAddressRange(p)
-	d.log(began, "cuMemGetAddressRange", result, []field{{"p", p}}, []field{{"base", base}, {"size", size}})
+	call.end(result, []field{{"base", base}, {"size", size}})
 	return
 }
 
 func (d *tracer) CuMemGetAllocationGranularity(prop *driver.CUmemAllocationProp, option driver.CUmemAllocationGranularity_flags) (bytes uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemGetAllocationGranularity", []field{{"prop", prop}, {"option", option}})
 	bytes, result = d.API.CuMemGetAllocationGranularity(prop, option)
-	d.log(began, "cuMemGetAllocationGranularity", result, []field{{"prop", prop}, {"option", option}}, []field{{"bytes", bytes}})
+	call.end(result, []field{{"bytes", bytes}})
 	return
 }
 
 func (d *tracer) CuMemAddressReserve(size uint64, alignment uint64, addr driver.CUdeviceptr, flags uint64) (out0 driver.CUdeviceptr, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAddressReserve", []field{{"size", size}, {"alignment", alignment}, {"addr", addr}, {"flags", flags}})
 	out0, result = d.API.CuMemAddressReserve(size, alignment, addr, flags)
-	d.log(began, "cuMemAddressReserve", result, []field{{"size", size}, {"alignment", alignment}, {"addr", addr}, {"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemAddressFree(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemAddressFree", []field{{"p", p}, {"size", size}})
 	result = d.API.CuMemAddressFree(p, size)
-	d.log(began, "cuMemAddressFree", result, []field{{"p", p}, {"size", size}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, flags uint64) (out0 driver.CUmemGenericAllocationHandle, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemCreate", []field{{"size", size}, {"prop", prop}, {"flags", flags}})
 	out0, result = d.API.CuMemCreate(size, prop, flags)
-	d.log(began, "cuMemCreate", result, []field{{"size", size}, {"prop", prop}, {"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuMemRelease(h driver.CUmemGenericAllocationHandle) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemRelease", []field{{"h", h}})
 	result = d.API.CuMemRelease(h)
-	d.log(began, "cuMemRelease", result, []field{{"h", h}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemMap(p driver.CUdeviceptr, size uint64, offset uint64, h driver.CUmemGenericAllocationHandle, flags uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemMap", []field{{"p", p}, {"size", size}, {"offset", offset}, {"h", h}, {"flags", flags}})
 	result = d.API.CuMemMap(p, size, offset, h, flags)
-	d.log(began, "cuMemMap", result, []field{{"p", p}, {"size", size}, {"offset", offset}, {"h", h}, {"flags", flags}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemUnmap(p driver.CUdeviceptr, size uint64) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemUnmap", []field{{"p", p}, {"size", size}})
 	result = d.API.CuMemUnmap(p, size)
-	d.log(began, "cuMemUnmap", result, []field{{"p", p}, {"size", size}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []driver.CUmemAccessDesc) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuMemSetAccess", []field{{"p", p}, {"size", size}, {"desc", desc}})
 	result = d.API.CuMemSetAccess(p, size, desc)
-	d.log(began, "cuMemSetAccess", result, []field{{"p", p}, {"size", size}, {"desc", desc}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuModuleLoadDataEx(image []byte) (m driver.CUmodule, log string, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuModuleLoadDataEx", []field{{"image", image}})
 	m, log, result = d.API.CuModuleLoadDataEx(image)
-	d.log(began, "cuModuleLoadDataEx", result, []field{{"image", image}}, []field{{"m", m}, {"log", log}})
+	call.end(result, []field{{"m", m}, {"log", log}})
 	return
 }
 
 func (d *tracer) CuModuleUnload(m driver.CUmodule) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuModuleUnload", []field{{"m", m}})
 	result = d.API.CuModuleUnload(m)
-	d.log(began, "cuModuleUnload", result, []field{{"m", m}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuModuleGetFunction(m driver.CUmodule, name string) (out0 driver.CUfunction, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuModuleGetFunction", []field{{"m", m}, {"name", name}})
 	out0, result = d.API.CuModuleGetFunction(m, name)
-	d.log(began, "cuModuleGetFunction", result, []field{{"m", m}, {"name", name}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuModuleGetGlobal(m driver.CUmodule, name string) (p driver.CUdeviceptr, size uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuModuleGetGlobal", []field{{"m", m}, {"name", name}})
 	p, size, result = d.API.CuModuleGetGlobal(m, name)
-	d.log(began, "cuModuleGetGlobal", result, []field{{"m", m}, {"name", name}}, []field{{"p", p}, {"size", size}})
+	call.end(result, []field{{"p", p}, {"size", size}})
 	return
 }
 
 func (d *tracer) CuModuleFunctionNames(m driver.CUmodule) (out0 []string, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuModuleFunctionNames", []field{{"m", m}})
 	out0, result = d.API.CuModuleFunctionNames(m)
-	d.log(began, "cuModuleFunctionNames", result, []field{{"m", m}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuFuncLoad(f driver.CUfunction) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuFuncLoad", []field{{"f", f}})
 	result = d.API.CuFuncLoad(f)
-	d.log(began, "cuFuncLoad", result, []field{{"f", f}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuFuncGetAttribute(attrib driver.CUfunction_attribute, f driver.CUfunction) (value int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuFuncGetAttribute", []field{{"attrib", attrib}, {"f", f}})
 	value, result = d.API.CuFuncGetAttribute(attrib, f)
-	d.log(began, "cuFuncGetAttribute", result, []field{{"attrib", attrib}, {"f", f}}, []field{{"value", value}})
+	call.end(result, []field{{"value", value}})
 	return
 }
 
 func (d *tracer) CuFuncSetAttribute(f driver.CUfunction, attrib driver.CUfunction_attribute, value int32) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuFuncSetAttribute", []field{{"f", f}, {"attrib", attrib}, {"value", value}})
 	result = d.API.CuFuncSetAttribute(f, attrib, value)
-	d.log(began, "cuFuncSetAttribute", result, []field{{"f", f}, {"attrib", attrib}, {"value", value}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuFuncGetParamInfo(f driver.CUfunction, index uint64) (offset uint64, size uint64, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuFuncGetParamInfo", []field{{"f", f}, {"index", index}})
 	offset, size, result = d.API.CuFuncGetParamInfo(f, index)
-	d.log(began, "cuFuncGetParamInfo", result, []field{{"f", f}, {"index", index}}, []field{{"offset", offset}, {"size", size}})
+	call.end(result, []field{{"offset", offset}, {"size", size}})
 	return
 }
 
 func (d *tracer) CuOccupancyMaxActiveBlocksPerMultiprocessor(f driver.CUfunction, blockSize int32, dynamicSmem uint64) (blocks int32, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuOccupancyMaxActiveBlocksPerMultiprocessor", []field{{"f", f}, {"blockSize", blockSize}, {"dynamicSmem", dynamicSmem}})
 	blocks, result = d.API.CuOccupancyMaxActiveBlocksPerMultiprocessor(f, blockSize, dynamicSmem)
-	d.log(began, "cuOccupancyMaxActiveBlocksPerMultiprocessor", result, []field{{"f", f}, {"blockSize", blockSize}, {"dynamicSmem", dynamicSmem}}, []field{{"blocks", blocks}})
+	call.end(result, []field{{"blocks", blocks}})
 	return
 }
 
 func (d *tracer) CuLaunchKernelEx(config *driver.CUlaunchConfig, f driver.CUfunction, kernelParams unsafe.Pointer) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuLaunchKernelEx", []field{{"config", config}, {"f", f}, {"kernelParams", kernelParams}})
 	result = d.API.CuLaunchKernelEx(config, f, kernelParams)
-	d.log(began, "cuLaunchKernelEx", result, []field{{"config", config}, {"f", f}, {"kernelParams", kernelParams}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphCreate(flags uint32) (out0 driver.CUgraph, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphCreate", []field{{"flags", flags}})
 	out0, result = d.API.CuGraphCreate(flags)
-	d.log(began, "cuGraphCreate", result, []field{{"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphDestroy(g driver.CUgraph) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphDestroy", []field{{"g", g}})
 	result = d.API.CuGraphDestroy(g)
-	d.log(began, "cuGraphDestroy", result, []field{{"g", g}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphClone(g driver.CUgraph) (out0 driver.CUgraph, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphClone", []field{{"g", g}})
 	out0, result = d.API.CuGraphClone(g)
-	d.log(began, "cuGraphClone", result, []field{{"g", g}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphNodeFindInClone(original driver.CUgraphNode, clone driver.CUgraph) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphNodeFindInClone", []field{{"original", original}, {"clone", clone}})
 	out0, result = d.API.CuGraphNodeFindInClone(original, clone)
-	d.log(began, "cuGraphNodeFindInClone", result, []field{{"original", original}, {"clone", clone}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddKernelNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddKernelNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
 	out0, result = d.API.CuGraphAddKernelNode(g, deps, params)
-	d.log(began, "cuGraphAddKernelNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddMemcpyNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEMCPY3D, ctx driver.CUcontext) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddMemcpyNode", []field{{"g", g}, {"deps", deps}, {"params", params}, {"ctx", ctx}})
 	out0, result = d.API.CuGraphAddMemcpyNode(g, deps, params, ctx)
-	d.log(began, "cuGraphAddMemcpyNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}, {"ctx", ctx}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddMemsetNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS, ctx driver.CUcontext) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddMemsetNode", []field{{"g", g}, {"deps", deps}, {"params", params}, {"ctx", ctx}})
 	out0, result = d.API.CuGraphAddMemsetNode(g, deps, params, ctx)
-	d.log(began, "cuGraphAddMemsetNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}, {"ctx", ctx}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddHostNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddHostNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
 	out0, result = d.API.CuGraphAddHostNode(g, deps, params)
-	d.log(began, "cuGraphAddHostNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddEmptyNode(g driver.CUgraph, deps []driver.CUgraphNode) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddEmptyNode", []field{{"g", g}, {"deps", deps}})
 	out0, result = d.API.CuGraphAddEmptyNode(g, deps)
-	d.log(began, "cuGraphAddEmptyNode", result, []field{{"g", g}, {"deps", deps}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddChildGraphNode(g driver.CUgraph, deps []driver.CUgraphNode, child driver.CUgraph) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddChildGraphNode", []field{{"g", g}, {"deps", deps}, {"child", child}})
 	out0, result = d.API.CuGraphAddChildGraphNode(g, deps, child)
-	d.log(began, "cuGraphAddChildGraphNode", result, []field{{"g", g}, {"deps", deps}, {"child", child}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddEventRecordNode(g driver.CUgraph, deps []driver.CUgraphNode, e driver.CUevent) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddEventRecordNode", []field{{"g", g}, {"deps", deps}, {"e", e}})
 	out0, result = d.API.CuGraphAddEventRecordNode(g, deps, e)
-	d.log(began, "cuGraphAddEventRecordNode", result, []field{{"g", g}, {"deps", deps}, {"e", e}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, e driver.CUevent) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddEventWaitNode", []field{{"g", g}, {"deps", deps}, {"e", e}})
 	out0, result = d.API.CuGraphAddEventWaitNode(g, deps, e)
-	d.log(began, "cuGraphAddEventWaitNode", result, []field{{"g", g}, {"deps", deps}, {"e", e}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddMemAllocNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddMemAllocNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
 	out0, result = d.API.CuGraphAddMemAllocNode(g, deps, params)
-	d.log(began, "cuGraphAddMemAllocNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddMemFreeNode(g driver.CUgraph, deps []driver.CUgraphNode, p driver.CUdeviceptr) (out0 driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddMemFreeNode", []field{{"g", g}, {"deps", deps}, {"p", p}})
 	out0, result = d.API.CuGraphAddMemFreeNode(g, deps, p)
-	d.log(began, "cuGraphAddMemFreeNode", result, []field{{"g", g}, {"deps", deps}, {"p", p}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphConditionalHandleCreate(g driver.CUgraph, ctx driver.CUcontext, defaultLaunchValue uint32, flags uint32) (out0 driver.CUgraphConditionalHandle, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphConditionalHandleCreate", []field{{"g", g}, {"ctx", ctx}, {"defaultLaunchValue", defaultLaunchValue}, {"flags", flags}})
 	out0, result = d.API.CuGraphConditionalHandleCreate(g, ctx, defaultLaunchValue, flags)
-	d.log(began, "cuGraphConditionalHandleCreate", result, []field{{"g", g}, {"ctx", ctx}, {"defaultLaunchValue", defaultLaunchValue}, {"flags", flags}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (n driver.CUgraphNode, bodies []driver.CUgraph, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
 	n, bodies, result = d.API.CuGraphAddNode(g, deps, params)
-	d.log(began, "cuGraphAddNode", result, []field{{"g", g}, {"deps", deps}, {"params", params}}, []field{{"n", n}, {"bodies", bodies}})
+	call.end(result, []field{{"n", n}, {"bodies", bodies}})
 	return
 }
 
 func (d *tracer) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphAddDependencies", []field{{"g", g}, {"from", from}, {"to", to}})
 	result = d.API.CuGraphAddDependencies(g, from, to)
-	d.log(began, "cuGraphAddDependencies", result, []field{{"g", g}, {"from", from}, {"to", to}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphRemoveDependencies", []field{{"g", g}, {"from", from}, {"to", to}})
 	result = d.API.CuGraphRemoveDependencies(g, from, to)
-	d.log(began, "cuGraphRemoveDependencies", result, []field{{"g", g}, {"from", from}, {"to", to}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphDestroyNode(n driver.CUgraphNode) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphDestroyNode", []field{{"n", n}})
 	result = d.API.CuGraphDestroyNode(n)
-	d.log(began, "cuGraphDestroyNode", result, []field{{"n", n}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphGetNodes(g driver.CUgraph) (out0 []driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphGetNodes", []field{{"g", g}})
 	out0, result = d.API.CuGraphGetNodes(g)
-	d.log(began, "cuGraphGetNodes", result, []field{{"g", g}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphGetEdges(g driver.CUgraph) (from []driver.CUgraphNode, to []driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphGetEdges", []field{{"g", g}})
 	from, to, result = d.API.CuGraphGetEdges(g)
-	d.log(began, "cuGraphGetEdges", result, []field{{"g", g}}, []field{{"from", from}, {"to", to}})
+	call.end(result, []field{{"from", from}, {"to", to}})
 	return
 }
 
 func (d *tracer) CuGraphNodeGetType(n driver.CUgraphNode) (out0 driver.CUgraphNodeType, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphNodeGetType", []field{{"n", n}})
 	out0, result = d.API.CuGraphNodeGetType(n)
-	d.log(began, "cuGraphNodeGetType", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphNodeGetDependencies(n driver.CUgraphNode) (out0 []driver.CUgraphNode, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphNodeGetDependencies", []field{{"n", n}})
 	out0, result = d.API.CuGraphNodeGetDependencies(n)
-	d.log(began, "cuGraphNodeGetDependencies", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphKernelNodeGetParams(n driver.CUgraphNode) (out0 driver.CUDA_KERNEL_NODE_PARAMS, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphKernelNodeGetParams", []field{{"n", n}})
 	out0, result = d.API.CuGraphKernelNodeGetParams(n)
-	d.log(began, "cuGraphKernelNodeGetParams", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphMemcpyNodeGetParams(n driver.CUgraphNode) (out0 driver.CUDA_MEMCPY3D, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphMemcpyNodeGetParams", []field{{"n", n}})
 	out0, result = d.API.CuGraphMemcpyNodeGetParams(n)
-	d.log(began, "cuGraphMemcpyNodeGetParams", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphMemsetNodeGetParams(n driver.CUgraphNode) (out0 driver.CUDA_MEMSET_NODE_PARAMS, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphMemsetNodeGetParams", []field{{"n", n}})
 	out0, result = d.API.CuGraphMemsetNodeGetParams(n)
-	d.log(began, "cuGraphMemsetNodeGetParams", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphHostNodeGetParams(n driver.CUgraphNode) (out0 driver.CUDA_HOST_NODE_PARAMS, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphHostNodeGetParams", []field{{"n", n}})
 	out0, result = d.API.CuGraphHostNodeGetParams(n)
-	d.log(began, "cuGraphHostNodeGetParams", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphChildGraphNodeGetGraph(n driver.CUgraphNode) (out0 driver.CUgraph, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphChildGraphNodeGetGraph", []field{{"n", n}})
 	out0, result = d.API.CuGraphChildGraphNodeGetGraph(n)
-	d.log(began, "cuGraphChildGraphNodeGetGraph", result, []field{{"n", n}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphKernelNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphKernelNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphKernelNodeSetParams(n, params)
-	d.log(began, "cuGraphKernelNodeSetParams", result, []field{{"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphMemcpyNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_MEMCPY3D) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphMemcpyNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphMemcpyNodeSetParams(n, params)
-	d.log(began, "cuGraphMemcpyNodeSetParams", result, []field{{"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphMemsetNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphMemsetNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphMemsetNodeSetParams(n, params)
-	d.log(began, "cuGraphMemsetNodeSetParams", result, []field{{"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphHostNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphHostNodeSetParams(n, params)
-	d.log(began, "cuGraphHostNodeSetParams", result, []field{{"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphInstantiateWithParams(g driver.CUgraph, params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) (out0 driver.CUgraphExec, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphInstantiateWithParams", []field{{"g", g}, {"params", params}})
 	out0, result = d.API.CuGraphInstantiateWithParams(g, params)
-	d.log(began, "cuGraphInstantiateWithParams", result, []field{{"g", g}, {"params", params}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphExecDestroy(x driver.CUgraphExec) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecDestroy", []field{{"x", x}})
 	result = d.API.CuGraphExecDestroy(x)
-	d.log(began, "cuGraphExecDestroy", result, []field{{"x", x}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphLaunch(x driver.CUgraphExec, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphLaunch", []field{{"x", x}, {"s", s}})
 	result = d.API.CuGraphLaunch(x, s)
-	d.log(began, "cuGraphLaunch", result, []field{{"x", x}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphUpload(x driver.CUgraphExec, s driver.CUstream) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphUpload", []field{{"x", x}, {"s", s}})
 	result = d.API.CuGraphUpload(x, s)
-	d.log(began, "cuGraphUpload", result, []field{{"x", x}, {"s", s}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphExecUpdate(x driver.CUgraphExec, g driver.CUgraph) (out0 driver.CUgraphExecUpdateResultInfo, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecUpdate", []field{{"x", x}, {"g", g}})
 	out0, result = d.API.CuGraphExecUpdate(x, g)
-	d.log(began, "cuGraphExecUpdate", result, []field{{"x", x}, {"g", g}}, []field{{"out0", out0}})
+	call.end(result, []field{{"out0", out0}})
 	return
 }
 
 func (d *tracer) CuGraphExecKernelNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecKernelNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
 	result = d.API.CuGraphExecKernelNodeSetParams(x, n, params)
-	d.log(began, "cuGraphExecKernelNodeSetParams", result, []field{{"x", x}, {"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphExecMemcpyNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_MEMCPY3D, ctx driver.CUcontext) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecMemcpyNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}, {"ctx", ctx}})
 	result = d.API.CuGraphExecMemcpyNodeSetParams(x, n, params, ctx)
-	d.log(began, "cuGraphExecMemcpyNodeSetParams", result, []field{{"x", x}, {"n", n}, {"params", params}, {"ctx", ctx}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphExecMemsetNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS, ctx driver.CUcontext) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecMemsetNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}, {"ctx", ctx}})
 	result = d.API.CuGraphExecMemsetNodeSetParams(x, n, params, ctx)
-	d.log(began, "cuGraphExecMemsetNodeSetParams", result, []field{{"x", x}, {"n", n}, {"params", params}, {"ctx", ctx}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphExecHostNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
 	result = d.API.CuGraphExecHostNodeSetParams(x, n, params)
-	d.log(began, "cuGraphExecHostNodeSetParams", result, []field{{"x", x}, {"n", n}, {"params", params}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphNodeSetEnabled(x driver.CUgraphExec, n driver.CUgraphNode, enabled bool) (result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphNodeSetEnabled", []field{{"x", x}, {"n", n}, {"enabled", enabled}})
 	result = d.API.CuGraphNodeSetEnabled(x, n, enabled)
-	d.log(began, "cuGraphNodeSetEnabled", result, []field{{"x", x}, {"n", n}, {"enabled", enabled}}, []field{})
+	call.end(result, []field{})
 	return
 }
 
 func (d *tracer) CuGraphNodeGetEnabled(x driver.CUgraphExec, n driver.CUgraphNode) (enabled bool, result driver.CUresult) {
-	began := time.Now()
+	call := d.begin("cuGraphNodeGetEnabled", []field{{"x", x}, {"n", n}})
 	enabled, result = d.API.CuGraphNodeGetEnabled(x, n)
-	d.log(began, "cuGraphNodeGetEnabled", result, []field{{"x", x}, {"n", n}}, []field{{"enabled", enabled}})
+	call.end(result, []field{{"enabled", enabled}})
 	return
 }
