@@ -2,12 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of the documentation: ``make docs``."""
 
+from __future__ import annotations
+
 import os
+import sys
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from sphinx import addnodes
 
 # Importing touches no driver, but examples that autodoc might evaluate must not need a GPU.
 os.environ.setdefault("CUDAGO_DRIVER", "sim")
 
 import cudago
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 project = "cudago"
 copyright = "The cudago authors"
@@ -15,16 +26,26 @@ version = release = cudago.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.intersphinx",
     "numpydoc",
+    "myst_parser",  # for CHANGELOG.md
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
+
+html_theme = "furo"
+html_title = f"cudago {release}"
+html_static_path = ["_static"]
+html_css_files = ["cudago.css"]
 html_theme_options = {
-    "description": "CUDA for Python with a core in Go",
-    "fixed_sidebar": True,
+    "light_css_variables": {"color-brand-primary": "#00707f", "color-brand-content": "#00707f"},
+    "dark_css_variables": {"color-brand-primary": "#4fc3d3", "color-brand-content": "#4fc3d3"},
 }
-html_static_path = []
+html_copy_source = False
+html_show_sourcelink = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.elsewhere):not(.highlight-text) > div.highlight > pre"
 
 # Members of the native bases are members of the public classes.
 autodoc_default_options = {
@@ -35,6 +56,45 @@ autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # docstrings have the types already
 numpydoc_show_class_members = False  # autodoc shows them
 
-# Without a network the links into NumPy's and Python's documentation are left out.
-intersphinx_mapping = {}
-nitpicky = False
+# A name in single backquotes is a link, and one that leads nowhere is an error.
+default_role = "py:obj"
+nitpicky = True
+nitpick_ignore = [("py:obj", "exports_made"), ("py:obj", "exports_released")]  # of a result
+
+
+def _is_parameter(name: str, node: nodes.Node) -> bool:
+    """Tell whether a docstring means a parameter of what it documents."""
+    described = node.parent
+    while described is not None and not isinstance(described, addnodes.desc):
+        described = described.parent
+    return described is not None and any(
+        part.astext() == name
+        for signature in described.findall(addnodes.desc_signature)
+        if signature.parent is described
+        for parameter in signature.findall(addnodes.desc_parameter)
+        for part in parameter.findall(addnodes.desc_sig_name)
+    )
+
+
+def _missing_reference(
+    app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, contnode: nodes.TextElement
+) -> nodes.Node | None:
+    """Resolve what is neither a name of this module nor of the object around it."""
+    if node.get("refdomain") != "py":
+        return None
+    target = node["reftarget"]
+    module, dot, _ = target.partition(".")
+    if dot and module in sys.stdlib_module_names:  # without an inventory, so without a network
+        address = f"https://docs.python.org/3/library/{module}.html#{target}"
+        return nodes.reference("", "", contnode, internal=False, refuri=address)
+    if _is_parameter(target, node):
+        return contnode
+    domain = env.domains["py"]
+    return domain.resolve_xref(
+        env, node["refdoc"], app.builder, node["reftype"], f"cudago.{target}", node, contnode
+    )
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("missing-reference", _missing_reference)
