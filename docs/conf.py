@@ -34,12 +34,18 @@ extensions = [
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"cudago {release}"
 html_static_path = ["_static"]
 html_css_files = ["cudago.css"]
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#00707f", "color-brand-content": "#00707f"},
-    "dark_css_variables": {"color-brand-primary": "#4fc3d3", "color-brand-content": "#4fc3d3"},
+    f"{mode}_css_variables": {
+        "color-brand-primary": color,
+        "color-brand-content": color,
+        "color-api-name": color,
+        "color-api-pre-name": color,
+    }
+    for mode, color in (("light", "#00707f"), ("dark", "#4fc3d3"))
 }
 html_copy_source = False
 html_show_sourcelink = False
@@ -62,24 +68,31 @@ nitpicky = True
 nitpick_ignore = [("py:obj", "exports_made"), ("py:obj", "exports_released")]  # of a result
 
 
-def _is_parameter(name: str, node: nodes.Node) -> bool:
-    """Tell whether a docstring means a parameter of what it documents."""
-    described = node.parent
-    while described is not None and not isinstance(described, addnodes.desc):
-        described = described.parent
-    return described is not None and any(
-        part.astext() == name
-        for signature in described.findall(addnodes.desc_signature)
-        if signature.parent is described
+def _parameters(described: addnodes.desc) -> set[str]:
+    """Return the names of the parameters in a signature, without those of its members."""
+    return {
+        part.astext()
+        for signature in described.children
+        if isinstance(signature, addnodes.desc_signature)
         for parameter in signature.findall(addnodes.desc_parameter)
         for part in parameter.findall(addnodes.desc_sig_name)
-    )
+    }
+
+
+def _leave_parameters(app: Sphinx, doctree: nodes.document) -> None:
+    """Let a docstring's `name` mean its parameter, before it can mean an attribute."""
+    for described in doctree.findall(addnodes.desc):
+        names = _parameters(described)
+        for content in described.children:
+            for node in list(content.findall(addnodes.pending_xref)):
+                if node.get("reftype") == "obj" and node["reftarget"] in names:
+                    node.replace_self(node.children)
 
 
 def _missing_reference(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, contnode: nodes.TextElement
 ) -> nodes.Node | None:
-    """Resolve what is neither a name of this module nor of the object around it."""
+    """Resolve names of Python's library, and those of cudago in pages of its modules."""
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]
@@ -87,8 +100,6 @@ def _missing_reference(
     if dot and module in sys.stdlib_module_names:  # without an inventory, so without a network
         address = f"https://docs.python.org/3/library/{module}.html#{target}"
         return nodes.reference("", "", contnode, internal=False, refuri=address)
-    if _is_parameter(target, node):
-        return contnode
     domain = env.domains["py"]
     return domain.resolve_xref(
         env, node["refdoc"], app.builder, node["reftype"], f"cudago.{target}", node, contnode
@@ -97,4 +108,5 @@ def _missing_reference(
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("doctree-read", _leave_parameters)
     app.connect("missing-reference", _missing_reference)
