@@ -121,10 +121,11 @@ HEAD = """\
 Performance
 ===========
 
-What a call costs the calling thread, in nanoseconds: the median of the means of batches, and after
-the slash their 99th percentile. The device does next to nothing meanwhile, and waiting for it is
-not counted. The *C floor* is the same driver calls in a loop in C; *ratio* is cudago's median over
-it. An empty cell was not measured.
+What a call costs the calling thread, in nanoseconds. Each operation is measured in batches: the
+first number is the median of the batches' means, the one after the slash their 99th percentile. The
+device does almost nothing meanwhile, and waiting for it is not counted. The *C floor* is the same
+driver calls in a loop in C, and *ratio* is cudago's median over that of the C floor. An empty cell
+was not measured.
 
 """
 
@@ -157,7 +158,7 @@ def _made(result: dict[str, Any]) -> list[str]:
     ]
     for note in result["notes"]:
         lines += ["", f"Note: {note}."]
-    return [*lines, "", "``make bench`` measures on your machine."]
+    return [*lines, "", "``make bench`` measures on your own machine."]
 
 
 def _cell(row: dict[str, Any] | None) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
@@ -90,7 +91,17 @@ def link(folder: Path, parts: tuple[str, ...], origin: Path) -> None:
         here.mkdir(exist_ok=True)  # of several distributions, as nvidia
 
 
-def python_blocks(page: str, name: str = "") -> Iterator[str]:
-    """Yield the Python of a page in reStructuredText; only blocks of that name if there is one."""
-    option = f"   :name: {name}\n" if name else ""
-    yield from re.findall(rf"^\.\. code-block:: python\n{option}\n((?:   .*\n|\n)+)", page, re.M)
+BLOCK = re.compile(
+    r"^( *)\.\. code-block:: python\n"
+    r"((?:\1   :.*\n)*)"  # options
+    r"[ \t]*\n"
+    r"((?:\1   .*\n|[ \t]*\n)+)",
+    re.M,
+)
+
+
+def python_blocks(page: str, *options: str) -> Iterator[str]:
+    """Yield the Python of a page in reStructuredText: its blocks with exactly these options."""
+    for _, had, block in BLOCK.findall(page):
+        if [line.strip() for line in had.splitlines()] == list(options):
+            yield textwrap.dedent(block)

@@ -1,9 +1,15 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The README's example and the guide's pages run as written, with what they say is needed."""
+"""The README's example and the documentation's pages run as written, with what they say is needed.
+
+A block that does not run says so by an option: a program of another library has the class
+``elsewhere``, which readers see too, and one that needs a framework a name, by which
+tests_py/interop runs it.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import textwrap
@@ -11,8 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from .installed import ROOT, command, python_blocks
+from .installed import BLOCK, ROOT, command, python_blocks
 
+ELSEWHERE = ":class: elsewhere"
+NAMED = {
+    "guide/other-compilers.rst": ["numba", "triton", "cub"],
+    "guide/from-pytorch.rst": ["torch-kernel"],
+    "guide/torch-operator.rst": ["torch-operator"],
+}
 MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
 
@@ -20,8 +32,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
 def code(page: Path) -> str:
     """Return a page's Python blocks as one script."""
     text = page.read_text()
-    blocks = MARKDOWN.findall(text) if page.suffix == ".md" else python_blocks(text)
-    return "\n".join(map(textwrap.dedent, blocks))
+    if page.suffix == ".md":
+        return "\n".join(map(textwrap.dedent, MARKDOWN.findall(text)))
+    return "\n".join(python_blocks(text))
 
 
 def run_with(text: str, source: str, script) -> subprocess.CompletedProcess[str]:
@@ -42,6 +55,14 @@ def test_page_runs_with_what_it_names(page: Path, script) -> None:
     assert run.returncode == 0, run.stderr
 
 
+def test_the_picture_of_the_landing_page_is_that_of_its_program(script) -> None:
+    index = ROOT / "docs" / "index.rst"
+    source = code(index) + "\nprint(g.to_svg(), end='')\n"
+    run = run_with(index.read_text(), source, script)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == (ROOT / "docs" / "_static" / "graph.svg").read_text()
+
+
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
@@ -55,3 +76,21 @@ def test_an_environment_lacks_what_is_not_named(text, missing, script):
     run = run_with(text, f"import {missing}", script)
     assert run.returncode == 1
     assert run.stderr.endswith(f"ModuleNotFoundError: No module named '{missing}'\n")
+
+
+def test_every_block_runs_or_says_why_not() -> None:
+    left_out = {}
+    for page in PAGES:
+        options = [had.strip() for _, had, _ in BLOCK.findall(page.read_text())]
+        assert len(options) == page.read_text().count(".. code-block:: python\n"), page
+        if names := [o.removeprefix(":name: ") for o in options if o not in ("", ELSEWHERE)]:
+            left_out[str(page.relative_to(ROOT / "docs"))] = names
+    assert left_out == NAMED
+
+
+def test_a_program_of_another_library_is_python_and_has_nothing_of_ours() -> None:
+    blocks = [b for p in PAGES for b in python_blocks(p.read_text(), ELSEWHERE)]
+    assert blocks
+    for block in blocks:
+        names = {n.id for n in ast.walk(ast.parse(block)) if isinstance(n, ast.Name)}
+        assert not names & {"cu", "cudago"}, block

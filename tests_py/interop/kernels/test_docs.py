@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 
 import pytest
 
@@ -24,7 +23,7 @@ def test_example_runs(name, script, driver, nvrtc):
         pytest.skip("the examples choose the simulated driver")
     file = script.directory / "program" / "page.py"
     file.parent.mkdir()
-    file.write_text(textwrap.dedent("".join(python_blocks(TEXT, name))))
+    file.write_text("".join(python_blocks(TEXT, f":name: {name}")))
     (needs,) = re.findall(rf"^The program needs (.*)\n\n.*\n   :name: {name}$", TEXT, re.M)
     installed = command(needs, file, script.directory / "installed")
     run = script.run(
