@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is open, where it was made, and what died without being closed.
 
-Python's own `tracemalloc` knows where an object was made, once it has been started::
+Python's own ``tracemalloc`` knows where an object was made, once it has been started::
 
     python -X tracemalloc=5 program.py
 
@@ -49,7 +49,7 @@ class Leak:
         Its ``repr``.
     where : tuple of str
         The lines that made it, as ``"file.py:12"``, the innermost first; those of cudago are left
-        out. Empty if `tracemalloc` did not run then.
+        out. Empty if ``tracemalloc`` did not run then.
     object : object
         The object itself, which this keeps: ``gc.get_referrers(leak.object)`` says who else does.
 
