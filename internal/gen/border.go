@@ -42,7 +42,7 @@ typedef struct {
 
 /* X(call, the Go function) for each member. */
 #define CUDAGO_CALLS(X)`+list.String()+"\n\n#endif\n")
-	writeGo(border+"ztrampoline.go", banner+"//go:build pyext\n\npackage native\n\n// #include \"native.h\"\nimport \"C\"\n\n"+
+	writeGo(border+"ztrampoline.go", banner+"//go:build pyext\n\npackage native\n\n// #include \"border.h\"\nimport \"C\"\n\n"+
 		"import \"unsafe\"\n"+exports.String())
 	writeGo("cuda/zraw.go", banner+"package cuda\n\nimport \"github.com/cudago/cudago/cuda/internal/driver\"\n"+raws.String())
 }

@@ -53,6 +53,7 @@ int cudago_raise(cudago_status *st);                         /* raises, frees wh
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
+void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
 
 QUIET int cudago_result_persists(int32_t code);               /* the call would fail with it again */
 
@@ -81,22 +82,18 @@ extern int cudago_unusable;             /* forked, or being shut down */
 extern int cudago_forked;               /* set in a forked child; the Go runtime does not survive fork */
 extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
 int cudago_raise_unusable(void);        /* returns -1 */
-QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
 /* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
 enum cudago_wait_kind { WAIT_STREAM,
                         WAIT_EVENT,
                         WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
-int cudago_wait_position(uint64_t stream, uint64_t position); /* for a part of the work of a stream, which the caller holds */
-QUIET int cudago_queues_busy(void); /* has a call given the GIL away and is in the driver with work? */
+enum { CUDAGO_SLICE_MS = 20 };
+int cudago_interrupted(void);                      /* between two slices: -1 with an exception if the wait must end */
+int cudago_refuse_wait(enum cudago_wait_kind kind); /* on the thread of callbacks: raises, returns -1 */
 int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs; no GIL needed */
 QUIET int cudago_on_callback_thread(void);    /* the thread that runs the host callbacks of graphs */
 void cudago_drain(void);                /* drops what waits; keeps a pending exception */
-int cudago_finalize_all(long limit_ms); /* at exit: runs finalizers; -1 with the exception that ended their run */
-/* What a drain does besides, each in its room. */
-void cudago_free_put_off(void);         /* frees what waited for a capture to end */
-void cudago_captures_end_orphans(void); /* ends the captures of this thread whose graph has gone */
-void cudago_streams_sweep(void);        /* frees the blocks of streams that have gone */
+extern void (*cudago_drain_rest)(void); /* what a drain does besides, in the later rooms: module.c has it */
 int cudago_open(void);                  /* opens the driver if nobody did; -1 with an exception */
 
 /* A stall: a thread is inside cuGraphInstantiate or a reset. On NVIDIA's driver such a call can wait for the device while
@@ -108,13 +105,6 @@ extern long cudago_exclusive;
 extern long cudago_callbacks_alive; /* Python callbacks that some graph may run */
 QUIET int cudago_stall(void);       /* not for the thread that runs callbacks: what is instantiated may wait for it */
 int cudago_stall_wait(void);        /* -1 with an exception of a signal */
-
-/* A turn: the right to make a driver call with the GIL that waits while a thread is stuck in a full launch queue, as
- * cuStreamBeginCapture does (580.159). If the queue is behind a Python callback nobody would ever come back. So the call is made
- * when no thread is in the driver with work; who cannot wait so long keeps new work out. Guarded by the GIL. */
-QUIET int cudago_turn_is_not(int mine); /* must the call wait? Asked by the QUIET function that makes it. 0 on the callback thread */
-int cudago_turn_wait(int *mine);        /* a moment without the GIL; -1 with an exception of a signal. Ended by cudago_turn_end */
-void cudago_turn_end(int *mine);
 
 /* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
  * parked in C (python/cpython#95820). */
@@ -148,7 +138,7 @@ static inline QUIET void cudago_ctx_leave(int pushed) {
     if (pushed) cu.cuCtxPopCurrent(&was);
 }
 
-/* --- resets: reset.c -------------------------------------------------------------------------------------------- */
+/* --- resets: generation.c -------------------------------------------------------------------------------------------- */
 
 #define CUDAGO_MAX_DEVICES 16
 
@@ -163,8 +153,6 @@ int cudago_raise_lost(const char *what, int32_t device); /* ClosedError; returns
  * -1 with an exception if the device is being reset. After: -1 with ClosedError if it was reset meanwhile, so that what was
  * made may be lost, and is to be released. */
 int cudago_making(int32_t device, uint32_t *generation);
-int cudago_device_ready(int32_t device, uint32_t *generation); /* order.c: the same; makes what is kept for each device */
-QUIET void cudago_device_forget(int32_t device);               /* order.c: lets go of that, which is lost */
 QUIET int cudago_made(const char *what, int32_t device, uint32_t generation);
 
 /* --- types ------------------------------------------------------------------------------------------------------ */
@@ -194,6 +182,9 @@ static inline QUIET int cudago_is(PyObject *o, enum cudago_class k) {
 void *cudago_alloc(enum cudago_class k);       /* a new, zeroed instance of the public class */
 void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
+/* Methods and attributes that a type of an earlier room has from a later one. -1 with an exception. */
+int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);
+int cudago_add_attributes(enum cudago_class k, PyGetSetDef *attributes);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
 /* TypeError "NAME must be a X, not Y" */
 int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name); /* returns -1 */
@@ -215,17 +206,66 @@ int cudago_names_stream(PyObject *names); /* are the names of keyword arguments 
 /* An int of 32 bits, not below least; TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 
-typedef struct {
-    PyObject_HEAD
-    PyObject *weak;
-    int32_t ordinal;
-    PyObject *resource; /* the default memory resource */
-    int32_t pageable;   /* kernels read pageable host memory */
-} DeviceObject;
-PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
-
 int cudago_print_flush(void); /* device printf to sys.stdout */
+
+/* --- callbacks: callback.c ---------------------------------------------------------------------------------------- */
+
+/* A Python callable that CUDA's threads call, on a device: host_function with the record as its argument. The callable is
+ * borrowed until the record is freed. NULL with an exception. */
+void *cudago_call_new(PyObject *callable, int32_t device);
+void cudago_call_free(void *call);
+QUIET uintptr_t cudago_host_function(void);
 void cudago_callbacks_close(void);
+
+/* --- checks: check.c ----------------------------------------------------------------------------------------------- */
+
+/* Where the program makes a call, for the reports of checks, from before the call to after it; and that the
+ * host is about to use memory. They cost a look at a number while no check is on. */
+extern int cudago_checking;
+void cudago_checks_opened(void);
+void cudago_note_site_now(void);
+void cudago_forget_site_now(void);
+void cudago_host_access_now(uint64_t address, uint64_t size);
+static inline void cudago_note_site(void) {
+    if (cudago_checking) cudago_note_site_now();
+}
+static inline void cudago_forget_site(void) {
+    if (cudago_checking) cudago_forget_site_now();
+}
+static inline void cudago_host_access(uint64_t address, uint64_t size) {
+    if (cudago_checking && size) cudago_host_access_now(address, size);
+}
+
+/* --- what room.c hangs into the module, and what Go calls ------------------------------------------------------- */
+
+PyObject *cudago_set_checks(PyObject *module, PyObject *names);
+PyObject *cudago_set_package(PyObject *module, PyObject *directory);
+PyObject *cudago_take_reports(PyObject *module, PyObject *unused);
+PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused);
+PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate);
+PyObject *cudago_fail_next(PyObject *module, PyObject *args);
+PyObject *cudago_faults(PyObject *module, PyObject *unused);
+PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls);
+PyObject *cudago_after_fork(PyObject *module, PyObject *unused);
+PyObject *cudago_watch_forks(PyObject *module, PyObject *unused);
+PyObject *cudago_set_class(PyObject *module, PyObject *args);
+PyObject *cudago_open_driver(PyObject *module, PyObject *unused);
+PyObject *cudago_is_open(PyObject *module, PyObject *unused);
+PyObject *cudago_panic(PyObject *module, PyObject *text);
+PyObject *cudago_reaper_flush(PyObject *module, PyObject *ms);
+int cudago_border_room(PyObject *module); /* -1 with an exception */
+/* For Go, which cannot define C functions beside the ones that it exports. */
+void cudago_call_host(uintptr_t fn, uintptr_t user_data); /* calls a CUhostFn */
+int64_t cudago_live_cells(void);
+void *cudago_go_entered_address(void);
+uint32_t *cudago_drop_hint_address(void);
+void cudago_incref(uintptr_t object); /* GIL */
+int cudago_request_drain(void);
+void cudago_drop_references(uintptr_t *refs, size_t n);
+void cudago_keep_exception(void (*run)(void *), void *with); /* calls run(with), which may be code of others */
+void cudago_drop_capsule(PyObject *capsule);                 /* whose destructor is another library's; or NULL */
+
+/* --- shorthand ---------------------------------------------------------------------------------------------------- */
 
 #define NEW_REF(o) (Py_IncRef((PyObject *)(o)), (PyObject *)(o))
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))

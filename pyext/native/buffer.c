@@ -5,7 +5,6 @@
 #include "memory.h"
 
 #include "_cgo_export.h"
-#include "tensor.h"
 
 /* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, and so does every view
  * of it; close() gives back the one, and the memory goes with the last. */
@@ -32,6 +31,12 @@ QUIET void cudago_buffers_give_up(void) {
         self->cell = NULL;
         cudago_cell_release(cell); /* only queued: nothing runs while the list is walked */
     }
+}
+
+QUIET int cudago_writable(const cudago_cell *cell, const char *what) {
+    if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
+    PyErr_Format(PyExc_BufferError, "%s is read-only", what);
+    return -1;
 }
 
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device) {
@@ -169,15 +174,6 @@ static void buffer_release(BufferObject *self, Py_buffer *view) {
     self->exports--;
 }
 
-/* --- copies: copy.c ------------------------------------------------------------------------------------------------ */
-
-static PyObject *buffer_copy_from(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    return cudago_buffer_copy(self, args, n, names, 1);
-}
-static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    return cudago_buffer_copy(self, args, n, names, 0);
-}
-
 /* --- attributes --------------------------------------------------------------------------------------------------- */
 
 static PyObject *buffer_size(BufferObject *self, void *unused) {
@@ -244,14 +240,7 @@ static void buffer_dealloc(BufferObject *self) {
 
 static PyMethodDef methods[] = {
     {"close", METHOD(buffer_close), METH_NOARGS, DOC_BUFFER_CLOSE},
-    {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
-    {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
-    {"fill", METHOD(cudago_buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
-    {"free", METHOD(cudago_buffer_free), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FREE},
     {"grow", METHOD(buffer_grow), METH_O, DOC_BUFFER_GROW},
-    {"view", METHOD(cudago_buffer_view), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_VIEW},
-    {"__dlpack__", METHOD(cudago_buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_DLPACK},
-    {"__dlpack_device__", METHOD(cudago_buffer_dlpack_device), METH_NOARGS, DOC_BUFFER_DLPACK_DEVICE},
     {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
     {"_advise", METHOD(cudago_buffer_advise), METH_FASTCALL, NULL},
     {"_prefetch", METHOD(cudago_buffer_prefetch), METH_FASTCALL, NULL},
@@ -267,7 +256,6 @@ static PyGetSetDef getset[] = {
     {"handle", (getter)buffer_handle, NULL, DOC_BUFFER_HANDLE, NULL},
     {"is_closed", (getter)buffer_is_closed, NULL, DOC_BUFFER_IS_CLOSED, NULL},
     {"kind", (getter)buffer_kind, NULL, DOC_BUFFER_KIND, NULL},
-    {"__cuda_array_interface__", (getter)cudago_buffer_cai, NULL, DOC_BUFFER_CUDA_ARRAY_INTERFACE, NULL},
     {"_ordinal", (getter)buffer_ordinal, NULL, NULL, NULL},
     {"_is_whole", (getter)buffer_is_whole, NULL, NULL, NULL},
     {0},

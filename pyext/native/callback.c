@@ -2,19 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "graph.h"
+#include "border.h"
 
-#include "_cgo_export.h"
 #include <pthread.h>
 
 /* Python callables in host nodes. CUDA calls a host function on a thread of its own, where Go may not be entered and
  * taking the GIL can deadlock. So that thread queues the call, and waits for a thread of ours to have run it. */
 
 typedef struct {
-    PyObject *callable; /* borrowed from the Operand that owns this record; NULL once it has gone. Guarded by the GIL */
+    PyObject *callable; /* borrowed from who owns this record; NULL once it is freed. Guarded by the GIL */
     int32_t device;     /* that the graph is on */
     int calls;          /* under way; guarded by mu */
-    int gone;           /* the Operand, so that the last call frees the record; guarded by mu */
+    int gone;           /* freed, so that the last call frees the memory; guarded by mu */
 } call_record;
 
 typedef struct pending {
@@ -22,6 +21,8 @@ typedef struct pending {
     int done;
     struct pending *next;
 } pending;
+
+long cudago_callbacks_alive;
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* guards first, last, done of a pending, closing */
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
@@ -39,7 +40,7 @@ static void host_function(void *user_data) {
     pthread_mutex_lock(&mu);
     if (!closing) {
         running[p.record->device]++;
-        p.record->calls++; /* a reset of the device may let go of the Operand, and not wait for this thread */
+        p.record->calls++; /* a reset of the device may free the record, and not wait for this thread */
         if (last) last->next = &p;
         else first = &p;
         last = &p;
@@ -137,26 +138,14 @@ void cudago_callbacks_close(void) {
     pthread_mutex_unlock(&mu);
 }
 
-OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
-    if (!PyCallable_Check(callable)) {
-        PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
-        return NULL;
-    }
+void *cudago_call_new(PyObject *callable, int32_t device) {
     if (start_worker()) return NULL;
-    OperandObject *o = cudago_alloc(CLS_OPERAND);
     call_record *r = calloc(1, sizeof *r);
-    if (!o || !r) {
-        Py_XDECREF(o);
-        free(r);
-        return (OperandObject *)PyErr_NoMemory();
-    }
-    o->object = NEW_REF(callable);
-    o->device = -1;
+    if (!r) return PyErr_NoMemory();
     r->callable = callable;
     r->device = device;
-    o->call = r;
     cudago_callbacks_alive++; /* launches give the GIL away from now on: a callback ahead may need it */
-    return o;
+    return r;
 }
 
 void cudago_call_free(void *call) {

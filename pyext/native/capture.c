@@ -5,9 +5,6 @@
 #include "graph.h"
 
 #include "_cgo_export.h"
-#include "memory.h"
-
-_Atomic int cudago_captures_open; /* by us; a stream that nobody captures is then not asked */
 
 /* Operations on a stream that captures. Go makes the driver call, finds the node that it added, and gives the node's
  * operands to the captured graph. */
@@ -35,7 +32,7 @@ void cudago_refs_drop(cudago_ref *refs, int n) {
     for (int i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i].object);
 }
 
-QUIET int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size) {
+static QUIET int capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size) {
     cudago_ref refs[2];
     cudago_status st = {0};
     cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
@@ -44,7 +41,7 @@ QUIET int cudago_capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObj
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-QUIET int cudago_capture_memset(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count) {
+static QUIET int capture_memset(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count) {
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
@@ -52,13 +49,15 @@ QUIET int cudago_capture_memset(cudago_stream *s, OperandObject *dst, uint32_t v
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-QUIET int cudago_capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
+static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
     int n = cudago_refs_of(p, refs);
     cudagoCaptureLaunch(s->id, (void *)config, p->k->id, c->grid, c->block, c->shared_memory, p->params, refs, n, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
+
+const cudago_recorder cudago_recording = {capture_memcpy, capture_memset, capture_launch};
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 

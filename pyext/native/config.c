@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "kernel.h"
 
 /* LaunchConfig: the shape of a launch, checked once when it is made; against the device's limits at the launch. */
 

@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "memory.h"
+#include "kernel.h"
 
 #include "_cgo_export.h"
-#include "tensor.h"
 
 /* --- copies: copy_from(src, *, stream) and copy_to(dst, *, stream) ------------------------------------------------- */
 
@@ -101,7 +100,7 @@ static QUIET int copy_now(const copying *c) {
     if (capturing < 0) return -1;
     if (capturing) {
         if (!c->mine || !c->operand) return CUDAGO_AGAIN;
-        return cudago_capture_memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
+        return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
     if (!b.size) return 0;
     if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
@@ -150,7 +149,7 @@ static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) 
     return PyErr_Format(PyExc_TypeError, "%s", signature), -1;
 }
 
-PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
+static PyObject *buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
     CUDAGO_ENTER(NULL);
     if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream=" : "copy_to(dst, *, stream) takes one operand and stream="))
         return NULL;
@@ -164,6 +163,13 @@ PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;
+}
+
+static PyObject *buffer_copy_from(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return buffer_copy(self, args, n, names, 1);
+}
+static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return buffer_copy(self, args, n, names, 0);
 }
 
 /* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
@@ -225,12 +231,12 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing) return mine ? cudago_capture_memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
+    if (capturing) return mine ? cudago_record.memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
     if (cudago_cell_reserve(b.cell, s)) return -1;
     return fill_away(s, &b, value, width);
 }
 
-PyObject *cudago_buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     if (read_arguments(n, names, "fill(value, *, stream) takes a value and stream=")) return NULL;
     cudago_span open;
@@ -251,3 +257,10 @@ PyObject *cudago_buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize
     if (r) return NULL;
     Py_RETURN_NONE;
 }
+
+PyMethodDef cudago_buffer_copies[] = {
+    {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
+    {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
+    {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
+    {0},
+};

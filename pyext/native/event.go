@@ -6,7 +6,7 @@
 package native
 
 /*
-#include "native.h"
+#include "stream.h"
 */
 import "C"
 

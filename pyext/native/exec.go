@@ -125,6 +125,25 @@ func cudagoExecClose(id C.uint64_t) {
 	x.block = nil
 }
 
+// cudagoCallbackEnter comes before a launch that may call Python, without the
+// GIL.
+//
+//export cudagoCallbackEnter
+func cudagoCallbackEnter() { callbacks.enter() }
+
+// cudagoCallbackLeave comes after it; position 0: the driver has refused it.
+//
+//export cudagoCallbackLeave
+func cudagoCallbackLeave(id, position C.uint64_t) {
+	if position == 0 {
+		callbacks.leave(nil)
+		return
+	}
+	callbacks.leave(func(ended func()) {
+		onLine(id, func(l *graph.Line) { l.After(uint64(position), ended) })
+	})
+}
+
 // cudagoExecUpload runs without the GIL; the caller notes the use.
 //
 //export cudagoExecUpload

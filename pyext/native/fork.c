@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "border.h"
 
 #include "_cgo_export.h"
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include "graph.h"
 
 #include "_cgo_export.h"
-#include "memory.h"
 
 /* A Graph is built through Go: nodes are not hot. The Python face makes Node objects over the numbers returned here. */
 

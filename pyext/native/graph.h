@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 /* graph.h: graphs, executables, and what they hold. */
 #pragma once
-#include "native.h"
+#include "kernel.h"
 
 /* What one lock of package graph guards: a graph with what is in it, and its executables. Whoever changes one of these
  * waits, without the GIL, until nothing of it is being instantiated: that holds the lock across a driver call that can
@@ -105,9 +105,10 @@ QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being inst
 uint64_t cudago_graph_number(GraphObject *self); /* both: Go's handle of a graph that can be changed; 0 with an exception */
 GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of); /* takes a count of of, or makes one */
 
+void cudago_captures_end_orphans(void); /* a drain: ends the captures of this thread whose graph has gone */
 void cudago_capture_abandon(GraphObject *self); /* capture.c: the graph goes, and its capture with it */
 
-/* node.c and graph_inner.c: methods of Graph */
+/* node.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -122,7 +123,7 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* graph_ask.c: methods of Graph */
+/* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
@@ -148,7 +149,7 @@ QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is n
 void cudago_nap(void);                        /* gives the GIL away for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 
-/* graph_ask.c: methods of GraphExec */
+/* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
 PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
@@ -163,8 +164,7 @@ PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssiz
 
 /* A new reference; memory that an Operand is of is a graph's from now on. */
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
-OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* callback.c */
-QUIET uintptr_t cudago_host_function(void);
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* node.c */
 
 /* What is done with a kernel, its configuration and arguments, once all have been evaluated: to add a node, or to update
  * one. enter may give the GIL away; now is QUIET and takes the refs over; leave, if any, is called whenever enter was 0. */
@@ -187,3 +187,15 @@ typedef struct {
     int32_t own;  /* added: the count is Go's own, not one more; removed: the count stays */
 } cudago_change;
 void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
+
+/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+
+extern const cudago_recorder cudago_recording; /* capture.c */
+extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */
+PyObject *cudago_graph_new(PyObject *module, PyObject *device);
+PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
+int cudago_capture_type_init(void);
+extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
+int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "memory.h"
+#include "kernel.h"
 
 #include "_cgo_export.h"
 
@@ -37,6 +37,8 @@ static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const Con
     if (o->cluster[0]) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, o->cluster, sizeof o->cluster);
     if (o->has_priority) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PRIORITY, &o->priority, sizeof o->priority);
 }
+
+cudago_recorder cudago_record;
 
 /* A launch, evaluated. */
 typedef struct {
@@ -98,7 +100,7 @@ static QUIET int launch_now(const launching *l) {
     if (capturing < 0) return -1;
     if (capturing) {
         if (p->natives && !p->own) return CUDAGO_AGAIN;
-        return cudago_pack_now(p) ? -1 : cudago_capture_launch(s, &c, l->config, p);
+        return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p);
     }
     if (cudago_pack_now(p)) return -1;
     for (int i = 0; i < p->n_theirs; i++)

@@ -2,7 +2,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 /* memory.h: allocations and the objects over them. */
 #pragma once
-#include "native.h"
+#include "stream.h"
+
+typedef struct BufferObject {
+    PyObject_HEAD
+    PyObject *weak;
+    cudago_cell *cell; /* NULL once closed */
+    uint64_t ptr, size;
+    int32_t device;
+    int32_t exports;   /* open buffer exports */
+    int32_t grows;     /* the whole of an allocation of virtual memory: see buffer_grow */
+    struct BufferObject *next, *prev;
+} BufferObject;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *buffer;  /* BufferObject */
+    int64_t offset;    /* bytes from the buffer's start; 0 <= offset <= size */
+} PointerObject;
+
+/* host.c: host memory. */
+/* A memoryview of ours that holds the object's buffer export, and what it is over; NULL with BufferError. */
+PyObject *cudago_export_of(PyObject *object, int writable, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly);
+int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
 /* How long an allocation waits for what was let go of before. */
 enum { CUDAGO_PATIENCE_MS = 1000 };
@@ -74,13 +96,13 @@ extern int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
 /* The class of a cell's exports, by the device whose reset takes the memory away: see cudago_exports_open. */
 static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint32_t)device + 1; }
 
-PyObject *cudago_buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names); /* graph_inner.c */
-
 /* Takes over the caller's count of cell. */
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
-void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
+QUIET int cudago_writable(const cudago_cell *cell, const char *what); /* -1 with BufferError if it is read-only */
+QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
+void cudago_free_put_off(void);          /* a drain: frees what waited for a capture to end */
 
 /* A graph was given the memory: its launches may use it, and are not among the cell's uses, at no cost for a launch. Set
  * with the GIL, never taken back. */
@@ -128,21 +150,24 @@ PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* copy.c */
-PyObject *cudago_buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from);
-PyObject *cudago_buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
-int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */
-QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
-
-/* order.c: makes the work of one stream wait for that of another. */
-/* The stream whose work must come before the use of what another library gave us, or 0. Runs code of that library. */
-int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
-/* Makes the stream `then` wait for what is queued on `first`, both numbers of the device. BufferError if one captures. */
-QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then);
-int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
+/* pending.c */
 /* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number, 1 the legacy and
  * 2 the per-thread default stream, or 0 for the host, which then blocks with the GIL released: the caller holds a count
  * of the cell. -1 with an exception. */
 int cudago_cell_order(cudago_cell *cell, intptr_t consumer);
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);
+
+/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+
+PyObject *cudago_device_new(PyObject *module, PyObject *ordinal);
+PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args);
+PyObject *cudago_resource_pool(PyObject *module, PyObject *args);
+PyObject *cudago_resource_pinned(PyObject *module, PyObject *cls);
+PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
+PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
+PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
+extern PyType_Spec cudago_device_spec, cudago_resource_spec, cudago_buffer_spec, cudago_pointer_spec;
+int cudago_memory_room(PyObject *module); /* -1 with an exception */

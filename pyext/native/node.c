@@ -5,7 +5,6 @@
 #include "graph.h"
 
 #include "_cgo_export.h"
-#include "memory.h"
 
 /* The nodes of a graph. */
 
@@ -161,6 +160,20 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
     kernel_place at = {self, &p};
     return cudago_with_kernel(self->device, args + 1, &add, &at);
+}
+
+/* A callable as an operand: what owns the record that CUDA's thread is given. */
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
+    if (!PyCallable_Check(callable)) {
+        PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
+        return NULL;
+    }
+    OperandObject *o = cudago_alloc(CLS_OPERAND);
+    if (!o) return NULL;
+    o->object = NEW_REF(callable);
+    o->device = -1;
+    if (!(o->call = cudago_call_new(callable, device))) return Py_DECREF(o), NULL;
+    return o;
 }
 
 /* _add_host(deps, callable, name) */

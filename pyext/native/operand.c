@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "memory.h"
+#include "kernel.h"
 
 #include "_cgo_export.h"
-#include "tensor.h"
 
 /* The one way from a Python object to an address, and to what keeps the bytes there. An Operand holds the object, and:
  *
@@ -40,37 +39,8 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     return 0;
 }
 
-static int unusable(const char *what, int flags) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_Format(PyExc_BufferError, "%s cannot be used: %S (it must be C-contiguous%s)", what, value ? value : Py_None,
-                 flags & OPERAND_WRITABLE ? " and writable" : "");
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
-}
-
-/* The export is held through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
- * the user's while an export of it is open, and CPython crashes when that export is given back later. Nobody has an
- * export of ours. */
-PyObject *cudago_export_of(PyObject *object, int flags, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly) {
-    Py_buffer view;
-    PyObject *export = PyMemoryView_FromObject(object);
-    if (!export || PyObject_GetBuffer(export, &view, PyBUF_C_CONTIGUOUS | (flags & OPERAND_WRITABLE ? PyBUF_WRITABLE : 0))) {
-        unusable(what, flags);
-        Py_XDECREF(export);
-        return NULL;
-    }
-    *address = (uint64_t)(uintptr_t)view.buf;
-    *nbytes = (uint64_t)view.len;
-    *readonly = view.readonly;
-    PyBuffer_Release(&view);
-    return export;
-}
-
 static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
-    o->export = cudago_export_of(object, flags, what, &o->address, &o->nbytes, &o->readonly);
+    o->export = cudago_export_of(object, flags & OPERAND_WRITABLE, what, &o->address, &o->nbytes, &o->readonly);
     o->host = 1;
     o->pageable = 1;
     return o->export ? 0 : -1;
@@ -133,12 +103,6 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     return -1;
 }
 
-QUIET int cudago_writable(const cudago_cell *cell, const char *what) {
-    if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
-    PyErr_Format(PyExc_BufferError, "%s is read-only", what);
-    return -1;
-}
-
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
@@ -159,6 +123,20 @@ void cudago_operand_allow(OperandObject *o) {
     if (!o->pageable || o->allowed || !o->nbytes) return;
     cudagoAllowHost(o->address, o->nbytes);
     o->allowed = 1;
+}
+
+/* --- order with other libraries --------------------------------------------------------------------------------- */
+
+int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
+    intptr_t theirs;
+    DLDevice on = {kDLCUDA, device};
+    PyObject *obj = o->object;
+    *stream = o->stream;
+    if (o->interface || o->host) return 0;
+    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
+    if (cudago_foreign_stream(obj, on, &theirs)) return -1;
+    *stream = (uintptr_t)theirs;
+    return 0;
 }
 
 /* --- the type ----------------------------------------------------------------------------------------------------- */

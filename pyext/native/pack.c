@@ -2,11 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "memory.h"
+#include "kernel.h"
 
 #include <math.h>
-
-#include "tensor.h"
 
 /* One path to a kernel: each argument is checked against the kernel's real parameter and written to its place. Nothing
  * has happened when this fails. */

@@ -11,15 +11,8 @@
  * of it is lost at once, at its next use, and nothing has to be walked. What is lost is never again named to the driver,
  * where its handles may by now be those of something else, or of nothing. */
 
-uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
 int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
 static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell that was made before the latest reset */
-
-int cudago_raise_lost(const char *what, int32_t device) {
-    char text[128];
-    snprintf(text, sizeof text, "%s is closed: device %d %s reset", what, device, cudago_resetting(device) ? "is being" : "was");
-    return cudago_raise_closed_as(text);
-}
 
 /* --- what is lost ------------------------------------------------------------------------------------------------- */
 
@@ -34,17 +27,6 @@ int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device) {
     if (device < 0 || device >= CUDAGO_MAX_DEVICES) return 0; /* not a device of ours */
     return cudago_resetting(device) || cell->id <= cells_before[device];
-}
-
-int cudago_making(int32_t device, uint32_t *generation) {
-    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "no such device"), -1;
-    if (cudago_resetting(device)) return cudago_raise_lost("device", device);
-    *generation = cudago_generation[device];
-    return 0;
-}
-
-QUIET int cudago_made(const char *what, int32_t device, uint32_t generation) {
-    return cudago_lost(device, generation) ? cudago_raise_lost(what, device) : 0;
 }
 
 /* --- the reset ----------------------------------------------------------------------------------------------------- */

@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "memory.h"
 
 #include "_cgo_export.h"
-#include "memory.h"
 
 /* --- allocations -------------------------------------------------------------------------------------------- */
 

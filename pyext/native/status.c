@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "border.h"
 
 #include "_cgo_export.h"
 
@@ -70,4 +70,30 @@ int cudago_raise_unusable(void) {
                     "cudago cannot be used in a forked child: neither Go's runtime nor a CUDA context survives fork; "
                     "use multiprocessing's 'spawn' start method");
     return -1;
+}
+
+void cudago_warn_result(const char *operation, int32_t code) {
+    PyObject *type, *value, *trace, *errors;
+    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was an error of its own */
+    PyErr_Fetch(&type, &value, &trace);
+    errors = PyImport_ImportModule("cudago.errors");
+    PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
+    if (!r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear(), PyErr_SetInterrupt(); /* again, later */
+    if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+    Py_XDECREF(r);
+    Py_XDECREF(errors);
+    PyErr_Restore(type, value, trace);
+}
+
+QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }
+
+/* _panic(text): a panic in Go, for the test that it becomes an exception. */
+PyObject *cudago_panic(PyObject *module, PyObject *text) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    const char *t = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (!t) return NULL;
+    cudago_status st = {0};
+    cudagoPanic((char *)t, &st);
+    return cudago_raise(&st), NULL;
 }

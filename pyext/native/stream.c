@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "stream.h"
 
 #include "_cgo_export.h"
 
 /* Streams. The hot calls, record and wait, go to the driver from here, under the GIL and on the block that Go made
- * (cudago_stream in native.h). Everything else is a call into Go: stream.go. What users are told is in
+ * (cudago_stream in stream.h). Everything else is a call into Go: stream.go. What users are told is in
  * python/cudago/_core.pyi, from which `make gen` makes the DOC_ macros. */
 
 /* --- the block ---------------------------------------------------------------------------------------------- */

@@ -9,6 +9,30 @@
 #pragma once
 #include "border.h"
 
+/* --- devices ---------------------------------------------------------------------------------------------------- */
+
+/* A device, as everything sees it that is made on one. The type is memory's: device.c there. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    int32_t ordinal;
+    PyObject *resource; /* the default memory resource */
+    int32_t pageable;   /* kernels read pageable host memory */
+} DeviceObject;
+
+/* order.c: what is kept for each device. As cudago_making; makes it. */
+int cudago_device_ready(int32_t device, uint32_t *generation);
+QUIET void cudago_device_forget(int32_t device);               /* lets go of that, which is lost */
+uintptr_t cudago_context_of(int32_t device); /* of a device that has had an object since its latest reset */
+/* Makes the stream `then` wait for what is queued on `first`, both numbers of the device. BufferError if one captures. */
+QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then);
+/* Does the stream of the current context capture? Not asked where *r, the driver's answer, is an error already. */
+QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r);
+QUIET int cudago_refuse_capture(void); /* BufferError; returns -1 */
+int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
+
+/* --- streams ---------------------------------------------------------------------------------------------------- */
+
 /* How far the work of a stream is. It outlives the stream: who remembers a position holds the clock alone, so that the
  * stream can go when its work has ended. */
 typedef struct {
@@ -40,6 +64,7 @@ typedef struct cudago_stream {
 static inline QUIET int cudago_stream_lost(const cudago_stream *s) { return cudago_lost(s->device, s->generation); }
 QUIET void cudago_stream_retain(cudago_stream *s);
 QUIET void cudago_stream_release(cudago_stream *s); /* GIL */
+void cudago_streams_sweep(void);               /* a drain: frees the blocks of streams that have gone */
 void cudago_streams_add(cudago_stream *s, uint32_t generation); /* if it is not among them */
 void cudago_stream_ended(cudago_stream *s);   /* any thread: Go is done with it */
 int64_t *cudago_proven_total_address(void);
@@ -68,7 +93,20 @@ static inline QUIET cudago_stream *cudago_stream_now(StreamObject *o) {
 
 /* Others are given the handle, and may begin a capture behind our back: the reaper leaves the stream alone from now on. */
 QUIET void cudago_stream_expose(cudago_stream *s);
-uintptr_t cudago_context_of(int32_t device); /* of a device that has had an object since its latest reset */
+
+/* --- events ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;
+    uintptr_t h;
+    int32_t device;
+    int32_t captured; /* last recorded in a capture: it stands for a place in a graph, and never completes */
+    uint32_t generation;
+} EventObject;
+static inline QUIET int cudago_event_closed(const EventObject *e) { return !e->h || cudago_lost(e->device, e->generation); }
+QUIET int cudago_event_now(const EventObject *e); /* -1 with ClosedError */
 
 /* --- captures -------------------------------------------------------------------------------------------------- */
 
@@ -105,7 +143,7 @@ enum { CUDAGO_AGAIN = 1 };
 
 /* --- work into a stream ------------------------------------------------------------------------------------------- */
 
-/* May this call keep the GIL? See queue.c. */
+/* May this call keep the GIL? See line.c. */
 QUIET int cudago_keeps_gil(cudago_stream *s);
 /* The driver has taken work into a stream of ours: its position. */
 QUIET uint64_t cudago_queued(cudago_stream *s);
@@ -128,7 +166,19 @@ static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->
  * which the wait would spoil. As cudago_wait. */
 int cudago_wait_stream(cudago_stream *s);
 QUIET int cudago_waited_for(const cudago_stream *s); /* by another thread than this one, which has begun to just now */
+int cudago_wait_position(uint64_t stream, uint64_t position); /* for a part of the work of a stream, which the caller holds */
 extern long cudago_beginners; /* who would begin a capture and cannot yet. Guarded by the GIL */
+
+/* --- turns: turn.c ------------------------------------------------------------------------------------------------ */
+
+QUIET int cudago_queues_busy(void); /* has a call given the GIL away and is in the driver with work? */
+
+/* A turn: the right to make a driver call with the GIL that waits while a thread is stuck in a full launch queue, as
+ * cuStreamBeginCapture does (580.159). If the queue is behind a Python callback nobody would ever come back. So the call is made
+ * when no thread is in the driver with work; who cannot wait so long keeps new work out. Guarded by the GIL. */
+QUIET int cudago_turn_is_not(int mine); /* must the call wait? Asked by the QUIET function that makes it. 0 on the callback thread */
+int cudago_turn_wait(int *mine);        /* a moment without the GIL; -1 with an exception of a signal. Ended by cudago_turn_end */
+void cudago_turn_end(int *mine);
 
 /* --- uses --------------------------------------------------------------------------------------------------------- */
 
@@ -184,3 +234,12 @@ QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 
 /* Keeps references of Operands until position of s has ended; takes them over. */
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
+
+/* --- what room.c hangs into the module ------------------------------------------------------------------------------- */
+
+PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n);
+extern PyType_Spec cudago_stream_spec, cudago_event_spec;
+int cudago_stream_room(PyObject *module); /* -1 with an exception */

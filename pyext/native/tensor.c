@@ -341,12 +341,15 @@ static PyMethodDef functions[] = {
     {0},
 };
 
-int cudago_tensor_module_init(PyObject *module) {
+int cudago_tensor_room(PyObject *module) {
     cudago_name_dlpack = PyUnicode_InternFromString("__dlpack__");
     cudago_name_dlpack_device = PyUnicode_InternFromString("__dlpack_device__");
     PyObject *type = PyType_FromSpec(&spec);
     if (!cudago_name_dlpack || !cudago_name_dlpack_device || !type) return -1;
     cudago_tensor_type = (PyTypeObject *)type;
     if (cudago_exchange_init(type) || PyModule_AddObjectRef(module, "Tensor", type)) return -1;
+    if (cudago_add_methods(CLS_BUFFER, cudago_buffer_exchange) ||
+        cudago_add_attributes(CLS_BUFFER, cudago_buffer_exchange_attributes))
+        return -1;
     return PyModule_AddFunctions(module, functions);
 }

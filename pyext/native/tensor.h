@@ -45,21 +45,18 @@ extern PyTypeObject *cudago_tensor_type;
 static inline QUIET int cudago_is_tensor(PyObject *o) { return Py_TYPE(o) == cudago_tensor_type; }
 
 /* Adds the type, the functions and the exchange table to _core. */
-int cudago_tensor_module_init(PyObject *module);
+int cudago_tensor_room(PyObject *module);
 
-/* --- for the rest of pyext/native ---------------------------------------------------------------------------------- */
+/* --- for later rooms ---------------------------------------------------------------------------------- */
 
 /* A new Tensor over cell, which gets one count more. strides may be NULL: row-major. The range is checked against the
  * cell: ValueError. */
 PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides);
 
-/* Methods of Buffer. METH_FASTCALL | METH_KEYWORDS: view(dtype, shape=None, strides=None) and __dlpack__(...), which
- * exports the bytes; METH_NOARGS: __dlpack_device__(); a getter: __cuda_array_interface__. */
-PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
-PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names);
-QUIET PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused);
-PyObject *cudago_buffer_cai(PyObject *buffer, void *unused);
+/* Of Buffer: view(dtype, shape=None, strides=None), and what exports the bytes. */
+extern PyMethodDef cudago_buffer_exchange[];
+extern PyGetSetDef cudago_buffer_exchange_attributes[];
 
 /* -1 with ClosedError if t is closed. */
 static inline QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }

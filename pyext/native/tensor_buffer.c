@@ -43,7 +43,7 @@ static QUIET PyObject *view_now(BufferObject *b, DLDataType dtype, int ndim, int
     return t;
 }
 
-PyObject *cudago_buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     BufferObject *b = (BufferObject *)buffer;
     PyObject *given[3] = {NULL};
@@ -67,7 +67,7 @@ static QUIET TensorObject *bytes_of(PyObject *buffer) {
     return (TensorObject *)cudago_tensor_place(b->cell, b->ptr, b->size, b->ptr, (DLDataType){kDLUInt, 8, 1}, 1, &size, NULL);
 }
 
-PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+static PyObject *buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     TensorObject *t = bytes_of(buffer);
     PyObject *r = t ? cudago_tensor_dlpack(t, args, n, names) : NULL;
@@ -75,14 +75,14 @@ PyObject *cudago_buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize
     return r;
 }
 
-QUIET PyObject *cudago_buffer_dlpack_device(PyObject *buffer, PyObject *unused) {
+static QUIET PyObject *buffer_dlpack_device(PyObject *buffer, PyObject *unused) {
     (void)unused;
     BufferObject *b = (BufferObject *)buffer;
     if (cudago_cell_now(b->cell, "buffer")) return NULL;
     return Py_BuildValue("(ii)", b->cell->device_type, b->cell->device_id);
 }
 
-PyObject *cudago_buffer_cai(PyObject *buffer, void *unused) {
+static PyObject *buffer_cai(PyObject *buffer, void *unused) {
     CUDAGO_ENTER(NULL);
     TensorObject *t = bytes_of(buffer);
     PyObject *r = t ? cudago_tensor_cai(t, unused) : NULL;
@@ -125,3 +125,14 @@ PyObject *cudago_tensor_span(TensorObject *t, void *unused) {
     PyObject *b = cell ? cudago_buffer_new(cell, t->ptr + (uint64_t)e.low, (uint64_t)(e.high - e.low), t->device) : NULL;
     return b ? Py_BuildValue("(NL)", b, (long long)-e.low) : NULL;
 }
+
+PyMethodDef cudago_buffer_exchange[] = {
+    {"view", METHOD(buffer_view), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_VIEW},
+    {"__dlpack__", METHOD(buffer_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_DLPACK},
+    {"__dlpack_device__", METHOD(buffer_dlpack_device), METH_NOARGS, DOC_BUFFER_DLPACK_DEVICE},
+    {0},
+};
+PyGetSetDef cudago_buffer_exchange_attributes[] = {
+    {"__cuda_array_interface__", (getter)buffer_cai, NULL, DOC_BUFFER_CUDA_ARRAY_INTERFACE, NULL},
+    {0},
+};

@@ -3,7 +3,6 @@
 
 //go:build pyext
 
-#include "memory.h"
 #include "tensor.h"
 
 PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "border.h"
 
 #include "_cgo_export.h"
 #include <unistd.h>
@@ -37,8 +37,6 @@ static int finalizing(void) {
     return yes;
 }
 
-enum { SLICE_MS = 20 };
-
 long cudago_exclusive;
 
 QUIET int cudago_stall(void) { return cudago_exclusive && cudago_callbacks_alive && !cudago_on_callback_thread(); }
@@ -53,73 +51,33 @@ int cudago_stall_wait(void) {
     return 0;
 }
 
-static int turn_taken;
-
-QUIET int cudago_turn_is_not(int mine) {
-    if (!cudago_callbacks_alive || cudago_on_callback_thread()) return 0;
-    return cudago_exclusive > mine || cudago_queues_busy();
-}
-
-int cudago_turn_wait(int *mine) {
-    if (cudago_unusable) return cudago_raise_unusable();
-    if (!*mine && !turn_taken && cudago_callbacks_alive) {
-        turn_taken = *mine = 1;
-        cudago_exclusive++;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    usleep(50);
-    Py_END_ALLOW_THREADS
-    cudago_exclusive -= *mine; /* not while a signal's handler runs, which is this thread */
-    int r = PyErr_CheckSignals();
-    cudago_exclusive += *mine;
-    return r;
-}
-
-void cudago_turn_end(int *mine) {
-    cudago_exclusive -= *mine;
-    if (*mine) turn_taken = 0;
-    *mine = 0;
-}
-
 /* Between two slices of a wait: -1 with an exception if it must end. A callback that is waited for gets the GIL no more once
  * the interpreter ends. */
-static int interrupted(void) {
+int cudago_interrupted(void) {
     if (cudago_unusable || finalizing()) return cudago_raise_unusable();
     if (!PyErr_CheckSignals()) return 0;
     interrupt_kernels();
     return -1;
 }
 
-int cudago_wait_position(uint64_t stream, uint64_t position) {
+int cudago_refuse_wait(enum cudago_wait_kind kind) {
     cudago_status st = {0};
-    if (cudago_on_callback_thread()) {
-        cudagoWaitRefused(WAIT_STREAM, &st);
-        return cudago_raise(&st);
-    }
-    for (int again = 1; again;) {
-        Py_BEGIN_ALLOW_THREADS
-        again = cudagoLineAwait(stream, position, SLICE_MS);
-        Py_END_ALLOW_THREADS
-        if (again && interrupted()) return -1;
-    }
-    return 0;
+    cudagoWaitRefused((int)kind, &st);
+    return cudago_raise(&st);
 }
 
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
     cudago_status st = {0};
     uint64_t waiter;
-    if (cudago_on_callback_thread()) {
-        cudagoWaitRefused((int)kind, &st);
-        return cudago_raise(&st);
-    }
+    if (cudago_on_callback_thread()) return cudago_refuse_wait(kind);
     Py_BEGIN_ALLOW_THREADS
     waiter = cudagoWaitBegin((int)kind, id, &st);
     Py_END_ALLOW_THREADS
     for (int again = waiter != 0; again && !st.kind;) {
         Py_BEGIN_ALLOW_THREADS
-        again = cudagoWaitSlice(waiter, SLICE_MS, &st);
+        again = cudagoWaitSlice(waiter, CUDAGO_SLICE_MS, &st);
         Py_END_ALLOW_THREADS
-        if (!again || st.kind || !interrupted()) continue;
+        if (!again || st.kind || !cudago_interrupted()) continue;
         cudagoWaitAbandon(waiter);
         return -1;
     }

@@ -4,7 +4,7 @@
 
 package native
 
-// #include "native.h"
+// #include "border.h"
 import "C"
 
 import "unsafe"

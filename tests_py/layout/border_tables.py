@@ -124,15 +124,9 @@ ENTRY: dict[str, str] = {
     "capturing.c:capture_exit": (
         "cudago_capture_end enters, or finds that the interpreter has ended the capture"
     ),
-    "finalize.c:finalizer_init": AT_EXIT,
-    "finalize.c:finalizer_call": AT_EXIT,
-    "finalize.c:finalizer_set_atexit": AT_EXIT,
-    "queue.c:cudago_collect_prove": "a hook of the collector, which must neither raise nor drop",
-    "drop.c:cudago_shutdown": "is the exit",
-}
-
-# (file, header of a later room that it includes still).
-NOT_CUT = {
-    ("native.h", "stream.h"),
-    *((file, "tensor.h") for file in ("buffer.c", "copy.c", "operand.c", "order.c", "pack.c")),
+    "finalizer.c:finalizer_init": AT_EXIT,
+    "finalizer.c:finalizer_call": AT_EXIT,
+    "finalizer.c:finalizer_set_atexit": AT_EXIT,
+    "line.c:cudago_collect_prove": "a hook of the collector, which must neither raise nor drop",
+    "exit.c:cudago_shutdown": "is the exit",
 }

@@ -24,9 +24,10 @@ enum { HELD_MAX = 768,
 enum { CALM_MAX = 512,
        MARK_EVERY_CALM = 256 };
 
-long cudago_callbacks_alive;
 static int64_t queued_total;          /* positions given on streams of ours */
 static _Atomic int64_t proven_total;  /* those of them that have ended; graph.Line adds */
+
+_Atomic int cudago_captures_open;
 
 int64_t *cudago_proven_total_address(void) { return (int64_t *)&proven_total; }
 
@@ -49,12 +50,6 @@ QUIET int cudago_keeps_gil(cudago_stream *s) {
     int64_t in_flight = unproven();
     if (unmarked(s->clock) < (in_flight < CALM_MAX ? MARK_EVERY_CALM : MARK_EVERY) && in_flight < HELD_MAX) return 1;
     return slow(s);
-}
-
-QUIET int cudago_queues_busy(void) {
-    for (cudago_stream *s = cudago_streams; s; s = s->next)
-        if (s->inside) return 1;
-    return 0;
 }
 
 QUIET uint64_t cudago_queued(cudago_stream *s) {
@@ -121,11 +116,22 @@ int cudago_wait_stream(cudago_stream *s) {
     return r;
 }
 
+int cudago_wait_position(uint64_t stream, uint64_t position) {
+    if (cudago_on_callback_thread()) return cudago_refuse_wait(WAIT_STREAM);
+    for (int again = 1; again;) {
+        Py_BEGIN_ALLOW_THREADS
+        again = cudagoLineAwait(stream, position, CUDAGO_SLICE_MS);
+        Py_END_ALLOW_THREADS
+        if (again && cudago_interrupted()) return -1;
+    }
+    return 0;
+}
+
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n) {
     cudagoKeepUntil(s->id, position, refs, (int)n);
 }
 
-/* With callbacks alive the GIL must not be held in the driver: see callbackgate.go. */
+/* With callbacks alive the GIL must not be held in the driver: see callback.go. */
 void cudago_prove_all(void) {
     if (!cudago_streams) return;
     if (!cudago_callbacks_alive) {

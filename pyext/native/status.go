@@ -7,7 +7,7 @@ package native
 
 /*
 #include <stdlib.h>
-#include "native.h"
+#include "border.h"
 */
 import "C"
 

@@ -5,16 +5,9 @@
 
 package native
 
-/*
-#include "stream.h"
-*/
-import "C"
-
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/cudago/cudago/graph"
 )
 
 // A callbackGate keeps driver calls that wait for the device apart from Python
@@ -48,20 +41,15 @@ func (g *callbackGate) alone(call func()) bool {
 	return true
 }
 
-// cudagoCallbackEnter comes before such a launch, without the GIL.
-//
-//export cudagoCallbackEnter
-func cudagoCallbackEnter() { callbacks.mu.RLock() }
+// enter comes before such a launch, without the GIL.
+func (g *callbackGate) enter() { g.mu.RLock() }
 
-// cudagoCallbackLeave comes after it; position 0: the driver has refused it.
-//
-//export cudagoCallbackLeave
-func cudagoCallbackLeave(stream, position C.uint64_t) {
-	if position != 0 {
-		callbacks.inFlight.Add(1)
-		onLine(stream, func(l *graph.Line) {
-			l.After(uint64(position), func() { callbacks.inFlight.Add(-1) })
-		})
+// leave comes after it. after calls its argument when the launch has ended; it
+// is nil if the driver has refused it.
+func (g *callbackGate) leave(after func(ended func())) {
+	if after != nil {
+		g.inFlight.Add(1)
+		after(func() { g.inFlight.Add(-1) })
 	}
-	callbacks.mu.RUnlock()
+	g.mu.RUnlock()
 }

@@ -6,7 +6,7 @@
 package native
 
 /*
-#include "native.h"
+#include "finalizer.h"
 */
 import "C"
 

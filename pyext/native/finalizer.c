@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-#include "native.h"
+#include "finalizer.h"
 
 #include "_cgo_export.h"
 
@@ -293,3 +293,5 @@ PyType_Spec cudago_finalizer_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     slots,
 };
+
+int cudago_finalizer_room(PyObject *module) { return cudago_add_type(module, CLS_FINALIZER, &cudago_finalizer_spec); }
