@@ -20,7 +20,7 @@ BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3
 SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*_test.go' -o -name '*.[chS]') \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
 GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
-	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
+	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/border/z* \
 	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
 
 # Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm is tested

@@ -242,7 +242,7 @@ def linker_flags(stripped: bool = True) -> str:
     script = f"-Wl,--version-script={ROOT / 'pyext' / 'exports.map'}"
     if " " in script:
         script = f'"{script}"'
-    variable = f"github.com/cudago/cudago/pyext/native.version={version()}"
+    variable = f"github.com/cudago/cudago/pyext/module.version={version()}"
     # Go's own build ID hashes the flags, and so this folder's name; without one no note tells a
     # library in Go. zig forgets an -s before a -g.
     strip, last = ("-s -w ", " -s") if stripped else ("", "")

@@ -16,3 +16,10 @@ package dlpack
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra
 */
 import "C"
+
+import "embed"
+
+// Headers that other packages include: see pyext/border/room.go.
+//
+//go:embed *.h
+var _ embed.FS

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the documentation strings of the native module from its stub.
 
-``make gen`` runs this. The output, ``pyext/native/zdocs.h``, is committed.
+``make gen`` runs this. The output, ``pyext/border/zdocs.h``, is committed.
 
 What users call in C without a Python function in between has its documentation in
 ``python/cudago/_core.pyi``, where editors find it and where it can be read. C takes it from here as
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STUB = ROOT / "python" / "cudago" / "_core.pyi"
-HEADER = ROOT / "pyext" / "native" / "zdocs.h"
+HEADER = ROOT / "pyext" / "border" / "zdocs.h"
 
 HEAD = """\
 // SPDX-FileCopyrightText: The cudago authors

@@ -52,7 +52,7 @@ check 'go mod tidy' "$GO" mod tidy -diff
 check gofmt formatted
 check clang-format c_formatted
 check 'go vet' "$GO" vet ./...
-check 'go vet, the border' "$GO" vet -tags pyext ./pyext ./pyext/native
+check 'go vet, the border' "$GO" vet -tags pyext ./pyext/...
 check 'C warnings' c_warnings
 check ruff "$PY" -m ruff check -q .
 check mypy "$PY" -m mypy

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-const border = "pyext/native/"
+const border = "pyext/border/"
 
 // writeBorder writes the driver calls that the border makes in C: the table of
 // their addresses, and for drivers without addresses the way through Go.
@@ -27,9 +27,9 @@ func writeBorder(calls []call, a *abi) {
 			c.writeRaw(&raws, a)
 		}
 	}
-	writeText(border+"zabi.h", banner+a.header("CUDAGO_NATIVE_ZABI_H"))
-	writeText(border+"zcalls.h", banner+`#ifndef CUDAGO_NATIVE_ZCALLS_H
-#define CUDAGO_NATIVE_ZCALLS_H
+	writeText(border+"zabi.h", banner+a.header("CUDAGO_ZABI_H"))
+	writeText(border+"zcalls.h", banner+`#ifndef CUDAGO_ZCALLS_H
+#define CUDAGO_ZCALLS_H
 
 #include <stddef.h>
 
@@ -42,7 +42,7 @@ typedef struct {
 
 /* X(call, the Go function) for each member. */
 #define CUDAGO_CALLS(X)`+list.String()+"\n\n#endif\n")
-	writeGo(border+"ztrampoline.go", banner+"//go:build pyext\n\npackage native\n\n// #include \"native.h\"\nimport \"C\"\n\n"+
+	writeGo(border+"ztrampoline.go", banner+"//go:build pyext\n\npackage border\n\n// #include \"border.h\"\nimport \"C\"\n\n"+
 		"import \"unsafe\"\n"+exports.String())
 	writeGo("cuda/zraw.go", banner+"package cuda\n\nimport \"github.com/cudago/cudago/cuda/internal/driver\"\n"+raws.String())
 }
@@ -82,7 +82,7 @@ func (c *call) writeExport(b *bytes.Buffer, a *abi) {
 	}
 	name := "cudago" + c.raw()
 	fmt.Fprintf(b, "\n//export %s\nfunc %s(%s) (result C.CUresult) {\n", name, name, strings.Join(params, ", "))
-	fmt.Fprintf(b, "\tdefer recoverRaw(&result)\n\treturn C.CUresult(drv.Load().%s(%s))\n}\n", c.raw(), strings.Join(args, ", "))
+	fmt.Fprintf(b, "\tdefer recoverRaw(&result)\n\treturn C.CUresult(Driver.Load().%s(%s))\n}\n", c.raw(), strings.Join(args, ", "))
 }
 
 // writeRaw writes the method of cuda.Driver.

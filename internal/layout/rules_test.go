@@ -27,12 +27,19 @@ const root = "../.."
 // mayImport lists, for each package, the packages of this module that its
 // non-test files may import. ARCHITECTURE.md draws the same arrows.
 var mayImport = map[string][]string{
-	"pyext":        {"pyext/native", "pyext/api"},
-	"pyext/native": {"pyext/api", "graph", "dlpack", "cuda", "internal/finalize"},
-	"pyext/api":    {"cuda"},
-	"graph":        {"cuda", "internal/finalize"},
-	"dlpack":       {"cuda"},
-	"cuda":         {"cuda/internal/driver", "cuda/internal/nvrtc", "internal/ptx"},
+	"pyext":           {"pyext/module", "pyext/api"},
+	"pyext/module":    {"pyext/finalizer", "pyext/graph", "pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "pyext/api", "graph"},
+	"pyext/finalizer": {"pyext/stream", "pyext/border", "dlpack", "internal/finalize"},
+	"pyext/graph":     {"pyext/kernel", "pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "graph", "cuda"},
+	"pyext/kernel":    {"pyext/tensor", "pyext/memory", "pyext/stream", "pyext/border", "dlpack", "cuda"},
+	"pyext/tensor":    {"pyext/memory", "pyext/stream", "pyext/border", "dlpack"},
+	"pyext/memory":    {"pyext/stream", "pyext/border", "dlpack", "cuda"},
+	"pyext/stream":    {"pyext/border", "dlpack", "graph", "cuda"},
+	"pyext/border":    {"graph", "dlpack", "cuda", "internal/finalize"},
+	"pyext/api":       {"cuda"},
+	"graph":           {"cuda", "internal/finalize"},
+	"dlpack":          {"cuda"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
@@ -66,7 +73,14 @@ var mayAlsoImport = map[string][]string{
 // benchmarks' C floor, which is no part of the build.
 var mayUseC = map[string]bool{
 	"pyext":                              true,
-	"pyext/native":                       true,
+	"pyext/border":                       true,
+	"pyext/stream":                       true,
+	"pyext/memory":                       true,
+	"pyext/tensor":                       true,
+	"pyext/kernel":                       true,
+	"pyext/graph":                        true,
+	"pyext/finalizer":                    true,
+	"pyext/module":                       true,
 	"cuda/internal/driver/nvidia":        true,
 	"cuda/internal/driver/nvidia/hostfn": true,
 	"cuda/internal/nvrtc":                true,

@@ -342,6 +342,6 @@ _core._set_class("Graph", Graph)
 
 
 def _watch_collections() -> None:
-    """Let the collector see which executables are idle: pyext/native/budget.c."""
+    """Let the collector see which executables are idle: pyext/stream/line.c."""
     if _core._collect_prove not in gc.callbacks:
         gc.callbacks.append(_core._collect_prove)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Buffer", "Pointer", "pin"]
 
 Pointer = _core.Pointer
-_HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/native/memory.h
+_HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/memory/memory.h
 
 
 def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:

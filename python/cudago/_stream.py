@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams.
 
-What is hot, or blocks, is in ``pyext/native/stream.c``; its documentation is in ``_core.pyi``.
+What is hot, or blocks, is in ``pyext/stream/stream.c``; its documentation is in ``_core.pyi``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules of pyext/native know of other functions, and their exceptions, with reasons."""
+"""What the rules of pyext know of other functions, and their exceptions, with reasons."""
 
 from __future__ import annotations
 
@@ -82,29 +82,29 @@ TELLS = "the other half of an inline function: tells a check something"
 
 # file:function that is called _now, but looks at nothing that could be closed.
 NOW: dict[str, str] = {
-    "check.c:cudago_note_site_now": TELLS,
-    "check.c:cudago_forget_site_now": TELLS,
-    "check.c:cudago_host_access_now": TELLS,
+    "border/check.c:cudago_note_site_now": TELLS,
+    "border/check.c:cudago_forget_site_now": TELLS,
+    "border/check.c:cudago_host_access_now": TELLS,
 }
 
 CLOSING = "closes: takes the field out, clears it, and lets go after that"
 
 # file:function that reads such a field without being QUIET.
 READERS: dict[str, str] = {
-    "stream.c:give_up": CLOSING,
-    "event.c:event_close": CLOSING,
-    "event.c:event_dealloc": CLOSING,
-    "buffer.c:buffer_close": CLOSING,
-    "buffer.c:buffer_dealloc": CLOSING,
-    "tensor.c:tensor_close": CLOSING,
-    "tensor.c:tensor_dealloc": CLOSING,
-    "resource.c:resource_close": CLOSING,
-    "resource.c:resource_dealloc": CLOSING,
-    "graph.c:give_up": CLOSING,
-    "graph.c:graph_traverse": "the collector's visits run nothing",
-    "exec.c:give_up": CLOSING,
-    "exec.c:exec_traverse": "the collector's visits run nothing",
-    "update.c:enter_update": (
+    "stream/stream.c:give_up": CLOSING,
+    "stream/event.c:event_close": CLOSING,
+    "stream/event.c:event_dealloc": CLOSING,
+    "memory/buffer.c:buffer_close": CLOSING,
+    "memory/buffer.c:buffer_dealloc": CLOSING,
+    "tensor/tensor.c:tensor_close": CLOSING,
+    "tensor/tensor.c:tensor_dealloc": CLOSING,
+    "memory/resource.c:resource_close": CLOSING,
+    "memory/resource.c:resource_dealloc": CLOSING,
+    "graph/graph.c:give_up": CLOSING,
+    "graph/graph.c:graph_traverse": "the collector's visits run nothing",
+    "graph/exec.c:give_up": CLOSING,
+    "graph/exec.c:exec_traverse": "the collector's visits run nothing",
+    "graph/update.c:enter_update": (
         "a gate: looks again after each nap whether the block is still the one it began with"
     ),
 }
@@ -118,21 +118,17 @@ AT_EXIT = (
 
 # file:function that Python calls, and that does not begin with CUDAGO_ENTER.
 ENTRY: dict[str, str] = {
-    "buffer.c:buffer_get": (
+    "memory/buffer.c:buffer_get": (
         "host memory can be read at exit; Go is told of it for checks, which are off after a fork"
     ),
-    "capturing.c:capture_exit": (
+    "graph/capturing.c:capture_exit": (
         "cudago_capture_end enters, or finds that the interpreter has ended the capture"
     ),
-    "finalize.c:finalizer_init": AT_EXIT,
-    "finalize.c:finalizer_call": AT_EXIT,
-    "finalize.c:finalizer_set_atexit": AT_EXIT,
-    "queue.c:cudago_collect_prove": "a hook of the collector, which must neither raise nor drop",
-    "drop.c:cudago_shutdown": "is the exit",
-}
-
-# (file, header of a later room that it includes still).
-NOT_CUT = {
-    ("native.h", "stream.h"),
-    *((file, "tensor.h") for file in ("buffer.c", "copy.c", "operand.c", "order.c", "pack.c")),
+    "finalizer/finalizer.c:finalizer_init": AT_EXIT,
+    "finalizer/finalizer.c:finalizer_call": AT_EXIT,
+    "finalizer/finalizer.c:finalizer_set_atexit": AT_EXIT,
+    "stream/line.c:cudago_collect_prove": (
+        "a hook of the collector, which must neither raise nor drop"
+    ),
+    "module/exit.c:cudago_shutdown": "is the exit",
 }

@@ -1,28 +1,18 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The sources of pyext/native keep the rules that border.h tells; and broken ones are found."""
+"""The C of pyext keeps the rules that border.h tells; and broken ones are found."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from . import border_tables
 from .border_rules import Rules
+from .rooms import go_texts, texts
 
-ROOT = Path(__file__).resolve().parents[2]
-NATIVE = ROOT / "pyext" / "native"
-GENERATED = {"zabi.h", "zcalls.h", "zdocs.h", "ztrampoline.go"}
 EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "ENTRY")
-
-
-@cache
-def texts() -> dict[str, str]:
-    files = (f for f in NATIVE.glob("*.[ch]") if f.name not in GENERATED)
-    return {f.name: f.read_text() for f in sorted(files)}
 
 
 def findings(code: str) -> list[str]:
@@ -36,9 +26,12 @@ def test_the_sources_keep_the_rules():
 
 def test_what_is_used_through_a_pointer_is_quiet():
     """The rules do not follow pointers; they do hold a function to its name."""
-    uses = re.findall(r"cudago_kernel_use \w+ = \{\w+, (\w+), \w+\}", "".join(texts().values()))
+    c = "".join(texts().values())
+    uses = re.findall(r"cudago_kernel_use \w+ = \{\w+, (\w+), \w+\}", c)
     assert len(uses) == 2
     assert all(name.endswith("_now") for name in uses)
+    (records,) = re.findall(r"cudago_recorder \w+ = \{(.*)\}", c)
+    assert all(f"static QUIET int {name}(" in c for name in records.split(", "))
 
 
 def test_each_exception_is_needed():
@@ -49,7 +42,7 @@ def test_each_exception_is_needed():
 
 
 def test_what_is_said_of_go_is_said_of_functions_that_are_there():
-    go = "\n".join(f.read_text() for f in NATIVE.glob("*.go"))
+    go = "\n".join(go_texts().values())
     assert border_tables.GO_QUIET - set(re.findall(r"^//export (\w+)$", go, re.M)) == set()
 
 
@@ -259,36 +252,3 @@ FINE = {
 @pytest.mark.parametrize("name", FINE)
 def test_what_is_no_break_is_not_found(name):
     assert findings(FINE[name]) == []
-
-
-# --- rooms ------------------------------------------------------------------------------------
-
-ROW = re.compile(r"^\| ([\w ,]+) \| ((?:`\w+`,? ?)+) \|", re.M)
-
-
-def rooms() -> dict[str, list[str]]:
-    """Return the nouns of each room, in the order of ARCHITECTURE.md."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    section = text.split("## The rooms of pyext/native\n")[1].split("\n## ")[0]
-    return {name: re.findall(r"`(\w+)`", nouns) for name, nouns in ROW.findall(section)}
-
-
-def sources() -> list[Path]:
-    return sorted(
-        f for f in NATIVE.iterdir() if f.suffix in (".c", ".h", ".go") and f.name not in GENERATED
-    )
-
-
-def test_each_file_is_in_one_room():
-    nouns = [noun for room in rooms().values() for noun in room]
-    assert sorted(nouns) == sorted({f.stem for f in sources()})
-
-
-def test_no_header_of_a_later_room():
-    where = {noun: i for i, room in enumerate(rooms().values()) for noun in room}
-    wrong = set()
-    for f in sources():
-        for header in re.findall(r'#include "(\w+)\.h"', f.read_text()):
-            if where.get(header, 0) > where[f.stem]:
-                wrong.add((f.name, f"{header}.h"))
-    assert wrong == border_tables.NOT_CUT

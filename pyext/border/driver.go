@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include <stdlib.h>
+#include "border.h"
+
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+)
+
+// The process has one driver, opened at first use. Read without the lock once
+// it is there.
+var (
+	Driver atomic.Pointer[cuda.Driver]
+	openMu sync.Mutex // guards opening; never held while Python is called
+)
+
+var errNotOpen = errors.New("BUG: the driver was not opened")
+
+// options come from _driver.py:_options.
+type options struct {
+	Driver string   `json:"driver"`
+	Sim    string   `json:"sim"`
+	NVRTC  []string `json:"nvrtc"`
+	Trace  bool     `json:"trace"`
+	Last   string   `json:"last"`
+}
+
+//export cudagoOpen
+func cudagoOpen(text *C.char, st *C.cudago_status) {
+	guard(st, func() error {
+		var o options
+		if err := json.Unmarshal([]byte(C.GoString(text)), &o); err != nil {
+			return err
+		}
+		openMu.Lock()
+		defer openMu.Unlock()
+		if Driver.Load() != nil {
+			return nil
+		}
+		co := cuda.Options{
+			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, LastCalls: o.Last, Printf: &printed,
+			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
+		}
+		if o.Trace {
+			co.Trace = os.Stderr
+		}
+		d, err := cuda.Open(co)
+		if err != nil {
+			return err
+		}
+		d.OnWarning(ReportAside)
+		// To give back can wait for the device, and who ends a capture has the GIL.
+		d.OnCaptureEnd(func() { Reaper.Add(Once(func() error { d.Drain(); return nil })) })
+		graph.OnWarning(ReportAside)
+		Driver.Store(d)
+		return nil
+	})
+}
+
+// ReportAside is where an error goes that has no caller: any goroutine, no GIL.
+// What a check has found, and told to the reaper, is for the next wait.
+// After a fault that breaks a device for good every release on it fails too:
+// that was reported when it happened.
+func ReportAside(err error) {
+	if abandoned.hold(err) {
+		return
+	}
+	var r cuda.Result
+	if errors.Is(err, cuda.ErrLost) { // a reset has taken it, or is about to
+		return
+	}
+	if errors.As(err, &r) && (r.Sticky() || r == cuda.ErrorDeinitialized || r == cuda.ErrorContextIsDestroyed) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "cudago: error ignored:", err)
+}
+
+//export cudagoEntryPoint
+func cudagoEntryPoint(name *C.char) C.uintptr_t {
+	return C.uintptr_t(Driver.Load().EntryPoint(C.GoString(name)))
+}
+
+// Open returns the driver.
+func Open() (*cuda.Driver, error) {
+	if d := Driver.Load(); d != nil {
+		return d, nil
+	}
+	return nil, errNotOpen
+}
+
+// ContextOf returns the primary context of a device.
+func ContextOf(ordinal int) (*cuda.Context, error) {
+	d, err := Open()
+	if err != nil {
+		return nil, err
+	}
+	dev, err := d.Device(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return dev.Context()
+}
+
+//export cudagoDeviceContext
+func cudagoDeviceContext(ordinal C.int64_t, pageable *C.int32_t, st *C.cudago_status) (ctx C.uintptr_t) {
+	guard(st, func() error {
+		dev, err := Driver.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		c, err := dev.Context()
+		if err != nil {
+			return err
+		}
+		reads, err := dev.Attribute(cuda.PageableMemoryAccess)
+		if err != nil {
+			return err
+		}
+		ctx, *pageable = C.uintptr_t(c.Handle()), C.int32_t(reads)
+		return nil
+	})
+	return ctx
+}

@@ -1,0 +1,72 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+#include "_cgo_export.h"
+
+/* Python references are dropped here and nowhere else: with the GIL, from the queue that Go and the DLPack deleters
+ * fill, by a pending call, at the next entry of the API, and at exit. */
+
+_Atomic int cudago_drop_hint;
+int cudago_unusable;
+void (*cudago_drain_rest)(void);
+int cudago_closed; /* after exit: leak, never touch */
+
+static int pending_call(void *unused) {
+    (void)unused;
+    if (!cudago_forked && !cudago_closed) cudago_drain();
+    return 0;
+}
+
+/* Asks for a drain soon. Any thread, no GIL. */
+int cudago_request_drain(void) {
+    atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
+    return Py_AddPendingCall(pending_call, NULL);
+}
+
+/* Dropping runs __del__ and deleters, which must not eat an exception that is on its way. */
+void cudago_drain(void) {
+    PyObject *type, *value, *trace;
+    if (cudago_closed) return;
+    PyErr_Fetch(&type, &value, &trace);
+    atomic_store_explicit(&cudago_drop_hint, 0, memory_order_relaxed);
+    cudagoDrain();
+    cudago_cells_drain();
+    if (cudago_drain_rest) cudago_drain_rest();
+    PyErr_Restore(type, value, trace);
+}
+
+/* Around code of others that is called while something is let go of: it neither meets nor eats an exception that is on its
+ * way, and what it raises is nobody's. */
+void cudago_keep_exception(void (*run)(void *), void *with) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    run(with);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+    PyErr_Restore(type, value, trace);
+}
+
+static void decref(void *capsule) { Py_XDECREF((PyObject *)capsule); }
+void cudago_drop_capsule(PyObject *capsule) { cudago_keep_exception(decref, capsule); }
+
+void cudago_drop_references(uintptr_t *refs, size_t n) {
+    for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
+}
+
+/* _reaper_flush(ms): waits until nothing is left to be released; False when the time is over. */
+PyObject *cudago_reaper_flush(PyObject *module, PyObject *ms) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    long n = PyLong_AsLong(ms);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    int done;
+    Py_BEGIN_ALLOW_THREADS
+    done = cudagoReaperFlush(n);
+    Py_END_ALLOW_THREADS
+    cudago_drain();
+    return PyBool_FromLong(done);
+}
+
+uint32_t *cudago_drop_hint_address(void) { return (uint32_t *)&cudago_drop_hint; }

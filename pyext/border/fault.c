@@ -1,0 +1,48 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+#include "_cgo_export.h"
+
+/* Driver calls that fail, for tests: on a simulated driver that was opened with the setting faults. */
+
+/* _fail_at_random(rate): that share of all calls fails from now on. */
+PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    double share = PyFloat_AsDouble(rate);
+    if ((share == -1 && PyErr_Occurred()) || cudago_open()) return NULL;
+    cudago_status st = {0};
+    cudagoFailAtRandom(share, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
+/* _fail_next(call, n, code): the n-th call of that name from now on fails, once. */
+PyObject *cudago_fail_next(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    const char *call;
+    int n, code;
+    if (!PyArg_ParseTuple(args, "sii", &call, &n, &code) || cudago_open()) return NULL;
+    cudago_status st = {0};
+    cudagoFailNext((char *)call, n, code, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
+/* _faults(): JSON, how many calls of each name were made to fail. */
+PyObject *cudago_faults(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (cudago_open()) return NULL;
+    cudago_status st = {0};
+    char *text = cudagoFaults(&st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    PyObject *r = PyUnicode_FromString(text);
+    free(text);
+    return r;
+}

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include "border.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+//export cudagoFailAtRandom
+func cudagoFailAtRandom(rate C.double, st *C.cudago_status) {
+	guard(st, func() error { return Driver.Load().FailAtRandom(float64(rate)) })
+}
+
+//export cudagoFailNext
+func cudagoFailNext(call *C.char, n C.int, code C.int32_t, st *C.cudago_status) {
+	guard(st, func() error { return Driver.Load().FailNext(C.GoString(call), int(n), cuda.Result(code)) })
+}
+
+// cudagoFaults returns a JSON object: how many calls of each name have failed.
+//
+//export cudagoFaults
+func cudagoFaults(st *C.cudago_status) (text *C.char) {
+	guard(st, func() error {
+		counts, err := Driver.Load().Faults()
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(counts)
+		text = C.CString(string(b))
+		return err
+	})
+	return text
+}

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include "border.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"sync"
+)
+
+// watchForks makes the runtime call a C function whenever C enters Go. It can be
+// set once.
+var watchForks = sync.OnceFunc(func() {
+	runtime.SetCgoTraceback(0, nil, C.cudago_go_entered_address(), nil)
+})
+
+//export cudagoWatchForks
+func cudagoWatchForks() { watchForks() }

@@ -1,0 +1,26 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+/* The generation of a device, which whoever is made of it remembers. reset.c begins the next one. */
+
+uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
+
+int cudago_raise_lost(const char *what, int32_t device) {
+    char text[128];
+    snprintf(text, sizeof text, "%s is closed: device %d %s reset", what, device, cudago_resetting(device) ? "is being" : "was");
+    return cudago_raise_closed_as(text);
+}
+
+int cudago_making(int32_t device, uint32_t *generation) {
+    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "no such device"), -1;
+    if (cudago_resetting(device)) return cudago_raise_lost("device", device);
+    *generation = cudago_generation[device];
+    return 0;
+}
+
+QUIET int cudago_made(const char *what, int32_t device, uint32_t generation) {
+    return cudago_lost(device, generation) ? cudago_raise_lost(what, device) : 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+/* The object model: types and their public classes, and what all methods need of arguments. */
+
+PyTypeObject *cudago_base[CLS_COUNT], *cudago_cls[CLS_COUNT];
+
+void *cudago_alloc(enum cudago_class k) {
+    return ((allocfunc)PyType_GetSlot(cudago_cls[k], Py_tp_alloc))(cudago_cls[k], 0);
+}
+
+void cudago_free(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF((PyObject *)type);
+}
+
+PyObject *cudago_context_enter(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return NEW_REF(self);
+}
+
+int cudago_forgive(void) {
+    if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+int cudago_has(PyObject *o, const char *name) {
+    PyObject *found = PyObject_GetAttrString(o, name);
+    if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear(); /* PyObject_HasAttrString would clear whatever there is */
+    Py_XDECREF(found);
+    return found != NULL;
+}
+
+int cudago_which(cudago_keyword *known, int n, PyObject *name) {
+    for (int i = 0; i < n; i++)
+        if (known[i].interned == name) return i;
+    for (int i = 0; i < n; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, known[i].text)) continue;
+        if (!known[i].interned && !(known[i].interned = PyUnicode_InternFromString(known[i].text))) PyErr_Clear();
+        return i;
+    }
+    return n;
+}
+
+int cudago_names_stream(PyObject *names) {
+    static cudago_keyword stream = {"stream", NULL};
+    if (!names || PyTuple_Size(names) != 1) return 0;
+    PyObject *name = PyTuple_GetItem(names, 0);
+    return name == stream.interned || !cudago_which(&stream, 1, name);
+}
+
+int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name) {
+    PyObject *want = PyObject_GetAttrString((PyObject *)cudago_cls[k], "__name__");
+    PyErr_Format(PyExc_TypeError, "%s must be a %S, not %R", name, want ? want : Py_None, (PyObject *)Py_TYPE(o));
+    Py_XDECREF(want);
+    return -1;
+}
+
+int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
+    PyObject *number = PyNumber_Index(o);
+    if (!number) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) PyErr_Format(PyExc_TypeError, "%s must be an int, not %R", name, o);
+        return -1;
+    }
+    int overflow;
+    long v = PyLong_AsLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow || v < least || v > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s must be %d to %d, got %S", name, least, INT32_MAX, o);
+        return -1;
+    }
+    *out = (int32_t)v;
+    return 0;
+}
+
+/* _set_class(name, cls): the public class of a native type, made by the Python face. */
+PyObject *cudago_set_class(PyObject *module, PyObject *args) {
+    const char *name;
+    PyObject *cls;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyType_Type, &cls)) return NULL;
+    static const char *const names[CLS_COUNT] = {"Device", "Stream", "Event", "MemoryResource", "Buffer",
+                                                 "Pointer", "Handle", "Kernel", "LaunchConfig", "Operand",
+                                                 "Graph", "GraphExec", "Finalizer"};
+    for (int k = 0; k < CLS_COUNT; k++) {
+        if (strcmp(name, names[k])) continue;
+        if (!PyType_IsSubtype((PyTypeObject *)cls, cudago_base[k])) break;
+        cudago_cls[k] = (PyTypeObject *)NEW_REF(cls);
+        Py_RETURN_NONE;
+    }
+    return PyErr_Format(PyExc_ValueError, "no native type %s with that subclass", name);
+}
+
+int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec) {
+    PyObject *type = PyType_FromSpec(spec);
+    if (!type) return -1;
+    cudago_base[k] = cudago_cls[k] = (PyTypeObject *)type;
+    const char *name = strrchr(spec->name, '.') + 1;
+    return PyModule_AddObject(module, name, NEW_REF(type));
+}
+
+static int add_to_type(enum cudago_class k, const char *name, PyObject *descriptor) {
+    int r = descriptor ? PyObject_SetAttrString((PyObject *)cudago_base[k], name, descriptor) : -1;
+    Py_XDECREF(descriptor);
+    return r;
+}
+
+int cudago_add_methods(enum cudago_class k, PyMethodDef *m) {
+    for (; m->ml_name; m++)
+        if (add_to_type(k, m->ml_name, PyDescr_NewMethod(cudago_base[k], m))) return -1;
+    return 0;
+}
+
+int cudago_add_attributes(enum cudago_class k, PyGetSetDef *a) {
+    for (; a->name; a++)
+        if (add_to_type(k, a->name, PyDescr_NewGetSet(cudago_base[k], a))) return -1;
+    return 0;
+}
+
+void cudago_incref(uintptr_t object) { Py_IncRef((PyObject *)object); }

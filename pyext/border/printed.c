@@ -1,0 +1,21 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+#include "_cgo_export.h"
+
+/* What device code printed, to Python's sys.stdout. */
+int cudago_print_flush(void) {
+    char *text = cudagoPrinted();
+    if (!text) return 0;
+    PyObject *out = PySys_GetObject("stdout"); /* borrowed */
+    PyObject *s = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    free(text);
+    PyObject *r = out && s && out != Py_None ? PyObject_CallMethod(out, "write", "O", s) : NULL;
+    int bad = out && out != Py_None && !r;
+    Py_XDECREF(r);
+    Py_XDECREF(s);
+    return bad ? -1 : 0;
+}

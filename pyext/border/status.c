@@ -1,0 +1,99 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+#include "_cgo_export.h"
+
+/* ClosedError is known here: at the interpreter's end it is raised where nothing can be imported, and the globals of
+ * errors.py are gone. */
+static PyObject *closed_error;
+
+PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls) {
+    (void)module;
+    PyObject *was = closed_error;
+    closed_error = NEW_REF(cls);
+    Py_XDECREF(was);
+    Py_RETURN_NONE;
+}
+
+/* One way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and detail. */
+static PyObject *make(int32_t kind, int32_t code, const char *message, const char *detail) {
+    if (kind == CUDAGO_CLOSED && closed_error) return PyObject_CallFunction(closed_error, "s", message);
+    PyObject *errors = PyImport_ImportModule("cudago.errors");
+    if (!errors) return NULL;
+    PyObject *e = PyObject_CallMethod(errors, "_make", "iizz", (int)kind, (int)code, message, detail);
+    Py_DECREF(errors);
+    return e;
+}
+
+/* Every thread gets its error, while the interpreter ends too: one that waited for ever could be the one that Python waits
+ * for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from printing it. */
+static int raise(int32_t kind, int32_t code, const char *message, const char *detail) {
+    PyObject *e = make(kind, code, message, detail);
+    if (!e) return -1;
+    if (cudago_unusable && PyObject_SetAttrString(e, "_at_exit", Py_True)) {
+        Py_DECREF(e);
+        return -1;
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(e), e);
+    Py_DECREF(e);
+    return -1;
+}
+
+int cudago_raise(cudago_status *st) {
+    int r = raise(st->kind, st->code, st->message, st->detail);
+    free(st->message);
+    free(st->detail);
+    st->message = st->detail = NULL;
+    return r;
+}
+
+int cudago_raise_closed_as(const char *text) { return raise(CUDAGO_CLOSED, 0, text, NULL); }
+int cudago_raise_closed(const char *what) {
+    char text[128];
+    snprintf(text, sizeof text, "%s is closed", what);
+    return cudago_raise_closed_as(text);
+}
+
+/* The words for the code are Go's, so that an error reads the same whoever made the call. */
+int cudago_raise_result(const char *operation, int32_t code) {
+    cudago_status st = {0};
+    cudagoResultError((char *)operation, code, &st);
+    return cudago_raise(&st);
+}
+
+int cudago_raise_unusable(void) {
+    if (!cudago_forked) return raise(CUDAGO_CLOSED, 0, "cudago is closed: the interpreter is ending", NULL);
+    PyErr_SetString(PyExc_RuntimeError,
+                    "cudago cannot be used in a forked child: neither Go's runtime nor a CUDA context survives fork; "
+                    "use multiprocessing's 'spawn' start method");
+    return -1;
+}
+
+void cudago_warn_result(const char *operation, int32_t code) {
+    PyObject *type, *value, *trace, *errors;
+    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was an error of its own */
+    PyErr_Fetch(&type, &value, &trace);
+    errors = PyImport_ImportModule("cudago.errors");
+    PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
+    if (!r && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_Clear(), PyErr_SetInterrupt(); /* again, later */
+    if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+    Py_XDECREF(r);
+    Py_XDECREF(errors);
+    PyErr_Restore(type, value, trace);
+}
+
+QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }
+
+/* _panic(text): a panic in Go, for the test that it becomes an exception. */
+PyObject *cudago_panic(PyObject *module, PyObject *text) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    const char *t = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (!t) return NULL;
+    cudago_status st = {0};
+    cudagoPanic((char *)t, &st);
+    return cudago_raise(&st), NULL;
+}

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// lastID numbers everything that C can name. A number is never used twice, so
+// that a stale one finds nothing.
+var lastID atomic.Uint64
+
+// NextID returns a new one.
+func NextID() uint64 { return lastID.Add(1) }
+
+// A Table is the strong root of Go's objects that Python owns.
+type Table[T any] struct {
+	what string // for errors
+
+	mu sync.RWMutex
+	m  map[uint64]T // guarded by mu
+}
+
+// NewTable makes one; what is for errors.
+func NewTable[T any](what string) *Table[T] { return &Table[T]{what: what, m: map[uint64]T{}} }
+
+// Put adds an object and returns its number.
+func (t *Table[T]) Put(v T) uint64 {
+	id := NextID()
+	t.Set(id, v)
+	return id
+}
+
+// Set puts an object under a number that was NextID's.
+func (t *Table[T]) Set(id uint64, v T) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.m[id] = v
+}
+
+// Get returns an object, or a ClosedError.
+func (t *Table[T]) Get(id uint64) (T, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	v, ok := t.m[id]
+	if !ok {
+		return v, &cuda.ClosedError{What: t.what}
+	}
+	return v, nil
+}
+
+// Take removes and returns the object; false if it is not there.
+func (t *Table[T]) Take(id uint64) (T, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := t.m[id]
+	delete(t.m, id)
+	return v, ok
+}
+
+// Len counts the objects.
+func (t *Table[T]) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.m)
+}
+
+// Count counts the objects of a kind.
+func (t *Table[T]) Count(is func(T) bool) (n int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, v := range t.m {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// IDs returns the numbers of all objects, newest first.
+func (t *Table[T]) IDs() []uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := slices.Sorted(maps.Keys(t.m))
+	slices.Reverse(list)
+	return list
+}

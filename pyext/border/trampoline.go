@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include "border.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// The driver's hot calls for drivers that have no C entry points: what is more
+// than ztrampoline.go's. No guard: a panic below the seam ends in recoverRaw, and
+// the caller sees CUDA_ERROR_UNKNOWN.
+
+func recoverRaw(r *C.CUresult) {
+	if p := recover(); p != nil {
+		*r = C.CUDA_ERROR_UNKNOWN
+		ReportAside(panicError{p})
+	}
+}
+
+type panicError struct{ value any }
+
+func (e panicError) Error() string { return "panic in a driver call: " + fmt.Sprint(e.value) }
+
+//export cudagoRawLaunchKernelEx
+func cudagoRawLaunchKernelEx(config *C.CUlaunchConfig, f C.CUfunction, params, extra *unsafe.Pointer) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawLaunchKernelEx(unsafe.Pointer(config), uintptr(f), unsafe.Pointer(params)))
+}
+
+//export cudagoRawThreadExchangeStreamCaptureMode
+func cudagoRawThreadExchangeStreamCaptureMode(mode *C.CUstreamCaptureMode) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawThreadExchangeStreamCaptureMode((*int32)(mode)))
+}

@@ -1,0 +1,85 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "border.h"
+
+#include "_cgo_export.h"
+#include <unistd.h>
+
+/* Nobody who presses Ctrl-C wants the kernel to go on, and the simulated driver can end it. Where it was becomes a note on
+ * the KeyboardInterrupt that is pending. */
+static void interrupt_kernels(void) {
+    if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    char *text;
+    Py_BEGIN_ALLOW_THREADS
+    text = cudagoInterruptKernels();
+    Py_END_ALLOW_THREADS
+    if (text) {
+        PyErr_NormalizeException(&type, &value, &trace);
+        PyObject *none = value ? PyObject_CallMethod(value, "add_note", "s", text) : NULL;
+        if (!none) PyErr_Clear();
+        Py_XDECREF(none);
+        free(text);
+    }
+    PyErr_Restore(type, value, trace);
+}
+
+/* Is the interpreter beyond its atexit hooks? Only who was imported in one of those can ask: then nobody called _shutdown. */
+static int finalizing(void) {
+    PyObject *ask = PySys_GetObject("is_finalizing"); /* borrowed; gone at the very end */
+    PyObject *answer = ask ? PyObject_CallNoArgs(ask) : NULL;
+    int yes = answer != Py_False;
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    return yes;
+}
+
+long cudago_exclusive;
+
+QUIET int cudago_stall(void) { return cudago_exclusive && cudago_callbacks_alive && !cudago_on_callback_thread(); }
+
+int cudago_stall_wait(void) {
+    while (cudago_stall()) {
+        Py_BEGIN_ALLOW_THREADS
+        usleep(50);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals()) return -1;
+    }
+    return 0;
+}
+
+/* Between two slices of a wait: -1 with an exception if it must end. A callback that is waited for gets the GIL no more once
+ * the interpreter ends. */
+int cudago_interrupted(void) {
+    if (cudago_unusable || finalizing()) return cudago_raise_unusable();
+    if (!PyErr_CheckSignals()) return 0;
+    interrupt_kernels();
+    return -1;
+}
+
+int cudago_refuse_wait(enum cudago_wait_kind kind) {
+    cudago_status st = {0};
+    cudagoWaitRefused((int)kind, &st);
+    return cudago_raise(&st);
+}
+
+int cudago_wait(enum cudago_wait_kind kind, uint64_t id) {
+    cudago_status st = {0};
+    uint64_t waiter;
+    if (cudago_on_callback_thread()) return cudago_refuse_wait(kind);
+    Py_BEGIN_ALLOW_THREADS
+    waiter = cudagoWaitBegin((int)kind, id, &st);
+    Py_END_ALLOW_THREADS
+    for (int again = waiter != 0; again && !st.kind;) {
+        Py_BEGIN_ALLOW_THREADS
+        again = cudagoWaitSlice(waiter, CUDAGO_SLICE_MS, &st);
+        Py_END_ALLOW_THREADS
+        if (!again || st.kind || !cudago_interrupted()) continue;
+        cudagoWaitAbandon(waiter);
+        return -1;
+    }
+    return st.kind ? cudago_raise(&st) : 0;
+}

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include "border.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// waiters are blocking waits of Python threads. A wait runs in a goroutine, so
+// that the Python thread can look for signals every few milliseconds; after
+// Ctrl-C the goroutine waits on alone.
+var waiters = NewTable[*wait]("wait")
+
+// wait is one of them: what for, and how it ended.
+type wait struct {
+	kind C.int
+	id   C.uint64_t
+	end  chan error
+}
+
+// spin is how long a wait polls before it hands over to a goroutine: most waits
+// in a loop of small launches end within it.
+const spin = 20 * time.Microsecond
+
+// cudagoWaitBegin starts to wait; 0 if it is over already.
+//
+//export cudagoWaitBegin
+func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.uint64_t) {
+	guard(st, func() error {
+		done, block, err := waitable(kind, id)
+		if err != nil {
+			return err
+		}
+		before := abandoned.takeOf(kind, id)
+		for end := time.Now().Add(spin); done != nil && before == nil; {
+			over, err := done()
+			if err != nil {
+				return err
+			}
+			if over {
+				return abandoned.finding()
+			}
+			if time.Now().After(end) {
+				break
+			}
+			runtime.Gosched()
+		}
+		w := &wait{kind: kind, id: id, end: make(chan error, 1)}
+		go func() {
+			w.end <- abandoned.first(before, Contained(block))
+		}()
+		waiter = C.uint64_t(waiters.Put(w))
+		return nil
+	})
+	return waiter
+}
+
+// cudagoWaitRefused is the error of a wait in a host callback: the device waits
+// for the callback, so that it would wait for itself as a rule. CUDA forbids all
+// calls there, but does not know the thread that runs ours.
+//
+//export cudagoWaitRefused
+func cudagoWaitRefused(kind C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		op := map[C.int]string{
+			C.WAIT_STREAM: "cuStreamSynchronize",
+			C.WAIT_EVENT:  "cuEventSynchronize",
+			C.WAIT_DEVICE: "cuCtxSynchronize",
+		}[kind]
+		return &cuda.Error{
+			Op: op, Result: cuda.ErrorNotPermitted,
+			Detail: "a host callback must not wait for the device, which waits for it",
+		}
+	})
+}
+
+// A Waitable finds what is waited for: whether it is over, and a wait for it.
+type Waitable func(id uint64) (done func() (bool, error), block func() error, err error)
+
+// waitables by enum cudago_wait_kind; a device's is here. Written by init
+// functions alone.
+var waitables [C.WAIT_DEVICE + 1]Waitable
+
+// WaitStream and WaitEvent have later rooms say what is waited for.
+func WaitStream(of Waitable) { waitables[C.WAIT_STREAM] = of }
+
+// WaitEvent is WaitStream for events.
+func WaitEvent(of Waitable) { waitables[C.WAIT_EVENT] = of }
+
+func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func() error, err error) {
+	if of := waitables[kind]; of != nil {
+		return of(uint64(id))
+	}
+	c, err := ContextOf(int(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, c.Synchronize, nil
+}
+
+// Relaxed: a wait for something that is not being captured must not spoil the
+// capture of another thread.
+func Relaxed(wait func() error) func() error {
+	return func() (err error) {
+		Driver.Load().Relaxed(func() { err = wait() })
+		return err
+	}
+}
+
+func RelaxedQuery(query func() (bool, error)) func() (bool, error) {
+	return func() (done bool, err error) {
+		Driver.Load().Relaxed(func() { done, err = query() })
+		return done, err
+	}
+}
+
+// cudagoWaitSlice waits up to ms milliseconds: 1 if it must be called again.
+//
+//export cudagoWaitSlice
+func cudagoWaitSlice(waiter C.uint64_t, ms C.int, st *C.cudago_status) (again C.int) {
+	guard(st, func() error {
+		w, err := waiters.Get(uint64(waiter))
+		if err != nil {
+			return err
+		}
+		select {
+		case err := <-w.end:
+			waiters.Take(uint64(waiter))
+			if err == nil {
+				err = abandoned.finding()
+			}
+			return err
+		case <-time.After(time.Duration(ms) * time.Millisecond):
+			again = 1
+			return nil
+		}
+	})
+	return again
+}
+
+// cudagoWaitAbandon leaves a wait alone that was interrupted.
+//
+//export cudagoWaitAbandon
+func cudagoWaitAbandon(waiter C.uint64_t) {
+	if w, ok := waiters.Take(uint64(waiter)); ok {
+		abandoned.add(w)
+	}
+}

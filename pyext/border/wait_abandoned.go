@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package border
+
+/*
+#include "border.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// abandoned are waits that were interrupted and go on alone. The driver tells of
+// what a check has found once, and may tell it to one of these, or to a wait
+// that nobody called for: then it is handed on to the next wait. Errors of
+// another kind come again.
+var abandoned abandonedWaits
+
+type abandonedWaits struct {
+	n    atomic.Int32 // how many there are; a wait looks at no more than this if there are none
+	mu   sync.Mutex
+	list []*wait // guarded by mu
+}
+
+func (a *abandonedWaits) add(w *wait) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, w)
+	a.n.Add(1)
+}
+
+// hold has the next wait raise err if it is what a check has found, and reports
+// whether it is.
+func (a *abandonedWaits) hold(err error) bool {
+	if onlyFinding(err) == nil {
+		return false
+	}
+	w := &wait{end: make(chan error, 1)}
+	w.end <- err
+	a.add(w)
+	return true
+}
+
+// takeOf takes those over that wait for the same as a wait that begins: they
+// end no later than it.
+func (a *abandonedWaits) takeOf(kind C.int, id C.uint64_t) (list []*wait) {
+	a.remove(func(w *wait) bool {
+		same := w.kind == kind && w.id == id
+		if same {
+			list = append(list, w)
+		}
+		return same
+	})
+	return list
+}
+
+// finding returns what one of those that have ended was told.
+func (a *abandonedWaits) finding() (found error) {
+	a.remove(func(w *wait) bool {
+		if found != nil {
+			return false
+		}
+		select {
+		case err := <-w.end:
+			found = onlyFinding(err)
+			return true
+		default:
+			return false
+		}
+	})
+	return found
+}
+
+func (a *abandonedWaits) remove(which func(w *wait) bool) {
+	if a.n.Load() == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = slices.DeleteFunc(a.list, which)
+	a.n.Store(int32(len(a.list)))
+}
+
+// first waits for the ends of waits and returns what the first was told, or else
+// err. What the others were told, and err, are held for the waits to come.
+func (a *abandonedWaits) first(list []*wait, err error) (found error) {
+	for _, w := range list {
+		told := onlyFinding(<-w.end)
+		if found == nil {
+			found = told
+		} else {
+			a.hold(told)
+		}
+	}
+	if found == nil {
+		return err
+	}
+	a.hold(err)
+	return found
+}
+
+func onlyFinding(err error) error {
+	if errors.Is(err, cuda.ErrorCheckFailed) {
+		return err
+	}
+	return nil
+}

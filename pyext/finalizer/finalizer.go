@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package finalizer
+
+/*
+#include "finalizer.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cudago/cudago/internal/finalize"
+	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+// A pyFinalizer is what Go knows of a Python Finalizer: its place in the order
+// for the exit, and whether its stream's work has ended.
+type pyFinalizer struct {
+	*finalize.Finalizer
+
+	mu   sync.Mutex
+	over chan struct{} // guarded by mu; closed when the work has ended, nil until that is waited for
+}
+
+// A turn is that of a Python Finalizer, with a reference. The number is the
+// registration's: one that was begun anew since then has another.
+type turn struct {
+	object C.uintptr_t
+	id     C.uint64_t
+}
+
+// begin sets f.over, once.
+func (f *pyFinalizer) begin(over chan struct{}) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over != nil {
+		return false
+	}
+	f.over = over
+	return true
+}
+
+var (
+	registry = finalize.NewRegistry(border.ReportAside)
+	// byFinalizer finds the registry's entry of a Python Finalizer.
+	byFinalizer = border.NewTable[*pyFinalizer]("finalizer")
+	// due are Python Finalizers whose stream's work has ended. Who drains the drop
+	// queue runs them.
+	due = finalize.NewDropQueue(finalize.DropOptions[turn]{
+		Drop: func(turns []turn) {
+			for _, t := range turns {
+				C.cudago_finalizer_due(t.object, t.id)
+			}
+		},
+		Request: func() bool { return C.cudago_request_drain() == 0 },
+	})
+	// exitLeft is how long finalizers may yet wait for streams at exit, all
+	// together; stuck are the streams that took longer. Only the thread that ends
+	// the interpreter uses them.
+	exitLeft time.Duration
+	stuck    = map[C.uint64_t]bool{}
+)
+
+// glance is how long a finalizer waits at exit when others have spent the time:
+// until the reaper has seen that a stream is idle.
+const glance = 100 * time.Millisecond
+
+// cudagoFinalizerNew registers a Python Finalizer, which stays alive by itself
+// until it is taken.
+//
+//export cudagoFinalizerNew
+func cudagoFinalizerNew(object C.uintptr_t) C.uint64_t {
+	f := &pyFinalizer{}
+	f.Finalizer = registry.Add(func() error { // at exit only: C takes it at every other end
+		if C.cudago_finalizer_exit(object) != 0 {
+			return finalize.ErrStop
+		}
+		return nil
+	}, nil)
+	return C.uint64_t(byFinalizer.Put(f))
+}
+
+// cudagoFinalizerTake forgets a Finalizer, which C has taken.
+//
+//export cudagoFinalizerTake
+func cudagoFinalizerTake(id C.uint64_t) {
+	if f, ok := byFinalizer.Take(uint64(id)); ok {
+		f.Detach()
+	}
+}
+
+//export cudagoFinalizerAtExit
+func cudagoFinalizerAtExit(id C.uint64_t, on C.int) {
+	if f, err := byFinalizer.Get(uint64(id)); err == nil {
+		f.SetAtExit(on != 0)
+	}
+}
+
+// cudagoFinalizerWait begins to wait for what is queued on the stream, and
+// queues object then. 0 if that was begun before, or the Finalizer was taken
+// meanwhile: the caller keeps its reference. It blocks: without the GIL.
+//
+//export cudagoFinalizerWait
+func cudagoFinalizerWait(id, on C.uint64_t, object C.uintptr_t) C.int {
+	f, err := byFinalizer.Get(uint64(id))
+	if err != nil {
+		return 0
+	}
+	over := make(chan struct{})
+	if !f.begin(over) {
+		return 0
+	}
+	then := func() {
+		close(over)
+		due.Put(turn{object, id})
+	}
+	if !stream.AfterAll(uint64(on), then) {
+		then() // closed, at exit
+	}
+	return 1
+}
+
+// cudagoFinalizerOver waits at exit, within its limit, until the stream's work
+// has ended; 0 if it did not. It blocks: without the GIL.
+//
+//export cudagoFinalizerOver
+func cudagoFinalizerOver(id, on C.uint64_t) C.int {
+	f, err := byFinalizer.Get(uint64(id))
+	if err != nil {
+		return 1 // called meanwhile
+	}
+	f.mu.Lock()
+	over := f.over
+	f.mu.Unlock()
+	limit := exitLeft
+	if !stuck[on] {
+		limit = max(limit, glance)
+	}
+	start := time.Now()
+	defer func() { exitLeft -= time.Since(start) }()
+	select {
+	case <-over:
+		return 1
+	case <-time.After(limit):
+		stuck[on] = true
+	}
+	select {
+	case <-over: // both were true
+		return 1
+	default:
+		return 0
+	}
+}
+
+//export cudagoFinalizeAll
+func cudagoFinalizeAll(ms C.long) {
+	exitLeft = time.Duration(ms) * time.Millisecond
+	registry.Shutdown()
+}
+
+func init() { border.AlsoDrain(func() { due.Drain() }) }
+
+// CloseDue is for the exit: what is due from now on is not called.
+func CloseDue() { due.Close() }
+
+// Live counts those that are alive.
+func Live() int { return registry.Len() }

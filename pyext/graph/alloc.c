@@ -1,0 +1,135 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Memory that the nodes of a graph allocate. */
+
+/* _add_alloc(deps, size, name) */
+PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    uint64_t size;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
+    cudago_note_site();
+    for (int attempt = 0;; attempt++) {
+        uint64_t graph = cudago_graph_number(self);
+        if (!graph) return NULL;
+        cudago_status st = {0};
+        uint64_t node = cudagoGraphAlloc(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
+        PyObject *r = cudago_node_added(node, &st);
+        if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
+        PyErr_Clear();
+        Py_BEGIN_ALLOW_THREADS /* what was let go of before may wait to be given back: see afterReleases */
+        cudagoReaperFlush(CUDAGO_PATIENCE_MS);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+/* The memory of an alloc node: whole, and not a view of some of it. */
+static QUIET int whole_memory(PyObject *buffer) {
+    if (cudago_expect(buffer, CLS_BUFFER, "buffer")) return -1;
+    BufferObject *b = (BufferObject *)buffer;
+    if (cudago_cell_now(b->cell, "buffer")) return -1;
+    if (b->cell->kind != CUDAGO_CELL_GRAPH)
+        return PyErr_SetString(PyExc_TypeError, "buffer must be memory that a graph allocates; other memory goes when nobody holds it"), -1;
+    if (b->ptr == b->cell->ptr && b->size == b->cell->size) return 0;
+    return PyErr_SetString(PyExc_ValueError, "buffer must be the whole of what the graph allocates, and is a view of some of it"), -1;
+}
+
+/* _add_free(deps, buffer, name): the buffer may be of another graph, whose address must stay reserved */
+PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || whole_memory(args[1])) return NULL;
+    OperandObject *o = cudago_operand(args[1], 0, "buffer");
+    uint64_t graph = o ? cudago_graph_number(self) : 0;
+    if (!graph) return Py_XDECREF(o), NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
+    uint64_t node = cudagoGraphFree(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, o->address, &ref, &st);
+    Py_DECREF(o);
+    return cudago_node_added(node, &st);
+}
+
+/* The address is reserved as long as the cell lives. */
+static void release_graph_memory(cudago_cell *cell) {
+    cudago_go_cell *c = (cudago_go_cell *)cell;
+    if (!cudago_forked) cudagoGraphMemoryRelease(c->id);
+    free(c);
+}
+
+/* _buffer(node): a Buffer over what an alloc node allocates. */
+PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
+    CUDAGO_ENTER(NULL);
+    unsigned long long number = PyLong_AsUnsignedLongLong(node);
+    if (number == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    cudago_go_cell *c = calloc(1, sizeof *c);
+    if (!c) return PyErr_NoMemory();
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return free(c), NULL;
+    cudago_status st = {0};
+    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(graph, number, &ptr, &size, &st);
+    if (st.kind) {
+        free(c);
+        return cudago_raise(&st), NULL;
+    }
+    cudago_cell_init(&c->cell, CUDAGO_CELL_GRAPH, release_graph_memory);
+    c->id = id;
+    c->device = self->device;
+    c->cell.class = cudago_exports_class(self->device);
+    c->cell.device_type = kDLCUDA;
+    c->cell.device_id = self->device;
+    c->cell.ptr = ptr;
+    c->cell.size = size;
+    if (cudagoHostVisible(self->device)) { /* the simulated device's memory is host memory to everybody else */
+        c->cell.device_type = kDLCPU;
+        c->cell.device_id = 0;
+        c->cell.host = cudagoHostAddress(self->device, ptr);
+    }
+    return cudago_buffer_new(&c->cell, ptr, size, self->device);
+}
+
+static int free_away(cudago_stream *s, uint64_t ptr) {
+    cudago_status st = {0};
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoGraphMemoryFree(s->id, ptr, &st);
+    cudago_gil_back(&l, st.kind);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || whole_memory((PyObject *)buffer)) return -1;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing)
+        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free "
+                                                 "node"),
+               -1;
+    return free_away(s, buffer->ptr);
+}
+
+/* free(*, stream) of a Buffer */
+static PyObject *buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    if (n || !cudago_names_stream(names))
+        return PyErr_SetString(PyExc_TypeError, "free(*, stream) takes stream="), NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[0], &keep);
+    cudago_note_site();
+    int r = stream ? free_now((BufferObject *)buffer, stream) : -1;
+    cudago_forget_site();
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef cudago_buffer_frees[] = {
+    {"free", METHOD(buffer_free), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FREE},
+    {0},
+};

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+//export cudagoGraphAlloc
+func cudagoGraphAlloc(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, size C.uint64_t, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Alloc(uint64(size), o)
+	})
+}
+
+//export cudagoGraphFree
+func cudagoGraphFree(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, ptr C.uint64_t,
+	ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Free(uint64(ptr), o)
+	})
+}
+
+// memories are the holders of graphs' memory, one for each Python allocation.
+var memories = border.NewTable[graph.Retainer]("graph memory")
+
+// cudagoGraphMemory describes what an alloc node allocates, and holds it.
+//
+//export cudagoGraphMemory
+func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, st *C.cudago_status) (memory C.uint64_t) {
+	guard(st, func() error {
+		n, err := nodeOf(id, node)
+		if err != nil {
+			return err
+		}
+		hold, err := n.Memory()
+		if err != nil {
+			return err
+		}
+		p := n.Params().(graph.AllocParams)
+		*ptr, *size = C.uint64_t(p.Ptr), C.uint64_t(p.Size)
+		memory = C.uint64_t(memories.Put(hold))
+		return nil
+	})
+	return memory
+}
+
+// cudagoGraphMemoryRelease: destroying the graph that the memory held may wait,
+// so it is the reaper's.
+//
+//export cudagoGraphMemoryRelease
+func cudagoGraphMemoryRelease(memory C.uint64_t) {
+	if hold, ok := memories.Take(uint64(memory)); ok {
+		border.Reaper.Add(border.Once(func() error {
+			hold.Release()
+			return nil
+		}))
+	}
+}
+
+//export cudagoGraphMemoryFree
+func cudagoGraphMemoryFree(on, ptr C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		c := s.Context()
+		c.Driver().Relaxed(func() { err = c.FreeAsync(uint64(ptr), s) })
+		return err
+	})
+}

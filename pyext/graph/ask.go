@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"cmp"
+	"slices"
+	"unsafe"
+
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// What Python asks graphs and executables: tables of numbers and names. Their
+// columns are those of the methods in ask.c.
+
+// An answer is one about graphs.
+type answer struct{ border.Answer }
+
+func (a *answer) give(to *C.cudago_answer) { a.Give(unsafe.Pointer(to)) }
+
+// ask answers a question about a graph.
+func ask(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status, tell func(*pyGraph, *answer) error) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var a answer
+		if err := tell(g, &a); err != nil {
+			return err
+		}
+		a.give(to)
+		return nil
+	})
+}
+
+func (g *pyGraph) tellNode(a *answer, n *graph.Node) {
+	a.Row([]uint64{g.number(n.Index()), uint64(n.BodyCount())}, n.Name(), n.Kind().String())
+}
+
+//export cudagoGraphNodes
+func cudagoGraphNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		for _, n := range g.nodes {
+			g.tellNode(a, n)
+		}
+		return nil
+	})
+}
+
+//export cudagoGraphNode
+func cudagoGraphNode(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		list, err := g.find(&node, 1)
+		if err == nil {
+			g.tellNode(a, list[0])
+		}
+		return err
+	})
+}
+
+//export cudagoGraphCount
+func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err == nil {
+			n = C.uint64_t(len(g.nodes))
+		}
+		return err
+	})
+	return n
+}
+
+// cudagoGraphFind answers with no row if no node is called that.
+//
+//export cudagoGraphFind
+func cudagoGraphFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		if n := g.Node(C.GoStringN(name, nameLen)); n != nil {
+			g.tellNode(a, n)
+		}
+		return nil
+	})
+}
+
+//export cudagoGraphEdges
+func cudagoGraphEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		for _, e := range g.Edges() {
+			a.Row([]uint64{g.number(e.From.Index()), g.number(e.To.Index())})
+		}
+		return nil
+	})
+}
+
+// cudagoGraphNext answers with the nodes that a node waits for, or with those
+// that wait for it.
+//
+//export cudagoGraphNext
+func cudagoGraphNext(id, node C.uint64_t, dependents C.int, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		list, err := g.find(&node, 1)
+		if err != nil {
+			return err
+		}
+		next := list[0].Dependencies
+		if dependents != 0 {
+			next = list[0].Dependents
+		}
+		for _, n := range next() {
+			a.Row([]uint64{g.number(n.Index())})
+		}
+		return nil
+	})
+}
+
+// cudagoGraphRetained tells addresses, which are those of objects as long as
+// the caller keeps the GIL. Of one node, or of all if node is 0.
+//
+//export cudagoGraphRetained
+func cudagoGraphRetained(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		if node == 0 {
+			a.retained(g.Retained())
+			return nil
+		}
+		list, err := g.find(&node, 1)
+		if err == nil {
+			a.retained(list[0].Retained())
+		}
+		return err
+	})
+}
+
+func (a *answer) retained(list []graph.Retained) {
+	for _, r := range list {
+		if ref, ok := r.Object.(*pyRef); ok { // else no object of Python's
+			a.Row([]uint64{uint64(ref.object), r.NBytes}, r.Node, r.Operand, r.Reason)
+		}
+	}
+}
+
+//export cudagoGraphDOT
+func cudagoGraphDOT(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		a.Row(nil, g.DOT())
+		return nil
+	})
+}
+
+// A numbered node of an executable has the number of the node that it is of.
+type numbered struct {
+	number uint64
+	*graph.ExecNode
+}
+
+// numberNodes numbers the nodes of x, which is made of g. It needs the GIL.
+func (x *pyExec) numberNodes(g *pyGraph) {
+	numbers := g.numbers()
+	for _, e := range x.Nodes() {
+		x.nodes = append(x.nodes, numbered{numbers[e.Source()], e})
+	}
+	slices.SortFunc(x.nodes, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
+	x.byName = make(map[string]int, len(x.nodes))
+	for i, n := range slices.Backward(x.nodes) {
+		x.byName[n.Name()] = i // "a/b" can be two nodes, one of them in a body of "a": the first one has the name
+	}
+}
+
+// numbers returns the numbers of all nodes, those of bodies included.
+func (g *pyGraph) numbers() map[*graph.Node]uint64 {
+	m := make(map[*graph.Node]uint64, len(g.nodes))
+	g.addNumbers(m)
+	return m
+}
+
+func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
+	for i, n := range g.nodes {
+		m[n] = g.number(i)
+		if n.BodyCount() == 0 {
+			continue
+		}
+		for _, of := range n.Bodies() {
+			if b, err := graphs.Get(g.outermost().body(of)); err == nil {
+				b.addNumbers(m)
+			}
+		}
+	}
+}
+
+// node returns the node with the number of a graph's node, or nil.
+func (x *pyExec) node(number uint64) *graph.ExecNode {
+	i, ok := slices.BinarySearchFunc(x.nodes, number, func(n numbered, number uint64) int {
+		return cmp.Compare(n.number, number)
+	})
+	if !ok {
+		return nil
+	}
+	return x.nodes[i].ExecNode
+}
+
+// askExec answers a question about an executable.
+func askExec(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status, tell func(*pyExec, *answer)) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var a answer
+		tell(x, &a)
+		a.give(to)
+		return nil
+	})
+}
+
+func (a *answer) execNode(n numbered) { a.Row([]uint64{n.number}, n.Name(), n.Kind().String()) }
+
+//export cudagoExecNodes
+func cudagoExecNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	askExec(id, to, st, func(x *pyExec, a *answer) {
+		for _, n := range x.nodes {
+			a.execNode(n)
+		}
+	})
+}
+
+//export cudagoExecCount
+func cudagoExecCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err == nil {
+			n = C.uint64_t(len(x.nodes))
+		}
+		return err
+	})
+	return n
+}
+
+// cudagoExecFind is cudagoGraphFind for an executable.
+//
+//export cudagoExecFind
+func cudagoExecFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_answer, st *C.cudago_status) {
+	askExec(id, to, st, func(x *pyExec, a *answer) {
+		if i, ok := x.byName[C.GoStringN(name, nameLen)]; ok {
+			a.execNode(x.nodes[i])
+		}
+	})
+}
+
+// cudagoExecRetained is cudagoGraphRetained for an executable.
+//
+//export cudagoExecRetained
+func cudagoExecRetained(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	askExec(id, to, st, func(x *pyExec, a *answer) { a.retained(x.Retained()) })
+}

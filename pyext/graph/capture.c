@@ -1,0 +1,215 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Operations on a stream that captures. Go makes the driver call, finds the node that it added, and gives the node's
+ * operands to the captured graph. */
+
+QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
+    *r = (cudago_ref){.object = (uintptr_t)NEW_REF(object), .nbytes = nbytes, .role = role, .reason = reason};
+    if (Py_TYPE(object) != cudago_cls[CLS_OPERAND]) return;
+    cudago_cell *cell = ((OperandObject *)object)->cell;
+    if (cell) cell->flags |= CUDAGO_CELL_IN_GRAPH;
+}
+
+QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {
+    int n = 0;
+    for (Py_ssize_t i = 0, kept = p->keep ? PyList_Size(p->keep) : 0; i < kept; i++) {
+        OperandObject *o = (OperandObject *)PyList_GetItem(p->keep, i);
+        cudago_ref_set(&refs[n++], (PyObject *)o, o->nbytes, ROLE_PARAMETER + o->index, REASON_KERNEL);
+    }
+    for (int i = 0; p->own && i < p->natives; i++)
+        cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
+    cudago_ref_set(&refs[n++], (PyObject *)p->kernel, 0, ROLE_KERNEL, REASON_KERNEL);
+    return n;
+}
+
+void cudago_refs_drop(cudago_ref *refs, int n) {
+    for (int i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i].object);
+}
+
+static QUIET int capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size) {
+    cudago_ref refs[2];
+    cudago_status st = {0};
+    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
+    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
+    cudagoCaptureMemcpy(s->id, dst->address, src->address, size, refs, 2, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+static QUIET int capture_memset(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count) {
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
+    cudagoCaptureMemset(s->id, dst->address, value, width, count, &ref, 1, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
+    cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+    cudago_status st = {0};
+    int n = cudago_refs_of(p, refs);
+    cudagoCaptureLaunch(s->id, (void *)config, p->k->id, c->grid, c->block, c->shared_memory, p->params, refs, n, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+const cudago_recorder cudago_recording = {capture_memcpy, capture_memset, capture_launch};
+
+/* --- begin and end ------------------------------------------------------------------------------------------------------ */
+
+static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
+    if (!st->kind) {
+        self->capturing = s;
+        self->generation = s->generation;
+        self->thread = PyThread_get_thread_ident();
+        return 0;
+    }
+    atomic_fetch_sub(&cudago_captures_open, 1);
+    cudago_stream_release(s);
+    return cudago_raise(st);
+}
+
+/* CUDAGO_AGAIN while another thread has the stream in the driver: what it does must not fall into the capture, nor crash
+ * with its beginning. */
+static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s) return -1;
+    if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
+    cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
+    atomic_fetch_add(&cudago_captures_open, 1);
+    cudago_status st = {0};
+    self->capture = cudagoCaptureBegin(s->id, self->mode, &st);
+    return begun(self, s, &st);
+}
+
+/* _capture_begin(stream, mode): a Graph that is being captured. */
+PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || cudago_expect(args[0], CLS_STREAM, "stream")) return NULL;
+    StreamObject *stream = (StreamObject *)args[0];
+    long mode = PyLong_AsLong(args[1]);
+    if (mode == -1 && PyErr_Occurred()) return NULL;
+    GraphObject *self = cudago_graph_alloc_object(stream->device, 0, NULL);
+    if (!self) return NULL;
+    self->mode = (int32_t)mode;
+    int r, turn = 0;
+    while ((r = begin_now(self, stream, turn)) == CUDAGO_AGAIN) {
+        cudago_beginners++;
+        int stop = cudago_turn_wait(&turn);
+        cudago_beginners--;
+        if (stop) break;
+    }
+    cudago_turn_end(&turn);
+    if (r) return Py_DECREF(self), NULL;
+    return (PyObject *)self;
+}
+
+/* 1 if the capture is over, whatever came of it. Otherwise it is another thread's to end, and goes on. */
+static QUIET int ended(cudago_stream *s, int32_t open) {
+    if (open) return 0;
+    atomic_fetch_sub(&cudago_captures_open, 1);
+    cudago_stream_release(s);
+    return 1;
+}
+
+static QUIET int end_now(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cudago_status *st) {
+    int32_t open = 0;
+    *id = cudagoCaptureEnd(capture, discard, &open, st);
+    return ended(s, open);
+}
+
+/* Whose capture nobody else can end any more; NULL with an exception if there is none. */
+static QUIET cudago_stream *take_capture(GraphObject *g) {
+    cudago_stream *s = g->capturing;
+    g->capturing = NULL;
+    if (!s) PyErr_SetString(PyExc_ValueError, "the graph is not being captured");
+    return s;
+}
+static QUIET void become(GraphObject *g, uint64_t id) {
+    if (!id) return;
+    g->held = cudagoCaptureAdopt(id);
+    g->id = id;
+}
+static QUIET void go_on(GraphObject *g, cudago_stream *s) { g->capturing = s; }
+
+/* 1 if the capture is over, 0 if it goes on, -1 with an exception if there is none. */
+static int end_graph(GraphObject *g, int discard, cudago_status *st) {
+    uint64_t id = 0;
+    cudago_stream *s = take_capture(g);
+    if (!s) return -1;
+    int over = end_now(s, g->capture, discard, &id, st);
+    if (over) become(g, id);
+    else go_on(g, s);
+    return over;
+}
+
+/* _capture_end(graph, discard): the graph is whole, or the capture was invalid and the error says why. */
+PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    if (cudago_unusable) Py_RETURN_NONE; /* an open with block, ended by the interpreter */
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || cudago_expect(args[0], CLS_GRAPH, "graph")) return NULL;
+    int discard = PyObject_IsTrue(args[1]);
+    if (discard < 0 || cudago_stall_wait()) return NULL;
+    cudago_status st = {0};
+    int over = end_graph((GraphObject *)args[0], discard, &st);
+    if (over < 0) return NULL;
+    if (over) cudago_free_put_off(); /* now, before the next capture begins */
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- captures whose graph has gone -------------------------------------------------------------------------------------- */
+
+/* A capture that is not relaxed can be ended by its own thread alone. If its graph goes in another one it is ended here,
+ * when its thread next enters. Guarded by the GIL. */
+typedef struct orphan {
+    cudago_stream *s;
+    uint64_t capture;
+    unsigned long thread;
+    struct orphan *next;
+} orphan;
+static orphan *orphans;
+
+/* 1 if it is over. */
+static int discard(cudago_stream *s, uint64_t capture) {
+    uint64_t id;
+    cudago_status st = {0};
+    int over = end_now(s, capture, 1, &id, &st);
+    free(st.message); /* of a capture that nobody will have */
+    free(st.detail);
+    return over;
+}
+
+void cudago_capture_abandon(GraphObject *self) {
+    unsigned long thread = self->thread;
+    cudago_stream *s = take_capture(self);
+    uint64_t capture = self->capture;
+    if (!s || discard(s, capture)) return;
+    orphan *o = malloc(sizeof *o);
+    if (!o) return; /* the stream stays captured: nothing that would be used is freed */
+    *o = (orphan){s, capture, thread, orphans};
+    orphans = o;
+    atomic_store(&cudago_drop_hint, 1);
+}
+
+void cudago_captures_end_orphans(void) {
+    unsigned long me = PyThread_get_thread_ident();
+    orphan *list = orphans, *next;
+    orphans = NULL;
+    for (orphan *o = list; o; o = next) {
+        next = o->next;
+        if (o->thread == me && discard(o->s, o->capture)) {
+            free(o);
+            continue;
+        }
+        o->next = orphans;
+        orphans = o;
+    }
+    if (orphans) atomic_store(&cudago_drop_hint, 1); /* for the entries of their threads */
+}

@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+// pyCapture is a capture that a Python with block holds open.
+type pyCapture struct {
+	*graph.Capture
+	g *pyGraph // what the capture becomes
+}
+
+// captures are the open ones. Not by their stream: it may have another one before
+// the first is known to be over.
+var captures = border.NewTable[*pyCapture]("capture")
+
+// cudagoCaptureBegin: the driver ties a capture to its OS thread, which is the
+// Python thread that called; it calls again to end it.
+//
+//export cudagoCaptureBegin
+func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture C.uint64_t) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		g := newPyGraph()
+		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundles: g.holder.tell, Reaper: border.Reaper})
+		if err != nil {
+			return err
+		}
+		capture = C.uint64_t(captures.Put(&pyCapture{c, g}))
+		return nil
+	})
+	return capture
+}
+
+// cudagoCaptureEnd returns the graph, or 0 if it is discarded. The GIL is not
+// needed; cudagoCaptureAdopt follows with it.
+//
+//export cudagoCaptureEnd
+func cudagoCaptureEnd(capture C.uint64_t, discard C.int, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, ok := captures.Take(uint64(capture))
+		if !ok {
+			return &cuda.ClosedError{What: "capture"}
+		}
+		defer func() {
+			if !c.IsEnded() { // another thread's, or another stream's to end: it can be tried again
+				captures.Set(uint64(capture), c)
+				*open = 1
+			}
+		}()
+		if discard != 0 {
+			return c.Abort()
+		}
+		g, err := c.End()
+		if err != nil {
+			return err
+		}
+		c.g.adopt(g)
+		id = C.uint64_t(graphs.Put(c.g))
+		return nil
+	})
+	return id
+}
+
+//export cudagoCaptureAdopt
+func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
+	g, err := graphs.Get(uint64(id))
+	if err != nil {
+		return nil
+	}
+	return g.holder.open()
+}
+
+// record makes a driver call on a stream that captures, and gives what it uses
+// to the capture. In a capture that another library began there is nobody to
+// give it to: it is kept until the process ends, which is safe.
+func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			releaseOperands(op.Operands)
+			return err
+		}
+		c, err := graph.CaptureOf(s)
+		if err != nil {
+			releaseOperands(op.Operands)
+			return err
+		}
+		if c != nil {
+			return c.Record(s, op, func() error { return call(s) })
+		}
+		err = call(s)
+		if err != nil {
+			releaseOperands(op.Operands)
+		}
+		return err
+	})
+}
+
+//export cudagoCaptureMemcpy
+func cudagoCaptureMemcpy(on, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified, as a capture records it
+	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
+		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
+	})
+}
+
+//export cudagoCaptureMemset
+func cudagoCaptureMemset(on, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
+	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
+		return cuda.Memset(p.Dst, p.Value, int(p.ElementSize), p.Count, s)
+	})
+}
+
+//export cudagoCaptureLaunch
+func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t,
+	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	list := operands(refs, n)
+	p, err := kernelParams(kernel, grid, block, shared, params)
+	if err != nil {
+		releaseOperands(list)
+		guard(st, func() error { return err })
+		return
+	}
+	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error {
+		runtime.LockOSThread() // the context below is the thread's
+		defer runtime.UnlockOSThread()
+		return s.Context().Do(func() error {
+			r := border.Driver.Load().RawLaunchKernelEx(config, p.Kernel.Handle(), unsafe.Pointer(params))
+			return s.Context().Failure("cuLaunchKernelEx", r, "kernel "+p.Kernel.Name())
+		})
+	})
+}

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include <stdlib.h>
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/memory"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+// pyExec is an executable that a Python GraphExec stands for.
+type pyExec struct {
+	*graph.Exec
+	holder holder
+	block  *C.cudago_exec // until cudagoExecClose, whose caller frees it; read with the GIL
+
+	of *pyGraph // what it is made from; until it is adopted
+
+	// Both are made when it is adopted, and immutable then.
+	nodes  []numbered     // in the order of their numbers
+	byName map[string]int // in nodes
+}
+
+var execs = border.NewTable[*pyExec]("graph executable")
+
+// uses is graph's: where C has launched it, and up to which position. It runs
+// within updates and Close, so with the GIL, while no launch is in the driver.
+func (x *pyExec) uses() []graph.Use {
+	u := &x.block.uses
+	list := make([]graph.Use, 0, int(u.n))
+	for _, use := range unsafe.Slice(C.cudago_uses_at(u), int(u.n)) {
+		if l, err := stream.Lines.Get(uint64(use.clock.id)); err == nil {
+			list = append(list, graph.Use{Line: l.Line, Pos: uint64(use.position)})
+		}
+	}
+	return list
+}
+
+// launches is graph's too, and runs as uses does.
+func (x *pyExec) launches() uint64 { return uint64(x.block.launches) }
+
+// cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt follows with it.
+//
+//export cudagoGraphInstantiate
+func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.uint64_t) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		x, err := instantiate(g, uint64(flags))
+		if err != nil {
+			return err
+		}
+		x.of = g
+		exec = C.uint64_t(execs.Put(x))
+		x.block.id = exec
+		return nil
+	})
+	return exec
+}
+
+// instantiate makes an executable and its block.
+func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
+	b := (*C.cudago_exec)(C.calloc(1, C.sizeof_cudago_exec))
+	x := &pyExec{block: b}
+	x.holder.launches = true
+	err := memory.AfterReleases(func() (err error) {
+		x.Exec, err = g.Instantiate(graph.ExecOptions{
+			Flags: flags, OnBundles: x.holder.tell, Uses: x.uses, Launches: x.launches,
+			OnReleased: released, Quiet: true, Reaper: border.Reaper,
+		})
+		return err
+	})
+	if err != nil {
+		C.free(unsafe.Pointer(b))
+		return nil, err
+	}
+	b.h, b.ctx = C.uintptr_t(x.Handle()), C.uintptr_t(x.Context().Handle())
+	b.device = C.int32_t(x.Context().Device().Ordinal())
+	for _, e := range x.Nodes() {
+		if e.Kind() == cuda.HostNode {
+			b.calls_python = 1
+		}
+	}
+	return x, nil
+}
+
+//export cudagoExecAdopt
+func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
+	x, err := execs.Get(uint64(id))
+	if err != nil {
+		return nil
+	}
+	*held = x.holder.open()
+	x.numberNodes(x.of)
+	x.of = nil
+	return x.block
+}
+
+// cudagoExecClose: nobody is inside the driver with it. Launches in flight go
+// on, and the reaper waits for them. The block is the caller's from now on.
+//
+//export cudagoExecClose
+func cudagoExecClose(id C.uint64_t) {
+	x, ok := execs.Take(uint64(id))
+	if !ok {
+		return
+	}
+	if err := border.Contained(x.Close); err != nil {
+		border.ReportAside(err)
+	}
+	x.holder.end()
+	x.block = nil
+}
+
+// cudagoCallbackEnter comes before a launch that may call Python, without the
+// GIL.
+//
+//export cudagoCallbackEnter
+func cudagoCallbackEnter() { border.Callbacks.Enter() }
+
+// cudagoCallbackLeave comes after it; position 0: the driver has refused it.
+//
+//export cudagoCallbackLeave
+func cudagoCallbackLeave(id, position C.uint64_t) {
+	if position == 0 {
+		border.Callbacks.Leave(nil)
+		return
+	}
+	border.Callbacks.Leave(func(ended func()) {
+		stream.OnLine(uint64(id), func(l *graph.Line) { l.After(uint64(position), ended) })
+	})
+}
+
+// cudagoExecUpload runs without the GIL; the caller notes the use.
+//
+//export cudagoExecUpload
+func cudagoExecUpload(id, on C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		return x.Context().ExecUpload(x.Handle(), s)
+	})
+}

@@ -1,0 +1,241 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* A Graph is built through Go: nodes are not hot. The Python face makes Node objects over the numbers returned here. */
+
+static QUIET int is_given_up(GraphObject *self) {
+    return self->owner ? !((GraphObject *)self->owner)->id : !self->id && !self->capturing;
+}
+
+static QUIET int is_closed(GraphObject *self) { return is_given_up(self) || cudago_lost(self->device, self->generation); }
+
+QUIET int cudago_graph_open(GraphObject *self) {
+    if (is_given_up(self)) return cudago_raise_closed("graph");
+    if (is_closed(self)) return cudago_raise_lost("graph", self->device);
+    if (!self->capturing) return 0;
+    return PyErr_SetString(PyExc_ValueError, "the graph is still being captured: it can be used after the with block"), -1;
+}
+
+static QUIET cudago_hierarchy *hierarchy_now(GraphObject *self) { return cudago_graph_open(self) ? NULL : self->of; }
+
+QUIET int cudago_graph_busy(GraphObject *self) { return !is_closed(self) && self->of->busy; }
+
+int cudago_graph_ready(GraphObject *self) {
+    do { /* each wait gives the GIL away */
+        cudago_hierarchy *h = hierarchy_now(self);
+        if (!h || cudago_hierarchy_wait(h) || cudago_stall_wait()) return -1;
+    } while (cudago_graph_busy(self));
+    return 0;
+}
+
+static QUIET uint64_t number_now(GraphObject *self) { return cudago_graph_open(self) ? 0 : self->id; }
+uint64_t cudago_graph_number(GraphObject *self) { return cudago_graph_ready(self) ? 0 : number_now(self); }
+
+GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of) {
+    GraphObject *self = cudago_alloc(CLS_GRAPH);
+    if (!self) return NULL;
+    self->device = device;
+    self->generation = generation;
+    self->ctx = cudago_context_of(device);
+    cudago_hierarchy *own = of ? cudago_hierarchy_retain(of) : cudago_hierarchy_new();
+    self->of = own;
+    if (!own) Py_CLEAR(self);
+    return self;
+}
+
+PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (cudago_expect(device, CLS_DEVICE, "device")) return NULL;
+    uint32_t generation;
+    int32_t ordinal = ((DeviceObject *)device)->ordinal;
+    if (cudago_device_ready(ordinal, &generation)) return NULL;
+    GraphObject *self = cudago_graph_alloc_object(ordinal, generation, NULL);
+    if (!self) return NULL;
+    cudago_status st = {0};
+    self->id = cudagoGraphNew(self->device, &self->held, &st);
+    if (st.kind) {
+        cudago_raise(&st);
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* _clone() */
+static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    GraphObject *clone = cudago_graph_alloc_object(self->device, self->generation, NULL);
+    if (!clone) return NULL;
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return Py_DECREF(clone), NULL;
+    cudago_status st = {0};
+    clone->id = cudagoGraphClone(graph, &clone->held, &st);
+    if (st.kind) {
+        cudago_raise(&st);
+        Py_DECREF(clone);
+        return NULL;
+    }
+    return (PyObject *)clone;
+}
+
+static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarchy *of, ExecObject *e, unsigned long long flags) {
+    cudago_status st = {0};
+    uint64_t id;
+    cudago_hierarchy_retain(of)->busy++;
+    cudago_exclusive++;
+    Py_BEGIN_ALLOW_THREADS
+    id = cudagoGraphInstantiate(graph, flags, &st);
+    Py_END_ALLOW_THREADS
+    of->busy--;
+    cudago_exclusive--;
+    cudago_exec *x = st.kind ? NULL : cudagoExecAdopt(id, &e->held);
+    if (!x) { /* refused, or the interpreter has begun to end */
+        cudago_hierarchy_release(of);
+        return st.kind ? cudago_raise(&st) : cudago_raise_unusable();
+    }
+    e->id = id;
+    e->x = x;
+    x->of = of;
+    x->generation = generation;
+    return cudago_made("graph executable", e->device, generation);
+}
+static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long long flags) {
+    if (cudago_graph_open(self)) return -1;
+    return instantiate_away(self->id, self->generation, self->of, e, flags);
+}
+
+/* _instantiate(flags): cuGraphInstantiate can wait for another thread's full launch queue, so the GIL goes. */
+static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_graph_open(self)) return NULL;
+    unsigned long long f = PyLong_AsUnsignedLongLong(flags);
+    if (f == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    ExecObject *e = cudago_alloc(CLS_EXEC);
+    if (!e) return NULL;
+    e->device = self->device;
+    if (cudago_graph_ready(self) || instantiate_now(self, e, f)) return Py_DECREF(e), NULL;
+    return (PyObject *)e;
+}
+
+static void give_up(GraphObject *self) {
+    if (self->capturing && !cudago_unusable) cudago_capture_abandon(self);
+    uint64_t id = self->id;
+    PyObject *owner = self->owner;
+    cudago_hierarchy *of = self->of;
+    self->id = 0;
+    self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
+    self->owner = NULL;
+    self->of = NULL;
+    if (id && !owner && !cudago_unusable) cudagoGraphClose(id); /* a body goes with its graph */
+    cudago_hierarchy_release(of);
+    Py_XDECREF(owner);
+}
+static QUIET int may_close(GraphObject *self) {
+    if (self->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is still being captured"), -1;
+    if (!self->owner) return 0;
+    return PyErr_SetString(PyExc_ValueError, "a body of a conditional node cannot be closed: close the graph that the node is in"), -1;
+}
+static PyObject *graph_close(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (may_close(self)) return NULL;
+    give_up(self);
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+static PyObject *graph_exit(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    return graph_close(self, NULL);
+}
+static QUIET PyObject *graph_is_closed(GraphObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(is_closed(self));
+}
+/* What makes two wrappers of one body equal; 0 for other graphs, which have one wrapper. */
+static QUIET PyObject *graph_body_id(GraphObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->owner ? self->id : 0);
+}
+static PyObject *graph_ordinal(GraphObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromLong(self->device);
+}
+
+static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->owner);
+    return cudago_held_traverse(self->held, visit, arg);
+}
+static int graph_clear(GraphObject *self) {
+    give_up(self);
+    return 0;
+}
+static void graph_dealloc(GraphObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    give_up(self);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"_add_memcpy", METHOD(cudago_graph_memcpy), METH_FASTCALL, NULL},
+    {"_add_memset", METHOD(cudago_graph_memset), METH_FASTCALL, NULL},
+    {"_add_kernel", METHOD(cudago_graph_kernel), METH_FASTCALL, NULL},
+    {"_add_host", METHOD(cudago_graph_host), METH_FASTCALL, NULL},
+    {"_add_empty", METHOD(cudago_graph_empty), METH_FASTCALL, NULL},
+    {"_add_child", METHOD(cudago_graph_child), METH_FASTCALL, NULL},
+    {"_add_event", METHOD(cudago_graph_event), METH_FASTCALL, NULL},
+    {"_add_alloc", METHOD(cudago_graph_alloc), METH_FASTCALL, NULL},
+    {"_add_free", METHOD(cudago_graph_free), METH_FASTCALL, NULL},
+    {"_add_conditional", METHOD(cudago_graph_conditional), METH_FASTCALL, NULL},
+    {"_condition", METHOD(cudago_graph_condition), METH_O, NULL},
+    {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
+    {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
+    {"_check", METHOD(cudago_graph_check), METH_NOARGS, NULL},
+    {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
+    {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
+    {"_find", METHOD(cudago_graph_find), METH_O, NULL},
+    {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},
+    {"_edges", METHOD(cudago_graph_edges), METH_NOARGS, NULL},
+    {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
+    {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
+    {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
+    {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
+    {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
+    {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
+    {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(graph_exit), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
+    {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
+    {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(GraphObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, graph_dealloc},
+    {Py_tp_traverse, graph_traverse},
+    {Py_tp_clear, graph_clear},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_graph_spec = {
+    "cudago._core.Graph",
+    sizeof(GraphObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

@@ -1,0 +1,204 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+/* graph.h: graphs, executables, and what they hold. */
+#pragma once
+#include "kernel/kernel.h"
+
+/* What one lock of package graph guards: a graph with what is in it, and its executables. Whoever changes one of these
+ * waits, without the GIL, until nothing of it is being instantiated: that holds the lock across a driver call that can
+ * block. Guarded by the GIL. */
+typedef struct {
+    uint32_t refs;
+    uint32_t busy; /* instantiations under way */
+} cudago_hierarchy;
+cudago_hierarchy *cudago_hierarchy_new(void); /* NULL with MemoryError */
+QUIET cudago_hierarchy *cudago_hierarchy_retain(cudago_hierarchy *h);
+QUIET void cudago_hierarchy_release(cudago_hierarchy *h);
+int cudago_hierarchy_wait(cudago_hierarchy *h); /* -1 with an exception of a signal */
+
+/* An executable. C memory that Go made; guarded by the GIL.
+ *
+ * Launches and updates of one executable must not meet in the driver, and a launch that gave the GIL away may be waiting
+ * for a callback that needs it. So updates pass a gate (exec.c): new launches wait, those under way end, the update goes,
+ * and the launches that have waited go before the next update. */
+typedef struct {
+    uint64_t id;       /* Go's handle */
+    uintptr_t h;
+    uintptr_t ctx;
+    uint64_t launches;
+    int32_t device;
+    uint32_t generation;
+    int32_t calls_python;
+    cudago_hierarchy *of;
+    cudago_uses uses;  /* launches and uploads */
+    uint32_t inside;   /* calls that gave the GIL away and are in the driver */
+    int32_t closing;   /* its GraphExec has gone; the last call inside ends it */
+    uint32_t updates;  /* that wait or go: launches that come now wait */
+    uint32_t waiting;  /* launches that do */
+    uint32_t owed;     /* launches that the last update has kept waiting, and that go before the next */
+    uint64_t phase;    /* updates that went */
+} cudago_exec;
+
+int cudago_copies(int32_t device, OperandObject *o, const char *what); /* -1 with ValueError if a graph there may not */
+
+/* What a graph or an executable holds, as Python's collector sees it: one counted reference each. Guarded by the GIL;
+ * kept in step with Go's bundles by held.go. */
+typedef struct {
+    size_t n, cap;
+    PyObject **v;
+} cudago_held;
+int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
+
+/* A reference on its way to Go, which takes it over whatever happens. */
+typedef struct {
+    uintptr_t object; /* Operand, or any object that must stay alive */
+    uint64_t nbytes;
+    int32_t role;   /* enum cudago_role, or ROLE_PARAMETER + index */
+    int32_t reason; /* enum cudago_reason */
+} cudago_ref;
+/* held.go has the names. */
+enum cudago_role { ROLE_SRC,
+                   ROLE_DST,
+                   ROLE_CALLBACK,
+                   ROLE_KERNEL,
+                   ROLE_EVENT,
+                   ROLE_MEMORY,
+                   ROLE_PARAMETER };
+enum cudago_reason { REASON_MEMCPY,
+                     REASON_MEMSET,
+                     REASON_KERNEL,
+                     REASON_HOST,
+                     REASON_EVENT,
+                     REASON_FREE };
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;       /* Go's handle; 0 while capturing and once closed */
+    cudago_held *held; /* NULL once closed */
+    uintptr_t ctx;
+    int32_t device;
+    uint32_t generation;
+    cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
+    uint64_t capture;         /* Go's number of that capture */
+    unsigned long thread;     /* that began the capture, and must end it */
+    int32_t mode;             /* of the capture */
+    PyObject *owner;          /* of a body of a conditional node: the Graph that it is in, which holds; NULL otherwise */
+    cudago_hierarchy *of;
+} GraphObject;
+
+/* Where a node goes: the numbers of what it waits for, and its name. */
+enum { CUDAGO_MAX_DEPS = 1024 };
+typedef struct {
+    uint64_t v[CUDAGO_MAX_DEPS];
+    Py_ssize_t n;
+    const char *name;
+    Py_ssize_t name_len;
+} cudago_place;
+int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
+PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
+QUIET int cudago_graph_open(GraphObject *self);                         /* -1 with an exception if it is not */
+/* Ready to be changed: open, and nothing of it is being instantiated. May give the GIL away, so it comes before the last
+ * look. */
+int cudago_graph_ready(GraphObject *self);
+QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being instantiated? */
+uint64_t cudago_graph_number(GraphObject *self); /* both: Go's handle of a graph that can be changed; 0 with an exception */
+GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of); /* takes a count of of, or makes one */
+
+void cudago_captures_end_orphans(void); /* a drain: ends the captures of this thread whose graph has gone */
+void cudago_capture_abandon(GraphObject *self); /* capture.c: the graph goes, and its capture with it */
+
+/* node.c, alloc.c and conditional.c: methods of Graph */
+PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node);
+PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
+PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* ask.c: methods of Graph */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
+PyObject *cudago_graph_count(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused);
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    uint64_t id;
+    cudago_exec *x;    /* NULL once closed */
+    cudago_held *held;
+    int32_t device;
+} ExecObject;
+
+QUIET int cudago_exec_lost(const cudago_exec *x);
+QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
+void cudago_nap(void);                        /* gives the GIL away for a moment */
+int cudago_read_node(PyObject *number, uint64_t *node);
+
+/* ask.c: methods of GraphExec */
+PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
+PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
+
+/* update.c: methods of GraphExec */
+PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* A new reference; memory that an Operand is of is a graph's from now on. */
+QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* node.c */
+
+/* What is done with a kernel, its configuration and arguments, once all have been evaluated: to add a node, or to update
+ * one. enter may give the GIL away; now is QUIET and takes the refs over; leave, if any, is called whenever enter was 0. */
+typedef struct {
+    int (*enter)(void *at); /* -1 with an exception */
+    PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
+    void (*leave)(void *at);
+} cudago_kernel_use;
+PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
+/* New references to the Operands of a packed launch, named "parameter 0", ..., and to the kernel; returns how many. */
+QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
+void cudago_refs_drop(cudago_ref *refs, int n);
+
+/* For Go. */
+cudago_held *cudago_held_new(void);
+void cudago_held_free(cudago_held *h);
+typedef struct {
+    uintptr_t object;
+    int32_t add;  /* or remove */
+    int32_t own;  /* added: the count is Go's own, not one more; removed: the count stays */
+} cudago_change;
+void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
+
+/* Go's, for later rooms. */
+void cudagoCloseGraphs(void); /* at exit */
+
+/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+
+extern const cudago_recorder cudago_recording; /* capture.c */
+extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */
+PyObject *cudago_graph_new(PyObject *module, PyObject *device);
+PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
+int cudago_capture_type_init(void);
+extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
+int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// A pyRef is Go's one reference to a Python object that a graph was given. It
+// is a graph.Retainer.
+//
+// The collector must see the reference as long as a graph or an executable of
+// Python's holds it, or a cycle through the graph would never be collected; and
+// must not see it while a launch may be in flight that uses it. So the first
+// wrapper that holds the object takes Go's count into its own list (held.c), and
+// further wrappers count once more each. A graph that lets go drops its count at
+// once. What an executable lets go of stays counted, out of the collector's
+// sight, until its launches have ended (Exec's OnReleased). When the last
+// wrapper lets go, the count is Go's again until Release.
+type pyRef struct {
+	object  uintptr
+	visible int          // guarded by the GIL; wrappers that hold it
+	leaving atomic.Int32 // counts of executables that no wrapper shows any more
+}
+
+// Release implements graph.Retainer.
+func (r *pyRef) Release() { border.Drops.Put(r.object) }
+
+// another returns one more reference to the same object. It needs the GIL.
+func (r *pyRef) another() *pyRef {
+	C.cudago_incref(C.uintptr_t(r.object))
+	return &pyRef{object: r.object}
+}
+
+// A holder mirrors what a graph or an executable holds in the list that its
+// Python wrapper shows to the collector.
+type holder struct {
+	launches bool           // immutable; an executable's: what it lets go of may be in flight
+	list     *C.cudago_held // guarded by the GIL; nil before adoption and after the end
+
+	mu      sync.Mutex
+	changes []change // guarded by mu; told by package graph, not yet applied
+}
+
+type change struct {
+	ref  *pyRef
+	add  bool
+	drop bool // removed, and the count with it
+}
+
+// tell is graph's OnBundles. Any goroutine, a lock of package graph is held.
+func (h *holder) tell(add, remove []graph.Retainer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.note(add, true)
+	h.note(remove, false)
+}
+
+// note: what is not Python's, a loaded kernel, is nothing to the collector.
+func (h *holder) note(list []graph.Retainer, add bool) {
+	for _, r := range list {
+		ref, ok := r.(*pyRef)
+		if !ok {
+			continue
+		}
+		c := change{ref: ref, add: add}
+		if !add { // all that lets go comes from Python, so with the GIL
+			ref.visible--
+			if more := ref.visible > 0; more && h.launches {
+				ref.leaving.Add(1)
+			} else {
+				c.drop = more
+			}
+		}
+		h.changes = append(h.changes, c)
+	}
+}
+
+// apply brings the list up to date. It needs the GIL, and runs before the call
+// that made the changes returns to C, so before anything can be dropped.
+func (h *holder) apply() {
+	h.mu.Lock()
+	changes := h.changes
+	h.changes = nil
+	h.mu.Unlock()
+	if h.list == nil {
+		return
+	}
+	if len(changes) == 0 {
+		return
+	}
+	list := make([]C.cudago_change, len(changes))
+	for i, c := range changes {
+		list[i] = C.cudago_change{object: C.uintptr_t(c.ref.object)}
+		if c.add {
+			list[i].add, list[i].own = 1, border.Bool[C.int32_t](c.ref.visible == 0)
+			c.ref.visible++
+		} else {
+			list[i].own = border.Bool[C.int32_t](!c.drop)
+		}
+	}
+	C.cudago_held_apply(h.list, &list[0], C.size_t(len(list)))
+}
+
+// released is graph's OnReleased: the launches of an executable that used these
+// have ended. Any goroutine.
+func released(list []graph.Retainer) {
+	for _, r := range list {
+		ref, ok := r.(*pyRef)
+		if !ok {
+			continue
+		}
+		// Not below zero: the last wrapper's count was Go's own, and leaves with
+		// Release. Which of several equal counts goes first does not matter.
+		for n := ref.leaving.Load(); n > 0; n = ref.leaving.Load() {
+			if ref.leaving.CompareAndSwap(n, n-1) {
+				border.Drops.Put(ref.object)
+				break
+			}
+		}
+	}
+}
+
+func (h *holder) open() *C.cudago_held {
+	h.list = C.cudago_held_new()
+	h.apply()
+	return h.list
+}
+
+// end frees the list, after all that it held was told removed. The wrapper must
+// not use it any more. It needs the GIL.
+func (h *holder) end() {
+	h.mu.Lock()
+	changes := h.changes
+	h.changes = nil
+	h.mu.Unlock()
+	var dropped []C.uintptr_t // the wrapper's own counts; nothing is searched in a list that goes
+	for _, c := range changes {
+		if c.add { // told and not applied: its remove follows
+			if c.ref.visible++; c.ref.visible > 1 {
+				C.cudago_incref(C.uintptr_t(c.ref.object))
+			}
+		} else if c.drop {
+			dropped = append(dropped, C.uintptr_t(c.ref.object))
+		}
+	}
+	C.cudago_held_free(h.list)
+	h.list = nil
+	if len(dropped) > 0 {
+		C.cudago_drop_references(&dropped[0], C.size_t(len(dropped)))
+	}
+}
+
+// operands takes over the references that C hands in.
+func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
+	list := make([]graph.Operand, int(n))
+	for i, r := range unsafe.Slice(refs, int(n)) {
+		ref := &pyRef{object: uintptr(r.object)}
+		list[i] = graph.Operand{
+			Name: roleName(int(r.role)), Object: ref, NBytes: uint64(r.nbytes), Reason: reasons[r.reason], Retainer: ref,
+		}
+	}
+	return list
+}
+
+func releaseOperands(list []graph.Operand) {
+	for _, o := range list {
+		o.Retainer.Release()
+	}
+}
+
+var (
+	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free"}
+)
+
+// As errors call them: "parameter 1 of kernel saxpy must be ...".
+var parameterNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {
+	for i := range names {
+		names[i] = "parameter " + strconv.Itoa(i)
+	}
+	return names
+}()
+
+func roleName(role int) string {
+	if role < len(roles) {
+		return roles[role]
+	}
+	return parameterNames[role-len(roles)]
+}

@@ -1,0 +1,248 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* The nodes of a graph. */
+
+int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p) {
+    p->n = PyTuple_Size(deps);
+    if (p->n < 0) return -1;
+    if (p->n > CUDAGO_MAX_DEPS) return PyErr_Format(PyExc_ValueError, "a node can wait for at most %d nodes", CUDAGO_MAX_DEPS), -1;
+    for (Py_ssize_t i = 0; i < p->n; i++) {
+        p->v[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(deps, i));
+        if (p->v[i] == (uint64_t)-1 && PyErr_Occurred()) return -1;
+    }
+    p->name = "";
+    p->name_len = 0;
+    if (name == Py_None) return 0;
+    if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "name must be a str, not %R", (PyObject *)Py_TYPE(name)), -1;
+    p->name = PyUnicode_AsUTF8AndSize(name, &p->name_len);
+    return p->name ? 0 : -1;
+}
+
+PyObject *cudago_node_added(uint64_t node, cudago_status *st) {
+    if (st->kind) return cudago_raise(st), NULL;
+    return PyLong_FromUnsignedLongLong(node);
+}
+
+static int same_device(GraphObject *self, OperandObject *o, const char *what) {
+    if (o->device < 0 || o->device == self->device) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is on device %d, the graph on device %d", what, o->device, self->device);
+    return -1;
+}
+
+/* A copy may be with another device's memory, if the graph's device has access to it. */
+int cudago_copies(int32_t device, OperandObject *o, const char *what) {
+    int can = cudago_reachable(o->cell, o->device, device);
+    if (can) return can < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s is on device %d, the graph on device %d, which has no access to that memory: see peer_accessible_by of "
+                 "DeviceMemoryResource",
+                 what, o->device, device);
+    return -1;
+}
+
+static QUIET PyObject *memcpy_now(GraphObject *self, cudago_place *p, OperandObject *dst, OperandObject *src) {
+    if (cudago_graph_open(self) || cudago_operand_now(dst) || cudago_operand_now(src)) return NULL;
+    if (dst->nbytes != src->nbytes)
+        return PyErr_Format(PyExc_ValueError, "dst has %llu bytes, src %llu: a copy needs the same size on both sides",
+                            (unsigned long long)dst->nbytes, (unsigned long long)src->nbytes);
+    cudago_ref refs[2];
+    cudago_status st = {0};
+    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
+    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
+    uint64_t node = cudagoGraphMemcpy(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, src->address,
+                                      dst->host, src->host, dst->nbytes, refs, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_memcpy(deps, dst, src, name) */
+PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
+    OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
+    PyObject *r = NULL;
+    if (dst && (src = cudago_operand(args[2], 0, "src")) && !cudago_copies(self->device, dst, "dst") &&
+        !cudago_copies(self->device, src, "src") && !cudago_graph_ready(self))
+        r = memcpy_now(self, &p, dst, src);
+    Py_XDECREF(dst);
+    Py_XDECREF(src);
+    return r;
+}
+
+static QUIET PyObject *memset_now(GraphObject *self, cudago_place *p, OperandObject *dst, uint32_t value, uint32_t width) {
+    if (cudago_graph_open(self) || cudago_operand_now(dst)) return NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMSET);
+    uint64_t node = cudagoGraphMemset(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, dst->address, value, width,
+                                      dst->nbytes / width, &ref, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_memset(deps, dst, value, name) */
+PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    uint32_t value, width;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
+    OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
+    PyObject *r = NULL;
+    if (dst && !same_device(self, dst, "dst") && !cudago_fill_value(args[2], &value, &width) &&
+        !cudago_fill_fits(width, dst->nbytes) && !cudago_graph_ready(self))
+        r = memset_now(self, &p, dst, value, width);
+    Py_XDECREF(dst);
+    return r;
+}
+
+static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
+    if (cudago_pack_own(p) || use->enter(at)) return NULL;
+    PyObject *r = NULL;
+    if (!cudago_pack_now(p)) {
+        cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+        int n = cudago_refs_of(p, refs);
+        r = use->now(at, p->k, p->params, refs, n, config);
+    }
+    if (use->leave) use->leave(at);
+    return r;
+}
+
+/* Used to add a kernel node and to update one. */
+PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at) {
+    PyObject *config = what[0], *kernel = what[1], *args = what[2];
+    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
+    KernelObject *ko = (KernelObject *)kernel;
+    cudago_kernel *k = cudago_kernel_on(ko, device);
+    if (!k || cudago_check_config((ConfigObject *)config, k)) return NULL;
+    Py_ssize_t n = PyTuple_Size(args);
+    if (n < 0) return NULL;
+    if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
+    PyObject *items[CUDAGO_MAX_PARAMS], *r = NULL;
+    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(args, i);
+    uint8_t *values = malloc(k->size + 1);
+    if (!values) return PyErr_NoMemory();
+    cudago_packing p;
+    if (!cudago_pack(&p, ko, k, items, n, values)) {
+        r = with_packed(&p, (ConfigObject *)config, use, at);
+        cudago_pack_free(&p);
+    }
+    free(values);
+    return r;
+}
+
+typedef struct {
+    GraphObject *graph;
+    cudago_place *p;
+} kernel_place;
+static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at)->graph); }
+static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+    kernel_place *kp = at;
+    if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
+    cudago_status st = {0};
+    int pushed; /* here it is a comparison, in Go three crossings */
+    cudago_ctx_enter(kp->graph->ctx, &pushed);
+    uint64_t node = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
+                                      c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    cudago_ctx_leave(pushed);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_kernel(deps, config, kernel, args, name) */
+PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    static const cudago_kernel_use add = {enter_graph, kernel_now, NULL};
+    cudago_place p;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
+    kernel_place at = {self, &p};
+    return cudago_with_kernel(self->device, args + 1, &add, &at);
+}
+
+/* A callable as an operand: what owns the record that CUDA's thread is given. */
+OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
+    if (!PyCallable_Check(callable)) {
+        PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
+        return NULL;
+    }
+    OperandObject *o = cudago_alloc(CLS_OPERAND);
+    if (!o) return NULL;
+    o->object = NEW_REF(callable);
+    o->device = -1;
+    if (!(o->call = cudago_call_new(callable, device))) return Py_DECREF(o), NULL;
+    return o;
+}
+
+/* _add_host(deps, callable, name) */
+PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p)) return NULL;
+    OperandObject *o = cudago_callable_operand(args[1], self->device);
+    uint64_t graph = o ? cudago_graph_number(self) : 0;
+    if (!graph) return Py_XDECREF(o), NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
+    uint64_t node = cudagoGraphHost(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, cudago_host_function(),
+                                    (uintptr_t)o->call, &ref, &st);
+    Py_DECREF(o);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_empty(deps, name) */
+PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 2 || cudago_read_place(args[0], args[1], &p)) return NULL;
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_status st = {0};
+    uint64_t node = cudagoGraphEmpty(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, &st);
+    return cudago_node_added(node, &st);
+}
+
+static QUIET PyObject *child_now(GraphObject *self, cudago_place *p, GraphObject *child) {
+    if (cudago_graph_open(self) || cudago_graph_open(child)) return NULL;
+    cudago_status st = {0};
+    uint64_t node = cudagoGraphChild(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, child->id, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_child(deps, graph, name) */
+PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
+    GraphObject *child = (GraphObject *)args[1];
+    do /* each may become busy while the other is waited for */
+        if (cudago_graph_ready(self) || cudago_graph_ready(child)) return NULL;
+    while (cudago_graph_busy(self));
+    return child_now(self, &p, child);
+}
+
+static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record) {
+    if (cudago_graph_open(self)) return NULL;
+    if (cudago_event_now(e)) return NULL;
+    if (e->device != self->device)
+        return PyErr_Format(PyExc_ValueError, "event is on device %d, the graph on device %d", e->device, self->device), NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)e, 0, ROLE_EVENT, REASON_EVENT);
+    uint64_t node = cudagoGraphEvent(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, e->id, record, &ref, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_event(deps, event, record, name): a node that records the event, or waits for it */
+PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_expect(args[1], CLS_EVENT, "event"))
+        return NULL;
+    int record = PyObject_IsTrue(args[2]);
+    if (record < 0 || cudago_graph_ready(self)) return NULL;
+    return event_now(self, &p, (EventObject *)args[1], record);
+}

@@ -1,0 +1,23 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+/* What the room hangs into the module. */
+
+static PyMethodDef functions[] = {
+    {"_graph_new", cudago_graph_new, METH_O, NULL},
+    {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
+    {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
+    {0},
+};
+
+int cudago_graph_room(PyObject *module) {
+    cudago_record = cudago_recording;
+    if (cudago_add_type(module, CLS_GRAPH, &cudago_graph_spec) ||
+        cudago_add_type(module, CLS_EXEC, &cudago_exec_spec) ||
+        cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||
+        cudago_capture_type_init()) return -1;
+    return PyModule_AddFunctions(module, functions);
+}

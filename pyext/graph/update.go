@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+)
+
+// update changes a node's parameters. The operands are taken over in any case;
+// those of the old version that the new one does not name are kept.
+func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do func(*graph.ExecNode, []graph.Operand) error) {
+	guard(st, func() error {
+		x, n, err := execNode(id, node)
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		err = do(n, append(list, unchanged(n, list)...))
+		x.holder.apply()
+		return err
+	})
+}
+
+func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
+	x, err := execs.Get(uint64(id))
+	if err != nil {
+		return nil, nil, err
+	}
+	n := x.node(uint64(node))
+	if n == nil {
+		return nil, nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "node", Text: "is not one of the graph that was instantiated"}
+	}
+	return x, n, nil
+}
+
+// unchanged returns new references to those operands of a memcpy node that an
+// update does not replace. Other nodes are always updated as a whole.
+func unchanged(n *graph.ExecNode, list []graph.Operand) []graph.Operand {
+	if n.Kind() != cuda.MemcpyNode {
+		return nil
+	}
+	given := map[string]bool{}
+	for _, o := range list {
+		given[o.Name] = true
+	}
+	var kept []graph.Operand
+	for _, r := range n.Retained() {
+		ref, ok := r.Object.(*pyRef)
+		if !ok || given[r.Operand] {
+			continue
+		}
+		more := ref.another()
+		kept = append(kept, graph.Operand{Name: r.Operand, Object: more, NBytes: r.NBytes, Reason: r.Reason, Retainer: more})
+	}
+	return kept
+}
+
+//export cudagoExecMemcpy
+func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost C.int32_t, dstSize C.uint64_t,
+	hasSrc C.int, src C.uint64_t, srcHost C.int32_t, srcSize C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+		p, ok := e.Params().(cuda.MemcpyParams)
+		if !ok {
+			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // says what the node is
+		}
+		for _, g := range []struct {
+			given bool
+			name  string
+			size  uint64
+		}{{hasDst != 0, "dst", uint64(dstSize)}, {hasSrc != 0, "src", uint64(srcSize)}} {
+			if g.given && g.size != p.Size {
+				releaseOperands(list)
+				return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: g.name,
+					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
+			}
+		}
+		// A side that was not made as host memory stays unified: so the driver has
+		// recorded what was captured, and takes host memory there too.
+		if hasDst != 0 {
+			p.Dst, p.DstHost = uint64(dst), p.DstHost && dstHost != 0
+		}
+		if hasSrc != 0 {
+			p.Src, p.SrcHost = uint64(src), p.SrcHost && srcHost != 0
+		}
+		return e.UpdateMemcpy(p, list)
+	})
+}
+
+//export cudagoExecMemset
+func cudagoExecMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
+	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateMemset(p, list) })
+}
+
+//export cudagoExecKernel
+func cudagoExecKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer,
+	refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+		p, err := kernelParams(kernel, grid, block, shared, params)
+		if err != nil {
+			releaseOperands(list)
+			return err
+		}
+		return e.UpdateKernel(p, list)
+	})
+}
+
+//export cudagoExecHost
+func cudagoExecHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, st *C.cudago_status) {
+	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
+	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateHost(p, list) })
+}
+
+//export cudagoExecEnable
+func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		return n.SetEnabled(enabled != 0)
+	})
+}

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package kernel
+
+/*
+#include <stdlib.h>
+#include "kernel.h"
+*/
+import "C"
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// Codes are those that are open.
+var Codes = border.NewTable[*cuda.ObjectCode]("object code")
+
+//export cudagoCompile
+func cudagoCompile(ordinal C.int32_t, source *C.char, n C.ssize_t, kind, target, options *C.char, outKind, log **C.char, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		var o cuda.ProgramOptions
+		if err := json.Unmarshal([]byte(C.GoString(options)), &o); err != nil {
+			return err
+		}
+		dev, err := border.Driver.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		p, err := border.Driver.Load().NewProgram(C.GoStringN(source, C.int(n)), C.GoString(kind), o)
+		if err != nil {
+			return err
+		}
+		code, err := p.Compile(dev, C.GoString(target))
+		if err != nil {
+			return err
+		}
+		*outKind, *log = C.CString(code.Kind), C.CString(code.Log)
+		id = C.uint64_t(Codes.Put(code))
+		return nil
+	})
+	return id
+}
+
+//export cudagoCodeFrom
+func cudagoCodeFrom(kind *C.char, data unsafe.Pointer, n C.ssize_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		code, err := cuda.ObjectCodeFrom(C.GoString(kind), C.GoBytes(data, C.int(n)))
+		if err != nil {
+			return err
+		}
+		id = C.uint64_t(Codes.Put(code))
+		return nil
+	})
+	return id
+}
+
+//export cudagoCodeData
+func cudagoCodeData(
+	id C.uint64_t, what *C.char, ordinal C.int32_t, callback C.int, out **C.char, st *C.cudago_status,
+) (n C.int64_t) {
+	guard(st, func() error {
+		code, err := Codes.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		var data []byte
+		switch what := C.GoString(what); what {
+		case "data":
+			data = code.Data
+		case "ptx":
+			data = []byte(code.PTX)
+		case "kernels":
+			names, err := kernelNames(code, int(ordinal), callback != 0)
+			if err != nil {
+				return err
+			}
+			data = []byte(strings.Join(names, "\n"))
+		default:
+			return fmt.Errorf("BUG: object code has no %q", what)
+		}
+		*out = (*C.char)(C.CBytes(append(data, 0)))
+		n = C.int64_t(len(data))
+		return nil
+	})
+	return n
+}
+
+func kernelNames(code *cuda.ObjectCode, ordinal int, callback bool) ([]string, error) {
+	dev, err := deviceToLoadOn(code, ordinal, callback)
+	if err != nil {
+		return nil, err
+	}
+	m, err := code.Load(dev)
+	if err != nil {
+		return nil, err
+	}
+	return m.KernelNames()
+}
+
+// deviceToLoadOn returns the device. In a host callback the code must be there
+// already: cuModuleLoadData waits for the device (580.159), which waits for the
+// callback.
+func deviceToLoadOn(code *cuda.ObjectCode, ordinal int, callback bool) (*cuda.Device, error) {
+	dev, err := border.Driver.Load().Device(ordinal)
+	if err != nil || !callback || code.IsLoaded(dev) {
+		return dev, err
+	}
+	return nil, &cuda.Error{
+		Op: "cuModuleLoadDataEx", Result: cuda.ErrorNotPermitted,
+		Detail: "a host callback must not load code, which waits for the device, which waits for it; get the kernel before",
+	}
+}
+
+//export cudagoCodeRelease
+func cudagoCodeRelease(id C.uint64_t) {
+	if code, ok := Codes.Take(uint64(id)); ok {
+		border.Reaper.Add(border.Once(code.Close)) // cuModuleUnload waits for running kernels
+	}
+}

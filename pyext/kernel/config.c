@@ -1,0 +1,150 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+/* LaunchConfig: the shape of a launch, checked once when it is made; against the device's limits at the launch. */
+
+static int read_dims(PyObject *o, uint32_t *out, const char *name) {
+    out[0] = out[1] = out[2] = 1;
+    PyObject *items = PyTuple_Check(o) || PyList_Check(o) ? PySequence_Tuple(o) : PyTuple_Pack(1, o);
+    if (!items) return -1;
+    Py_ssize_t n = PyTuple_Size(items);
+    if (n < 1 || n > 3) {
+        PyErr_Format(PyExc_ValueError, "%s must be an int or 1 to 3 ints, got %zd", name, n);
+        Py_DECREF(items);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GetItem(items, i), *index = PyNumber_Index(item);
+        if (!index) { /* what an __index__ raised is its own business */
+            if (PyErr_ExceptionMatches(PyExc_TypeError))
+                PyErr_Format(PyExc_TypeError, "%s must be an int or a tuple of ints, got %R", name, o);
+            Py_DECREF(items);
+            return -1;
+        }
+        int overflow;
+        long long v = PyLong_AsLongLongAndOverflow(index, &overflow);
+        Py_DECREF(index);
+        if (overflow || v < 1 || v > UINT32_MAX) {
+            PyErr_Format(PyExc_ValueError, "%s must be at least 1 in every dimension and fit 32 bits, got %R", name, o);
+            Py_DECREF(items);
+            return -1;
+        }
+        out[i] = (uint32_t)v;
+    }
+    Py_DECREF(items);
+    return 0;
+}
+
+/* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority) */
+PyObject *cudago_config_new(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *cls, *grid, *block, *cluster, *shared, *priority;
+    int cooperative;
+    if (!PyArg_ParseTuple(args, "OOOOOpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority)) return NULL;
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_CONFIG]))
+        return PyErr_SetString(PyExc_TypeError, "not a LaunchConfig class"), NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    ConfigObject *self = (ConfigObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    self->cooperative = cooperative;
+    int32_t bytes = 0;
+    int bad = cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
+    self->shared_memory = (uint32_t)bytes;
+    if (!bad && cluster != Py_None) bad = read_dims(cluster, self->cluster, "cluster");
+    if (!bad && priority != Py_None) {
+        self->has_priority = 1;
+        bad = cudago_int32(priority, "priority", INT32_MIN, &self->priority);
+    }
+    if (bad) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+/* Says which limit it is; 0 if none. */
+static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
+    static const char *const axis[] = {"x", "y", "z"};
+    for (int i = 0; i < 3; i++) {
+        if (c->grid[i] > k->limits[i]) {
+            PyErr_Format(PyExc_ValueError, "grid must be at most %u blocks in %s, got %u", k->limits[i], axis[i], c->grid[i]);
+            return -1;
+        }
+        if (c->block[i] > k->limits[3 + i]) {
+            PyErr_Format(PyExc_ValueError, "block must be at most %u threads in %s, got %u", k->limits[3 + i], axis[i],
+                         c->block[i]);
+            return -1;
+        }
+    }
+    uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2];
+    if (threads > k->max_threads) {
+        PyErr_Format(PyExc_ValueError, "block must be 1 to %u threads for this kernel, got %llu", k->max_threads,
+                     (unsigned long long)threads);
+        return -1;
+    }
+    if (c->shared_memory > k->max_shared) {
+        PyErr_Format(PyExc_ValueError, "shared_memory must be at most %u bytes for this kernel, got %u", k->max_shared,
+                     c->shared_memory);
+        return -1;
+    }
+    return 0;
+}
+
+/* Against the limits of the device and the kernel, before anything is launched. */
+int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
+    const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
+    int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
+               (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
+    return fits ? 0 : wrong_config(c, k);
+}
+
+static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }
+static PyObject *config_grid(ConfigObject *self, void *unused) {
+    (void)unused;
+    return dims(self->grid);
+}
+static PyObject *config_block(ConfigObject *self, void *unused) {
+    (void)unused;
+    return dims(self->block);
+}
+static PyObject *config_cluster(ConfigObject *self, void *unused) {
+    (void)unused;
+    if (!self->cluster[0]) Py_RETURN_NONE;
+    return dims(self->cluster);
+}
+static PyObject *config_shared(ConfigObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLong(self->shared_memory);
+}
+static PyObject *config_cooperative(ConfigObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->cooperative);
+}
+static PyObject *config_priority(ConfigObject *self, void *unused) {
+    (void)unused;
+    if (!self->has_priority) Py_RETURN_NONE;
+    return PyLong_FromLong(self->priority);
+}
+
+static void config_dealloc(ConfigObject *self) { cudago_free((PyObject *)self); }
+
+static PyGetSetDef getset[] = {
+    {"grid", (getter)config_grid, NULL, DOC_LAUNCHCONFIG_GRID, NULL},
+    {"block", (getter)config_block, NULL, DOC_LAUNCHCONFIG_BLOCK, NULL},
+    {"cluster", (getter)config_cluster, NULL, DOC_LAUNCHCONFIG_CLUSTER, NULL},
+    {"shared_memory", (getter)config_shared, NULL, DOC_LAUNCHCONFIG_SHARED_MEMORY, NULL},
+    {"cooperative", (getter)config_cooperative, NULL, DOC_LAUNCHCONFIG_COOPERATIVE, NULL},
+    {"priority", (getter)config_priority, NULL, DOC_LAUNCHCONFIG_PRIORITY, NULL},
+    {0},
+};
+static PyType_Slot slots[] = {{Py_tp_dealloc, config_dealloc}, {Py_tp_getset, getset}, {0, NULL}};
+PyType_Spec cudago_config_spec = {
+    "cudago._core.LaunchConfig",
+    sizeof(ConfigObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

@@ -1,0 +1,266 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include "_cgo_export.h"
+
+/* --- copies: copy_from(src, *, stream) and copy_to(dst, *, stream) ------------------------------------------------- */
+
+/* A copy between a Buffer and anything else: the arguments, evaluated. */
+typedef struct {
+    BufferObject *buffer;
+    PyObject *other;
+    OperandObject *operand; /* of other; NULL for a Buffer that no graph is to keep */
+    OperandObject *mine;    /* of buffer, for a graph; NULL if not needed so far */
+    StreamObject *stream;
+    uintptr_t theirs;       /* the stream of other's library, or 0 */
+    int from;
+} copying;
+
+/* A driver call in the making: all that it uses is open, and nothing has run since. */
+typedef struct {
+    uint64_t dst, src, size;
+    cudago_cell *cells[2]; /* NULL where none */
+    cudago_stream *s;
+    OperandObject *keep;   /* until the work has ended, or NULL */
+    int pageable;
+} transfer;
+
+static QUIET int32_t call_driver(const transfer *t) {
+    int pushed;
+    int32_t r = cudago_ctx_enter(t->s->ctx, &pushed);
+    if (!r) r = cu.cuMemcpyAsync(t->dst, t->src, t->size, t->s->h);
+    cudago_ctx_leave(pushed);
+    return r;
+}
+
+static QUIET int finish(const transfer *t, int32_t r, uint64_t position) {
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_note(t->cells[i], t->s, position);
+    if (r) return cudago_raise_result("cuMemcpyAsync", r);
+    if (!t->keep) return 0;
+    uintptr_t ref = (uintptr_t)NEW_REF(t->keep);
+    cudago_keep_until(t->s, position, &ref, 1);
+    return 0;
+}
+
+/* With the GIL given away: the cells are held for the call. */
+static int transfer_away(const transfer *t) {
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_retain(t->cells[i]);
+    cudago_leave l = cudago_gil_leave(t->s);
+    int32_t r = call_driver(t);
+    int result = finish(t, r, cudago_gil_back(&l, r));
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_release(t->cells[i]);
+    cudago_leave_end(&l);
+    return result;
+}
+
+/* Device and pinned memory is enqueued like a launch; pageable memory makes the driver block. */
+static QUIET int transfer_now(const transfer *t) {
+    if (t->cells[0] && cudago_cell_reserve(t->cells[0], t->s)) return -1;
+    if (t->cells[1] && cudago_cell_reserve(t->cells[1], t->s)) {
+        if (t->cells[0]) cudago_cell_note(t->cells[0], t->s, 0);
+        return -1;
+    }
+    if (t->pageable || !cudago_keeps_gil(t->s)) return transfer_away(t);
+    int32_t r = call_driver(t);
+    return finish(t, r, r ? 0 : cudago_queued(t->s));
+}
+
+static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) {
+    PyErr_Format(PyExc_ValueError, "%s has %llu bytes, the buffer %llu: a copy needs the same size on both sides",
+                 c->from ? "src" : "dst", (unsigned long long)other, (unsigned long long)buffer);
+    return -1;
+}
+
+/* The other side, open and of the right size. */
+static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
+    if (c->operand) {
+        if (cudago_operand_now(c->operand)) return -1;
+        *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes};
+    } else {
+        if (cudago_buffer_now((BufferObject *)c->other, out)) return -1;
+        if (!c->from && cudago_writable(out->cell, "dst")) return -1;
+    }
+    return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
+}
+
+/* CUDAGO_AGAIN if the stream captures, and its graph is to keep what was not made an Operand. */
+static QUIET int copy_now(const copying *c) {
+    cudago_span b, o;
+    cudago_stream *s = cudago_stream_now(c->stream);
+    if (!s || cudago_buffer_now(c->buffer, &b)) return -1;
+    if (c->from && cudago_writable(b.cell, "the buffer")) return -1;
+    if (other_side(c, &b, &o)) return -1;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) {
+        if (!c->mine || !c->operand) return CUDAGO_AGAIN;
+        return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
+    }
+    if (!b.size) return 0;
+    if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
+    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable};
+    /* Another library frees in the order of its own streams. */
+    if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
+    return transfer_now(&t);
+}
+
+/* From pageable memory the driver takes up to so many bytes aside, and returns. Larger copies, and those to pageable
+ * memory, block in it until it is their turn, and there it hears no Ctrl-C: so their turn is waited for before. CUDA
+ * Driver API, "API synchronization behavior". */
+enum { STAGED_BYTES = 64 << 10 };
+
+static int await_turn(const copying *c) {
+    const OperandObject *o = c->operand;
+    if (!o || !o->pageable || (c->from && o->nbytes <= STAGED_BYTES) || cudago_may_be_capturing(c->stream)) return 0;
+    cudago_stream *s = cudago_stream_now(c->stream);
+    if (!s) return -1;
+    return cudago_wait_stream(s);
+}
+
+static int make_operand(OperandObject **at, PyObject *object, int writable, const char *name) {
+    if (!*at) *at = cudago_operand(object, writable ? OPERAND_WRITABLE : 0, name);
+    return *at ? 0 : -1;
+}
+
+static int run(copying *c) {
+    const char *name = c->from ? "src" : "dst";
+    if (Py_TYPE(c->other) != cudago_cls[CLS_BUFFER]) {
+        if (make_operand(&c->operand, c->other, !c->from, name)) return -1;
+        if (cudago_theirs(c->operand, c->stream->device, &c->theirs)) return -1;
+    }
+    cudago_note_site();
+    if (await_turn(c)) return -1;
+    int r = copy_now(c);
+    if (r != CUDAGO_AGAIN) return r;
+    if (make_operand(&c->mine, (PyObject *)c->buffer, 0, c->from ? "dst" : "src") || make_operand(&c->operand, c->other, !c->from, name))
+        return -1;
+    return copy_now(c);
+}
+
+/* One argument and stream=. */
+static int read_arguments(Py_ssize_t n, PyObject *names, const char *signature) {
+    if (n == 1 && cudago_names_stream(names)) return 0;
+    return PyErr_Format(PyExc_TypeError, "%s", signature), -1;
+}
+
+static PyObject *buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, int from) {
+    CUDAGO_ENTER(NULL);
+    if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream=" : "copy_to(dst, *, stream) takes one operand and stream="))
+        return NULL;
+    cudago_span open;
+    if (cudago_buffer_now(self, &open)) return NULL; /* the first mistake is named first; it is asked again */
+    PyObject *keep = NULL;
+    copying c = {.buffer = self, .other = args[0], .from = from, .stream = cudago_stream_arg(args[1], &keep)};
+    int r = c.stream ? run(&c) : -1;
+    Py_XDECREF(c.operand);
+    Py_XDECREF(c.mine);
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *buffer_copy_from(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return buffer_copy(self, args, n, names, 1);
+}
+static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return buffer_copy(self, args, n, names, 0);
+}
+
+/* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
+
+/* An int that fits 1, 2 or 4 bytes, or bytes of that length. Like the driver's, an int is one byte if it fits. */
+int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
+    *out = 0;
+    if (PyLong_Check(value)) {
+        int overflow;
+        long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow || v < INT32_MIN || v > UINT32_MAX)
+            return PyErr_Format(PyExc_OverflowError, "fill value must fit 4 bytes, got %S", value), -1;
+        *width = v >= -128 && v <= 255 ? 1 : v >= -32768 && v <= 65535 ? 2
+                                                                       : 4;
+        *out = *width == 1 ? (uint8_t)v : *width == 2 ? (uint16_t)v
+                                                      : (uint32_t)v;
+        return 0;
+    }
+    Py_buffer view;
+    if (!PyObject_CheckBuffer(value)) {
+        PyErr_Format(PyExc_TypeError, "fill value must be an int, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
+                     (PyObject *)Py_TYPE(value));
+        return -1;
+    }
+    if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)) return -1;
+    Py_ssize_t n = view.len;
+    if (n == 1 || n == 2 || n == 4) memcpy(out, view.buf, (size_t)n);
+    PyBuffer_Release(&view);
+    if (n != 1 && n != 2 && n != 4)
+        return PyErr_Format(PyExc_ValueError, "fill value must have 1, 2 or 4 bytes, got %zd", n), -1;
+    *width = (uint32_t)n;
+    return 0;
+}
+
+QUIET int cudago_fill_fits(uint32_t width, uint64_t size) {
+    if (size % width == 0) return 0;
+    PyErr_Format(PyExc_ValueError, "a fill value of %u bytes does not divide %llu bytes", width, (unsigned long long)size);
+    return -1;
+}
+
+/* With the GIL given away: the call goes through Go. */
+static int fill_away(cudago_stream *s, const cudago_span *b, uint32_t value, uint32_t width) {
+    cudago_status st = {0};
+    cudago_cell_retain(b->cell);
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoMemset(s->id, b->ptr, value, width, b->size / width, &st);
+    cudago_cell_note(b->cell, s, cudago_gil_back(&l, st.kind));
+    cudago_cell_release(b->cell);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* mine: an Operand of the buffer, or NULL; CUDAGO_AGAIN if the stream captures and it is missing. */
+static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObject *mine, uint32_t value, uint32_t width) {
+    cudago_span b;
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || cudago_buffer_now(self, &b)) return -1;
+    if (cudago_writable(b.cell, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
+    if (!b.size) return 0;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) return mine ? cudago_record.memset(s, mine, value, width, b.size / width) : CUDAGO_AGAIN;
+    if (cudago_cell_reserve(b.cell, s)) return -1;
+    return fill_away(s, &b, value, width);
+}
+
+static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    if (read_arguments(n, names, "fill(value, *, stream) takes a value and stream=")) return NULL;
+    cudago_span open;
+    uint32_t value, width;
+    if (cudago_buffer_now(self, &open) || cudago_writable(open.cell, "the buffer")) return NULL;
+    if (cudago_fill_value(args[0], &value, &width)) return NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[1], &keep);
+    if (!stream) return NULL;
+    cudago_note_site();
+    int r = fill_now(self, stream, NULL, value, width);
+    if (r == CUDAGO_AGAIN) {
+        OperandObject *mine = cudago_operand((PyObject *)self, OPERAND_WRITABLE, "dst");
+        r = mine ? fill_now(self, stream, mine, value, width) : -1;
+        Py_XDECREF(mine);
+    }
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyMethodDef cudago_buffer_copies[] = {
+    {"copy_from", METHOD(buffer_copy_from), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_FROM},
+    {"copy_to", METHOD(buffer_copy_to), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_COPY_TO},
+    {"fill", METHOD(buffer_fill), METH_FASTCALL | METH_KEYWORDS, DOC_BUFFER_FILL},
+    {0},
+};

@@ -1,0 +1,179 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include "_cgo_export.h"
+
+/* A Kernel is loaded on a device when it is first needed there. */
+cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
+    cudago_kernel *before = self->on[device];
+    uint32_t generation;
+    if (before && !cudago_lost(device, before->generation)) return before;
+    if (cudago_making(device, &generation)) return NULL;
+    Py_ssize_t n;
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, &n);
+    if (!name) return NULL;
+    cudago_status st = {0};
+    cudago_kernel *k;
+    uint64_t code = self->code;
+    int callback = cudago_on_callback_thread();
+    Py_BEGIN_ALLOW_THREADS
+    k = cudagoKernelLoad(code, (char *)name, (int)n, device, callback, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    if (cudago_made("kernel", device, generation)) return cudagoKernelRelease(k), NULL;
+    before = self->on[device];
+    if (before && before->generation == generation) return cudagoKernelRelease(k), before; /* another thread was faster */
+    if (before) cudagoKernelForget(before);
+    k->generation = generation;
+    k->before = before;
+    return self->on[device] = k;
+}
+
+/* _kernel_new(cls, code object, code id, name, device) */
+PyObject *cudago_kernel_new(PyObject *module, PyObject *args) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    PyObject *owner, *name, *device;
+    unsigned long long code;
+    if (!PyArg_ParseTuple(args, "OKUO", &owner, &code, &name, &device)) return NULL;
+    if (cudago_expect(device, CLS_DEVICE, "device")) return NULL;
+    KernelObject *self = cudago_alloc(CLS_KERNEL);
+    if (!self) return NULL;
+    self->code = code;
+    self->name = NEW_REF(name);
+    self->owner = NEW_REF(owner);
+    if (!cudago_kernel_on(self, ((DeviceObject *)device)->ordinal)) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *kernel_name(KernelObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->name);
+}
+static PyObject *kernel_code(KernelObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->owner);
+}
+
+/* _parameters(): [(type, size, offset), ...] of the kernel on whichever device it is loaded. */
+static PyObject *kernel_parameters(KernelObject *self, PyObject *unused) {
+    (void)unused;
+    static const char *const prefix[] = {"", "s", "u", "f", "b", "b"};
+    cudago_kernel *k = NULL;
+    for (int i = 0; i < CUDAGO_MAX_DEVICES && !k; i++) k = self->on[i];
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && k && i < k->n; i++) {
+        cudago_param *p = &k->params[i];
+        char type[24];
+        if (p->type == PARAM_BYTES) snprintf(type, sizeof type, "b8[%u]", p->size);
+        else snprintf(type, sizeof type, "%s%u", prefix[p->type], p->size * 8);
+        PyObject *item = Py_BuildValue("(sII)", type, p->size, p->offset);
+        if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* _attribute(device, number), _max_active_blocks(device, block, shared) */
+static PyObject *kernel_attribute(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    long attribute = PyLong_AsLong(args[1]);
+    if (attribute == -1 && PyErr_Occurred()) return NULL;
+    int32_t device = ((DeviceObject *)args[0])->ordinal;
+    if (!cudago_kernel_on(self, device)) return NULL;
+    Py_ssize_t len;
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
+    cudago_status st = {0};
+    int v = cudagoKernelAttribute(self->code, (char *)name, (int)len, device, (int)attribute, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyLong_FromLong(v);
+}
+
+static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    int32_t block, shared;
+    if (cudago_int32(args[1], "block", 1, &block) || cudago_int32(args[2], "shared_memory", 0, &shared)) return NULL;
+    int32_t device = ((DeviceObject *)args[0])->ordinal;
+    if (!cudago_kernel_on(self, device)) return NULL;
+    Py_ssize_t len;
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
+    cudago_status st = {0};
+    int v = cudagoKernelBlocks(self->code, (char *)name, (int)len, device, block, shared, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyLong_FromLong(v);
+}
+
+/* _set_attribute(device, number, value) */
+static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    int32_t attribute, value;
+    if (cudago_int32(args[1], "attribute", 0, &attribute)) return NULL;
+    if (cudago_int32(args[2], "the attribute's value", INT32_MIN, &value)) return NULL;
+    int32_t device = ((DeviceObject *)args[0])->ordinal;
+    cudago_kernel *k = cudago_kernel_on(self, device);
+    if (!k) return NULL;
+    Py_ssize_t len;
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
+    cudago_status st = {0};
+    cudagoKernelSetAttribute(self->code, (char *)name, (int)len, device, attribute, value, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    if (attribute == 8) k->max_shared = (uint32_t)value; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    Py_RETURN_NONE;
+}
+
+static int kernel_traverse(KernelObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->owner);
+    return 0;
+}
+
+static void kernel_dealloc(KernelObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    for (int i = 0; i < CUDAGO_MAX_DEVICES && !cudago_unusable; i++)
+        for (cudago_kernel *k = self->on[i], *before; k; k = before) {
+            before = k->before;
+            cudagoKernelRelease(k);
+        }
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->owner);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"_parameters", METHOD(kernel_parameters), METH_NOARGS, NULL},
+    {"_attribute", METHOD(kernel_attribute), METH_FASTCALL, NULL},
+    {"_set_attribute", METHOD(kernel_set_attribute), METH_FASTCALL, NULL},
+    {"_max_active_blocks", METHOD(kernel_blocks), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"name", (getter)kernel_name, NULL, DOC_KERNEL_NAME, NULL},
+    {"object_code", (getter)kernel_code, NULL, DOC_KERNEL_OBJECT_CODE, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(KernelObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_traverse, kernel_traverse},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_kernel_spec = {
+    "cudago._core.Kernel",
+    sizeof(KernelObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

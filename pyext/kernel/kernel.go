@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package kernel
+
+/*
+#include <stdlib.h>
+#include "kernel.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// Kernels are those that a block of C stands for.
+var Kernels = border.NewTable[*cuda.Kernel]("kernel")
+
+// cudagoKernelLoad finds a kernel on a device and makes its block. In a host
+// callback it leaves it to the driver to load the kernel when it likes.
+//
+//export cudagoKernelLoad
+func cudagoKernelLoad(
+	code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, callback C.int, st *C.cudago_status,
+) (k *C.cudago_kernel) {
+	guard(st, func() error {
+		o, err := Codes.Get(uint64(code))
+		if err != nil {
+			return err
+		}
+		dev, err := deviceToLoadOn(o, int(ordinal), callback != 0)
+		if err != nil {
+			return err
+		}
+		kernel, err := o.Kernel(dev, C.GoStringN(name, n))
+		if err != nil {
+			return err
+		}
+		// NVIDIA's driver would do it at the first launch, which holds the GIL and
+		// would wait for callbacks that need it.
+		if callback == 0 {
+			err = kernel.Load()
+		}
+		if err == nil {
+			k, err = newKernelBlock(kernel, dev, ordinal)
+		}
+		if err != nil {
+			return border.JoinClose(err, kernel.Close)
+		}
+		return nil
+	})
+	return k
+}
+
+func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*C.cudago_kernel, error) {
+	signature := kernel.Signature()
+	if len(signature) > C.CUDAGO_MAX_PARAMS {
+		return nil, &cuda.Error{
+			Op: "get_kernel", Result: cuda.ErrorNotSupported,
+			Detail: fmt.Sprintf("kernel %s has %d parameters, and cudago takes at most %d", kernel.Name(), len(signature), C.CUDAGO_MAX_PARAMS),
+		}
+	}
+	facts, err := kernelFacts(kernel, dev)
+	if err != nil {
+		return nil, err
+	}
+	k := (*C.cudago_kernel)(C.calloc(1, C.size_t(C.sizeof_cudago_kernel+len(signature)*C.sizeof_cudago_param)))
+	k.f, k.ctx = C.uintptr_t(kernel.Handle()), C.uintptr_t(kernel.Context().Handle())
+	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
+	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
+	k.limits = facts.limits
+	params := unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), len(signature))
+	for i, p := range signature {
+		params[i]._type = paramType(p)
+		params[i].offset, params[i].size = C.uint32_t(p.Offset), C.uint32_t(p.Size)
+	}
+	k.id = C.uint64_t(Kernels.Put(kernel))
+	return k, nil
+}
+
+func paramType(p cuda.Param) C.uint8_t {
+	switch {
+	case p.IsStruct():
+		return C.PARAM_BYTES
+	case p.IsFloat():
+		return C.PARAM_FLOAT
+	case strings.HasPrefix(p.Kind, "u"):
+		return C.PARAM_UINT
+	case strings.HasPrefix(p.Kind, "s"):
+		return C.PARAM_INT
+	case p.Size == 8 || p.Size == 4:
+		return C.PARAM_UINT // b32 and b64: what fits is taken
+	}
+	return C.PARAM_BITS
+}
+
+// facts are what a launch is checked against.
+type facts struct {
+	threads, shared C.uint32_t
+	pageable        C.int32_t
+	limits          [6]C.uint32_t
+}
+
+func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
+	get := func(a cuda.Attribute) C.uint32_t {
+		v, e := dev.Attribute(a)
+		if e != nil && err == nil {
+			err = e
+		}
+		return C.uint32_t(v)
+	}
+	for i, a := range []cuda.Attribute{cuda.MaxGridDimX, cuda.MaxGridDimY, cuda.MaxGridDimZ, cuda.MaxBlockDimX, cuda.MaxBlockDimY, cuda.MaxBlockDimZ} {
+		f.limits[i] = get(a)
+	}
+	f.pageable = C.int32_t(get(cuda.PageableMemoryAccess))
+	threads, e := kernel.MaxThreadsPerBlock()
+	if e != nil {
+		return f, e
+	}
+	shared, e := kernel.Attribute(cuda.KernelMaxDynamicSharedSize)
+	if e != nil {
+		return f, e
+	}
+	f.threads, f.shared = C.uint32_t(threads), C.uint32_t(shared)
+	return f, err
+}
+
+// cudagoKernelForget closes a kernel whose block is still being read.
+//
+//export cudagoKernelForget
+func cudagoKernelForget(k *C.cudago_kernel) {
+	if kernel, ok := Kernels.Take(uint64(k.id)); ok {
+		border.Reaper.Add(border.Once(kernel.Close))
+	}
+}
+
+//export cudagoKernelRelease
+func cudagoKernelRelease(k *C.cudago_kernel) {
+	cudagoKernelForget(k)
+	C.free(unsafe.Pointer(k))
+}
+
+// kernelOn is the kernel of an object code on a device where it is loaded.
+func kernelOn(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t) (*cuda.Kernel, error) {
+	o, err := Codes.Get(uint64(code))
+	if err != nil {
+		return nil, err
+	}
+	dev, err := border.Driver.Load().Device(int(ordinal))
+	if err != nil {
+		return nil, err
+	}
+	return o.Kernel(dev, C.GoStringN(name, n))
+}
+
+//export cudagoKernelAttribute
+func cudagoKernelAttribute(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, attribute C.int, st *C.cudago_status) (v C.int) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		got, err := k.Attribute(cuda.KernelAttribute(attribute))
+		v = C.int(got)
+		return border.JoinClose(err, k.Close)
+	})
+	return v
+}
+
+//export cudagoKernelSetAttribute
+func cudagoKernelSetAttribute(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, attribute, value C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		return border.JoinClose(k.SetAttribute(cuda.KernelAttribute(attribute), int(value)), k.Close)
+	})
+}
+
+//export cudagoKernelBlocks
+func cudagoKernelBlocks(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t, block, shared C.long, st *C.cudago_status) (v C.int) {
+	guard(st, func() error {
+		k, err := kernelOn(code, name, n, ordinal)
+		if err != nil {
+			return err
+		}
+		got, err := k.MaxActiveBlocks(int(block), uint64(shared))
+		v = C.int(got)
+		return border.JoinClose(err, k.Close)
+	})
+	return v
+}

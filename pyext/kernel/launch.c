@@ -1,0 +1,164 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include "_cgo_export.h"
+
+/* cu.launch: parse, pack and launch in C under the GIL. Go is entered to load a kernel on a new device, to record a
+ * captured launch, to keep the host memory of a launch until it ends, and for errors. */
+
+enum { SMALL_VALUES = 1024 };
+
+enum { MAX_ATTRIBUTES = 3 };
+
+static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunchAttributeID id, const void *value, size_t size) {
+    CUlaunchAttribute *next = &a[c->NumAttrs++];
+    memset(next, 0, sizeof *next);
+    next->ID = id;
+    memcpy(next->Value, value, size);
+}
+
+static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const ConfigObject *o, uintptr_t stream) {
+    *c = (CUlaunchConfig){
+        .GridDimX = o->grid[0],
+        .GridDimY = o->grid[1],
+        .GridDimZ = o->grid[2],
+        .BlockDimX = o->block[0],
+        .BlockDimY = o->block[1],
+        .BlockDimZ = o->block[2],
+        .SharedMemBytes = o->shared_memory,
+        .HStream = stream,
+        .Attrs = (uintptr_t)a,
+    };
+    int32_t cooperative = 1;
+    if (o->cooperative) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative, sizeof cooperative);
+    if (o->cluster[0]) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, o->cluster, sizeof o->cluster);
+    if (o->has_priority) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PRIORITY, &o->priority, sizeof o->priority);
+}
+
+cudago_recorder cudago_record;
+
+/* A launch, evaluated. */
+typedef struct {
+    StreamObject *stream;
+    ConfigObject *config;
+    cudago_packing *p;
+    uintptr_t *refs;  /* what is kept until it has ended: references of its own once the driver has it */
+    Py_ssize_t n_refs;
+} launching;
+
+static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cudago_stream *s) {
+    int pushed;
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuLaunchKernelEx(c, p->k->f, (void **)p->params, NULL);
+    cudago_ctx_leave(pushed);
+    return r;
+}
+
+static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint64_t position) {
+    const cudago_packing *p = l->p;
+    for (int i = 0; i < p->natives; i++) cudago_cell_note(p->used[i], s, position);
+    if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
+    if (!l->n_refs) return 0;
+    for (Py_ssize_t i = 0; i < l->n_refs; i++) l->refs[i] = (uintptr_t)NEW_REF(PyList_GetItem(p->keep, i));
+    cudago_keep_until(s, position, l->refs, (size_t)l->n_refs);
+    return 0;
+}
+
+/* With the GIL given away: the cells and the kernel's code are held for the call. */
+static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) {
+    const cudago_packing *p = l->p;
+    for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
+    cudago_leave leave = cudago_gil_leave(s);
+    int32_t code = call_driver(c, p, s);
+    int r = finish(l, s, code, cudago_gil_back(&leave, code));
+    for (int i = 0; i < p->natives; i++) cudago_cell_release(p->used[i]);
+    cudago_leave_end(&leave);
+    return r;
+}
+
+static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
+    for (int i = 0; i < p->natives; i++) {
+        if (!cudago_cell_reserve(p->used[i], s)) continue;
+        while (i-- > 0) cudago_cell_note(p->used[i], s, 0);
+        return -1;
+    }
+    return 0;
+}
+
+/* CUDAGO_AGAIN if the stream captures and our own objects were not made Operands, which its graph is to keep. */
+static QUIET int launch_now(const launching *l) {
+    cudago_packing *p = l->p;
+    cudago_stream *s = cudago_stream_now(l->stream);
+    if (!s) return -1;
+    CUlaunchConfig c;
+    CUlaunchAttribute attributes[MAX_ATTRIBUTES];
+    fill_config(&c, attributes, l->config, s->h);
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (capturing) {
+        if (p->natives && !p->own) return CUDAGO_AGAIN;
+        return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p);
+    }
+    if (cudago_pack_now(p)) return -1;
+    for (int i = 0; i < p->n_theirs; i++)
+        if (cudago_order_streams(s->device, p->theirs[i], s->h)) return -1;
+    if (reserve(p, s)) return -1;
+    if (!cudago_keeps_gil(s)) return launch_away(l, &c, s);
+    int32_t code = call_driver(&c, p, s);
+    return finish(l, s, code, code ? 0 : cudago_queued(s));
+}
+
+static int launch_packed(launching *l) {
+    l->n_refs = l->p->keep ? PyList_Size(l->p->keep) : 0;
+    if (l->n_refs && !(l->refs = malloc((size_t)l->n_refs * sizeof *l->refs))) return PyErr_NoMemory(), -1;
+    cudago_note_site();
+    int r = launch_now(l);
+    if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p) ? -1 : launch_now(l);
+    if (l->refs) free(l->refs);
+    return r;
+}
+
+static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *kernel, PyObject *const *args, Py_ssize_t n) {
+    if (stream->device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_ValueError, "no such device"), -1;
+    cudago_kernel *k = cudago_kernel_on(kernel, stream->device);
+    if (!k || cudago_check_config(config, k)) return -1;
+    uint8_t small[SMALL_VALUES] __attribute__((aligned(16))), *values = small;
+    if (k->size > sizeof small && !(values = malloc(k->size))) return PyErr_NoMemory(), -1;
+    cudago_packing p;
+    int r = cudago_pack(&p, kernel, k, args, n, values);
+    if (!r) {
+        launching l = {.stream = stream, .config = config, .p = &p};
+        r = launch_packed(&l);
+        if (p.keep || p.own) cudago_pack_free(&p);
+    }
+    if (values != small) free(values);
+    return r;
+}
+
+PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n < 3) return PyErr_SetString(PyExc_TypeError, "launch(stream, config, kernel, *args)"), NULL;
+    if (cudago_expect(args[1], CLS_CONFIG, "config") || cudago_expect(args[2], CLS_KERNEL, "kernel")) return NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[0], &keep);
+    int r = stream ? launch_on(stream, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3) : -1;
+    Py_XDECREF(keep);
+    if (r) return NULL;
+    Py_RETURN_NONE;
+}
+
+int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code) {
+    Py_ssize_t len;
+    const char *name = PyUnicode_AsUTF8AndSize(kernel->name, &len);
+    char text[256];
+    snprintf(text, sizeof text, "kernel %.100s, grid (%u, %u, %u), block (%u, %u, %u), %u bytes of dynamic shared memory, device %d",
+             name ? name : "?", c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared_memory,
+             k->device);
+    cudago_status st = {0};
+    cudagoDetailError("cuLaunchKernelEx", code, k->device, text, &st);
+    return cudago_raise(&st);
+}

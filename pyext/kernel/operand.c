@@ -1,0 +1,197 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include "_cgo_export.h"
+
+/* The one way from a Python object to an address, and to what keeps the bytes there. An Operand holds the object, and:
+ *
+ *   Buffer, view, Pointer, Tensor   a count of the allocation's cell, so that close() of the wrapper is safe
+ *   buffer protocol                 an open export, so that a bytearray or an array cannot be resized
+ *   DLPack                          the managed tensor, in a cell
+ *   __cuda_array_interface__        the object alone: the protocol has no owner
+ */
+
+static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset) {
+    if (cudago_cell_now(b->cell, "buffer")) return -1;
+    cudago_cell_retain(b->cell);
+    o->cell = b->cell;
+    o->address = b->ptr + offset;
+    o->nbytes = b->size - offset;
+    o->host = b->cell->kind == CUDAGO_CELL_PINNED;
+    o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
+    return 0;
+}
+
+static QUIET int from_tensor(OperandObject *o, PyObject *t) {
+    cudago_cell *cell;
+    uint64_t ptr;
+    if (cudago_tensor_argument(t, &ptr, &cell)) return -1;
+    if (cudago_tensor_contiguous(t, &o->nbytes)) return -1;
+    cudago_cell_retain(cell);
+    o->cell = cell;
+    o->address = ptr;
+    o->host = cudago_cell_is_host(cell);
+    o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
+    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;
+    return 0;
+}
+
+static int from_export(OperandObject *o, PyObject *object, int flags, const char *what) {
+    o->export = cudago_export_of(object, flags & OPERAND_WRITABLE, what, &o->address, &o->nbytes, &o->readonly);
+    o->host = 1;
+    o->pageable = 1;
+    return o->export ? 0 : -1;
+}
+
+static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
+    DLTensor t;
+    if (cudago_foreign_argument(object, &t, &o->cell)) return -1;
+    if (cudago_dltensor_contiguous(&t, &o->nbytes)) {
+        PyErr_Format(PyExc_BufferError, "%s must be C-contiguous", what);
+        return -1;
+    }
+    o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
+    o->host = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
+    o->pageable = t.device.device_type == kDLCPU;
+    o->device = t.device.device_type == kDLCUDA ? t.device.device_id : -1;
+    return 0;
+}
+
+/* dict -> address and size; strides must be absent or C order. */
+static int from_cai(OperandObject *o, PyObject *interface, int flags, const char *what) {
+    unsigned long long address = 0, nbytes = 0;
+    PyObject *stream = NULL;
+    PyObject *errors = PyImport_ImportModule("cudago._interop");
+    PyObject *r = errors ? PyObject_CallMethod(errors, "_read_cuda_array_interface", "Os", interface, what) : NULL;
+    Py_XDECREF(errors);
+    int ok = r && PyArg_ParseTuple(r, "KKOp", &address, &nbytes, &stream, &o->readonly);
+    if (ok && stream != Py_None) o->stream = (uintptr_t)PyLong_AsUnsignedLongLong(stream);
+    Py_XDECREF(r);
+    if (ok && o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;
+    o->address = address;
+    o->nbytes = nbytes;
+    o->device = -1;
+    o->interface = 1;
+    return ok ? 0 : -1;
+}
+
+static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
+    if (cudago_is(object, CLS_BUFFER)) return from_buffer(o, (BufferObject *)object, 0);
+    if (cudago_is(object, CLS_POINTER)) {
+        PointerObject *p = (PointerObject *)object;
+        return from_buffer(o, (BufferObject *)p->buffer, (uint64_t)p->offset);
+    }
+    if (cudago_is_tensor(object)) return from_tensor(o, object);
+    if (PyObject_CheckBuffer(object)) return from_export(o, object, flags, what);
+    int exports = cudago_has((PyObject *)Py_TYPE(object), "__dlpack__");
+    if (exports) return exports < 0 ? -1 : from_dlpack(o, object, what);
+    PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    if (cai) {
+        int r = from_cai(o, cai, flags, what);
+        Py_DECREF(cai);
+        return r;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "%s must be a Buffer, Pointer or Tensor, or an object with the buffer protocol, __dlpack__ or "
+                 "__cuda_array_interface__, not %R",
+                 what, (PyObject *)Py_TYPE(object));
+    return -1;
+}
+
+OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
+    OperandObject *o = cudago_alloc(CLS_OPERAND);
+    if (!o) return NULL;
+    o->object = NEW_REF(object);
+    o->device = -1;
+    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->cell, what)) || cudago_stall_wait()) {
+        Py_DECREF(o);
+        return NULL;
+    }
+    return o;
+}
+
+QUIET int cudago_operand_lost(const OperandObject *o) { return o->cell && cudago_cell_lost(o->cell); }
+QUIET int cudago_operand_now(const OperandObject *o) { return o->cell ? cudago_cell_now(o->cell, "memory") : 0; }
+
+/* Device work may touch the pageable memory of o until o goes. */
+void cudago_operand_allow(OperandObject *o) {
+    if (!o->pageable || o->allowed || !o->nbytes) return;
+    cudagoAllowHost(o->address, o->nbytes);
+    o->allowed = 1;
+}
+
+/* --- order with other libraries --------------------------------------------------------------------------------- */
+
+int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
+    intptr_t theirs;
+    DLDevice on = {kDLCUDA, device};
+    PyObject *obj = o->object;
+    *stream = o->stream;
+    if (o->interface || o->host) return 0;
+    if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
+    if (cudago_foreign_stream(obj, on, &theirs)) return -1;
+    *stream = (uintptr_t)theirs;
+    return 0;
+}
+
+/* --- the type ----------------------------------------------------------------------------------------------------- */
+
+/* No tp_clear: the tp_clear of a graph or an executable breaks the cycles. What the collector clears besides is not in
+ * use: an executable shows its operands only while no launch of it can be in flight (exec.c). */
+static int operand_traverse(OperandObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->object);
+    Py_VISIT(self->export);
+    return 0;
+}
+
+static void operand_dealloc(OperandObject *self) {
+    PyObject_GC_UnTrack(self);
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes);
+    if (self->call) cudago_call_free(self->call);
+    Py_XDECREF(self->export);
+    if (self->cell) cudago_cell_release_gil(self->cell);
+    Py_XDECREF(self->object);
+    cudago_free((PyObject *)self);
+}
+
+static PyObject *operand_object(OperandObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->object ? self->object : Py_None);
+}
+static PyObject *operand_nbytes(OperandObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->nbytes);
+}
+static PyObject *operand_address(OperandObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->address);
+}
+
+static PyGetSetDef getset[] = {
+    {"object", (getter)operand_object, NULL, NULL, NULL},
+    {"nbytes", (getter)operand_nbytes, NULL, NULL, NULL},
+    {"address", (getter)operand_address, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(OperandObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, operand_dealloc},
+    {Py_tp_traverse, operand_traverse},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_operand_spec = {
+    "cudago._core.Operand",
+    sizeof(OperandObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

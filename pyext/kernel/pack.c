@@ -1,0 +1,306 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+#include <math.h>
+
+/* One path to a kernel: each argument is checked against the kernel's real parameter and written to its place. Nothing
+ * has happened when this fails. */
+
+typedef cudago_packing packing;
+
+static const char *type_name(const cudago_param *p, char *out, size_t n) {
+    static const char *const words[] = {"", "integer s", "integer u", "float f", "struct of ", "value b"};
+    if (p->type == PARAM_BYTES) snprintf(out, n, "a struct of %u bytes", p->size);
+    else if (p->type == PARAM_UINT && p->size == 8) snprintf(out, n, "a pointer or an integer u64");
+    else snprintf(out, n, "%s %s%u", p->type == PARAM_FLOAT ? "a" : "an", words[p->type], p->size * 8);
+    return out;
+}
+
+static int wrong_type(packing *pk, const cudago_param *p, PyObject *arg) {
+    char want[64];
+    PyErr_Format(PyExc_TypeError, "parameter %d of kernel %U must be %s, got %R (%R)", pk->index, pk->kernel->name,
+                 type_name(p, want, sizeof want), arg, (PyObject *)Py_TYPE(arg));
+    return -1;
+}
+
+static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is an integer of %u bits, %S does not fit", pk->index,
+                 pk->kernel->name, p->size * 8, arg);
+    return -1;
+}
+
+/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are taken. */
+static int pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
+    if (v == -1 && !overflow && PyErr_Occurred()) return -1;
+    if (overflow < 0) return out_of_range(pk, p, arg);
+    uint64_t bits = (uint64_t)v;
+    if (overflow > 0) {
+        if (p->size < 8) return out_of_range(pk, p, arg);
+        bits = PyLong_AsUnsignedLongLong(arg);
+        if (bits == (uint64_t)-1 && PyErr_Occurred()) return out_of_range(pk, p, arg);
+    } else if (p->size < 8) {
+        int64_t span = INT64_C(1) << (8 * p->size);
+        if (v >= span || v < -(span >> 1)) return out_of_range(pk, p, arg);
+    }
+    if (p->size == 4) return memcpy(to, &bits, 4), 0;
+    memcpy(to, &bits, p->size); /* little-endian, as CUDA's hosts are */
+    return 0;
+}
+
+static int pack_float(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    double d = PyFloat_AsDouble(arg);
+    if (d == -1.0 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
+        PyErr_Clear();
+        return wrong_type(pk, p, arg);
+    }
+    if (p->size == 8) return memcpy(to, &d, 8), 0;
+    float f = (float)d;
+    if (isinf(f) && !isinf(d)) {
+        PyErr_Format(PyExc_OverflowError, "parameter %d of kernel %U is a float of 32 bits, %S does not fit", pk->index,
+                     pk->kernel->name, arg);
+        return -1;
+    }
+    memcpy(to, &f, 4);
+    return 0;
+}
+
+/* bytes, or a NumPy structured scalar or any other buffer of the right length. */
+static int pack_bytes(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (!PyObject_CheckBuffer(arg)) return wrong_type(pk, p, arg);
+    Py_buffer view;
+    if (PyObject_GetBuffer(arg, &view, PyBUF_C_CONTIGUOUS)) return -1;
+    Py_ssize_t n = view.len;
+    if (n == (Py_ssize_t)p->size) memcpy(to, view.buf, p->size);
+    PyBuffer_Release(&view);
+    if (n == (Py_ssize_t)p->size) return 0;
+    PyErr_Format(PyExc_ValueError, "parameter %d of kernel %U is a struct of %u bytes, got %zd", pk->index, pk->kernel->name,
+                 p->size, n);
+    return -1;
+}
+
+static int keep(packing *pk, OperandObject *o) {
+    o->index = pk->index;
+    if (!pk->keep && !(pk->keep = PyList_New(0))) return -1;
+    return PyList_Append(pk->keep, (PyObject *)o);
+}
+
+/* Formatted once: an operand needs its name in an error only, and formatting costs as much as the operand. */
+static const char *parameter_name(int index) {
+    static char names[CUDAGO_MAX_PARAMS][16];
+    if (!names[index][0]) snprintf(names[index], sizeof names[index], "parameter %d", index);
+    return names[index];
+}
+
+/* Memory of another device is fine where the kernel's has access to it. */
+static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
+    int can = cudago_reachable(cell, device, pk->k->device);
+    if (can) return can < 0 ? -1 : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "parameter %d of kernel %U is on device %d, the kernel on device %d, which has no access to that memory: see "
+                 "peer_accessible_by of DeviceMemoryResource",
+                 pk->index, pk->kernel->name, device, pk->k->device);
+    return -1;
+}
+
+static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32_t device) {
+    return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
+}
+
+/* An object of ours: its address is taken when nothing can run any more that might close it. */
+static int pack_later(packing *pk) {
+    pk->native[pk->natives++] = (uint16_t)pk->index;
+    return 0;
+}
+
+static int note_theirs(packing *pk, OperandObject *o) {
+    uintptr_t stream;
+    if (cudago_theirs(o, pk->k->device, &stream)) return -1;
+    for (int i = 0; i < pk->n_theirs; i++)
+        if (pk->theirs[i] == stream) return 0;
+    if (stream) pk->theirs[pk->n_theirs++] = stream;
+    return 0;
+}
+
+/* Everything else that has memory. */
+static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
+    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
+    if (!o) return -1;
+    int r = check_device(pk, o->cell, o->device);
+    if (!r && o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
+        PyErr_Format(PyExc_TypeError,
+                     "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "
+                     "to the device, or pin it (PinnedMemoryResource)",
+                     pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), pk->k->device);
+        r = -1;
+    }
+    if (!r) r = note_theirs(pk, o);
+    if (!r) {
+        memcpy(to, &o->address, 8);
+        if (o->pageable) cudago_operand_allow(o);
+        r = keep(pk, o);
+    }
+    Py_DECREF(o);
+    return r;
+}
+
+/* What kind of object of others is it? Read from its type, but for __cuda_array_interface__, which CuPy's and Numba's objects
+ * have as a property that may raise. -1 with an exception. */
+enum { NUMPY_SCALAR = 1,
+       HAS_DLPACK = 2,
+       HAS_MEMORY = 4 };
+static int kind_of(PyObject *arg, int maybe_memory) {
+    PyObject *t = (PyObject *)Py_TYPE(arg);
+    int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
+    if (dlpack < 0 || dtype < 0 || item < 0) return -1;
+    if (item) return NUMPY_SCALAR;
+    if (dlpack) return HAS_DLPACK | HAS_MEMORY;
+    if (PyObject_CheckBuffer(arg)) return HAS_MEMORY;
+    int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
+    return interface < 0 ? -1 : interface ? HAS_MEMORY
+                                          : 0;
+}
+
+static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    PyObject *item = PyObject_CallMethod(arg, "item", NULL);
+    if (!item) return -1;
+    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to)
+                                                                                      : wrong_type(pk, p, arg);
+    Py_DECREF(item);
+    return r;
+}
+
+static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_bytes(pk, p, arg, to);
+    int pointer = p->type != PARAM_FLOAT && p->size == 8;
+    if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
+    int kind = kind_of(arg, pointer);
+    if (kind < 0) return -1;
+    if (kind & NUMPY_SCALAR) return pack_scalar(pk, p, arg, to);
+    if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
+    if (pointer && kind & HAS_MEMORY) return pack_memory(pk, arg, to);
+    if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
+    PyObject *v = PyNumber_Index(arg);
+    int r = v ? pack_int(pk, p, v, to) : -1;
+    Py_XDECREF(v);
+    return r;
+}
+
+/* A Tensor over memory that the driver does not know, or that another library frees in the order of its own streams, is
+ * kept by an Operand until the launch has ended. */
+static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
+    uint64_t address;
+    cudago_cell *cell;
+    uint64_t nbytes;
+    if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
+    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would be told nothing of its strides */
+    int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
+    if (pageable) return pack_memory(pk, (PyObject *)t, to);
+    if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
+    OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
+    int r = o ? check_device(pk, o->cell, t->device) : -1;
+    if (!r) memcpy(to, &o->address, 8);
+    if (!r) r = keep(pk, o);
+    Py_XDECREF(o);
+    return r;
+}
+
+static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    PyTypeObject *t = Py_TYPE(arg);
+    int pointer = p->size == 8 && (p->type == PARAM_UINT || p->type == PARAM_INT || p->type == PARAM_BITS);
+    if (t == cudago_cls[CLS_BUFFER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (PyLong_Check(arg)) {
+        if (p->type == PARAM_FLOAT) return pack_float(pk, p, arg, to);
+        return p->type == PARAM_BYTES ? wrong_type(pk, p, arg) : pack_int(pk, p, arg, to);
+    }
+    if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? pack_float(pk, p, arg, to) : wrong_type(pk, p, arg);
+    if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
+    if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
+    return pack_object(pk, p, arg, to);
+}
+
+int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
+    if (n != k->n) {
+        PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, k->n, n);
+        return -1;
+    }
+    pk->kernel = kernel; /* the arrays are filled as far as they are used */
+    pk->k = k;
+    pk->args = args;
+    pk->values = values;
+    pk->keep = NULL;
+    pk->own = NULL;
+    pk->natives = pk->n_theirs = 0;
+    for (pk->index = 0; pk->index < k->n; pk->index++) {
+        const cudago_param *p = &k->params[pk->index];
+        pk->params[pk->index] = values + p->offset;
+        if (!pack_one(pk, p, args[pk->index], values + p->offset)) continue;
+        cudago_pack_free(pk);
+        return -1;
+    }
+    return 0;
+}
+
+int cudago_pack_own(packing *pk) {
+    if (pk->own || !pk->natives) return 0;
+    pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
+    if (!pk->own) return PyErr_NoMemory(), -1;
+    for (int i = 0; i < pk->natives; i++) {
+        int index = pk->native[i];
+        if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, parameter_name(index)))) return -1;
+        pk->own[i]->index = index;
+    }
+    return 0;
+}
+
+/* The memory of one of our own objects. */
+static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_t *device) {
+    if (cudago_is_tensor(arg)) {
+        *device = ((TensorObject *)arg)->device;
+        return cudago_tensor_argument(arg, &out->ptr, &out->cell);
+    }
+    uint64_t offset = 0;
+    if (Py_TYPE(arg) != cudago_cls[CLS_BUFFER] && cudago_is(arg, CLS_POINTER)) {
+        offset = (uint64_t)((PointerObject *)arg)->offset;
+        arg = ((PointerObject *)arg)->buffer;
+    }
+    if (cudago_buffer_now((BufferObject *)arg, out)) return -1;
+    out->ptr += offset;
+    *device = ((BufferObject *)arg)->device;
+    return 0;
+}
+
+QUIET int cudago_pack_now(packing *pk) {
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
+        if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
+    for (int i = 0; i < pk->natives; i++) {
+        cudago_span memory = {0};
+        int32_t device = -1;
+        pk->index = pk->native[i];
+        if (pk->own) {
+            if (cudago_operand_now(pk->own[i])) return -1;
+            memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0};
+            device = pk->own[i]->device;
+        } else if (native_now(pk, pk->args[pk->index], &memory, &device)) {
+            return -1;
+        }
+        if (check_device(pk, memory.cell, device)) return -1;
+        memcpy(pk->params[pk->index], &memory.ptr, 8);
+        pk->used[i] = memory.cell;
+    }
+    return 0;
+}
+
+void cudago_pack_free(packing *pk) {
+    Py_CLEAR(pk->keep);
+    for (int i = 0; pk->own && i < pk->natives; i++) Py_XDECREF(pk->own[i]);
+    free(pk->own);
+    pk->own = NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+/* What the room hangs into the module. */
+
+static PyMethodDef functions[] = {
+    {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},
+    {"_compile", cudago_compile, METH_VARARGS, NULL},
+    {"_code_from", cudago_code_from, METH_VARARGS, NULL},
+    {"_code_data", cudago_code_data, METH_VARARGS, NULL},
+    {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
+    {"_config_new", cudago_config_new, METH_VARARGS, NULL},
+    {0},
+};
+
+int cudago_kernel_room(PyObject *module) {
+    if (cudago_add_type(module, CLS_CODE, &cudago_code_spec) ||
+        cudago_add_type(module, CLS_KERNEL, &cudago_kernel_spec) ||
+        cudago_add_type(module, CLS_CONFIG, &cudago_config_spec) ||
+        cudago_add_type(module, CLS_OPERAND, &cudago_operand_spec) ||
+        cudago_add_methods(CLS_BUFFER, cudago_buffer_copies)) return -1;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,283 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+
+/* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, and so does every view
+ * of it; close() gives back the one, and the memory goes with the last. */
+
+static BufferObject *buffers; /* all there are, for the exit; guarded by the GIL */
+
+static void put_in(BufferObject *self) {
+    self->next = buffers;
+    self->prev = NULL;
+    if (buffers) buffers->prev = self;
+    buffers = self;
+}
+static void take_out(BufferObject *self) {
+    if (self->prev) self->prev->next = self->next;
+    else if (buffers == self) buffers = self->next;
+    if (self->next) self->next->prev = self->prev;
+}
+
+/* What another library holds of the memory stays: it has counts of its own. So does host memory with open views. */
+QUIET void cudago_buffers_give_up(void) {
+    for (BufferObject *self = buffers; self; self = self->next) {
+        cudago_cell *cell = self->cell;
+        if (!cell || self->exports) continue;
+        self->cell = NULL;
+        cudago_cell_release(cell); /* only queued: nothing runs while the list is walked */
+    }
+}
+
+QUIET int cudago_writable(const cudago_cell *cell, const char *what) {
+    if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
+    PyErr_Format(PyExc_BufferError, "%s is read-only", what);
+    return -1;
+}
+
+PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device) {
+    BufferObject *self = cudago_alloc(CLS_BUFFER);
+    if (!self) {
+        cudago_cell_release_gil(cell);
+        return NULL;
+    }
+    self->cell = cell;
+    self->ptr = ptr;
+    self->size = size;
+    self->device = device;
+    put_in(self);
+    return (PyObject *)self;
+}
+
+static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
+
+/* A view of n bytes from offset on, which must be inside. */
+static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n) {
+    cudago_span b;
+    if (cudago_buffer_now(self, &b)) return NULL;
+    if (offset > b.size || n > b.size - offset)
+        return PyErr_Format(PyExc_ValueError, "bytes %llu to %llu are not inside a buffer of %llu bytes", (unsigned long long)offset,
+                            (unsigned long long)(offset + n), (unsigned long long)b.size);
+    cudago_cell_retain(b.cell);
+    return cudago_buffer_new(b.cell, b.ptr + offset, n, self->device);
+}
+
+static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_note_site();
+    cudago_cell *cell = self->cell;
+    if (cell && self->exports) {
+        PyErr_Format(PyExc_BufferError, "buffer cannot be closed: %d view(s) of its host memory are open", self->exports);
+        return NULL;
+    }
+    self->cell = NULL;
+    if (cell) cudago_cell_release_gil(cell);
+    cudago_forget_site();
+    Py_RETURN_NONE;
+}
+
+static PyObject *buffer_exit(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    return buffer_close(self, NULL);
+}
+
+/* --- views ---------------------------------------------------------------------------------------------------- */
+
+static PyObject *buffer_subscript(BufferObject *self, PyObject *key) {
+    CUDAGO_ENTER(NULL);
+    if (open_buffer(self)) return NULL;
+    if (!PySlice_Check(key)) {
+        PyErr_SetString(PyExc_TypeError, "a buffer is indexed by a slice of bytes, as in buf[16:32]; a typed, shaped "
+                                         "view is buf.view(dtype, shape)");
+        return NULL;
+    }
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(key, &start, &stop, &step)) return NULL;
+    if (step != 1) return PyErr_SetString(PyExc_ValueError, "a view of a buffer is contiguous: the step must be 1"), NULL;
+    Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)self->size, &start, &stop, step);
+    return view_now(self, (uint64_t)start, (uint64_t)n);
+}
+
+/* _at(offset, size): a view that must lie inside. */
+static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_at(offset, size)"), NULL;
+    unsigned long long offset = PyLong_AsUnsignedLongLong(args[0]), size = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    return view_now(self, offset, size);
+}
+
+/* --- growing -------------------------------------------------------------------------------------------------- */
+
+static QUIET int may_grow(BufferObject *self) {
+    if (open_buffer(self)) return -1;
+    if (self->grows) return 0;
+    if (self->cell->kind != CUDAGO_CELL_DEVICE)
+        return PyErr_SetString(PyExc_TypeError, "the buffer cannot grow: only what a VirtualMemoryResource allocated can"), -1;
+    if (!self->cell->size) return PyErr_SetString(PyExc_TypeError, "a buffer of no bytes has no address to grow at"), -1;
+    return PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view"), -1;
+}
+
+/* The cell is held for the call: close() of another thread may take the buffer's count. */
+static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
+    cudago_status st = {0};
+    uint64_t id = ((cudago_virtual_cell *)cell)->id, now;
+    cudago_cell_retain(cell);
+    Py_BEGIN_ALLOW_THREADS
+    now = cudagoBufferGrow(id, size, &st);
+    Py_END_ALLOW_THREADS
+    if (now > cell->size) cell->size = now;
+    if (now > self->size) self->size = now;
+    cudago_cell_release(cell);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+static QUIET int grow_now(BufferObject *self, uint64_t size) {
+    if (may_grow(self)) return -1;
+    return grow_away(self, self->cell, size);
+}
+
+/* grow(size): the address stays, so pointers, views, tensors and graphs do not notice. */
+static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
+    CUDAGO_ENTER(NULL);
+    uint64_t size;
+    if (may_grow(self) || cudago_size(argument, &size) || grow_now(self, size)) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- the buffer protocol: host memory only --------------------------------------------------------------------- */
+
+static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
+    view->obj = NULL;
+    if (cudago_forked) return cudago_raise_unusable();
+    cudago_span b;
+    if (cudago_buffer_now(self, &b)) return -1;
+    if (!b.cell->host || cudago_cell_on_device(b.cell)) {
+        PyErr_SetString(PyExc_BufferError, "device memory has no Python buffer: copy it with copy_to(), or share it over "
+                                           "DLPack");
+        return -1;
+    }
+    void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
+    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, (b.cell->flags & CUDAGO_CELL_READONLY) != 0, flags))
+        return -1;
+    self->exports++; /* from now on it cannot be closed */
+    cudago_host_access(b.ptr, b.size);
+    return 0;
+}
+static void buffer_release(BufferObject *self, Py_buffer *view) {
+    (void)view;
+    self->exports--;
+}
+
+/* --- attributes --------------------------------------------------------------------------------------------------- */
+
+static PyObject *buffer_size(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->size);
+}
+static PyObject *buffer_ptr(BufferObject *self, void *unused) {
+    (void)unused;
+    return open_buffer(self) ? NULL : cudago_pointer_new((PyObject *)self, 0);
+}
+static QUIET PyObject *buffer_handle(BufferObject *self, void *unused) {
+    (void)unused;
+    return open_buffer(self) ? NULL : PyLong_FromUnsignedLongLong(self->ptr);
+}
+static QUIET PyObject *buffer_is_closed(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(cudago_cell_closed(self->cell));
+}
+static PyObject *buffer_ordinal(BufferObject *self, void *unused) {
+    (void)unused;
+    if (self->device < 0) Py_RETURN_NONE;
+    return PyLong_FromLong(self->device);
+}
+static QUIET PyObject *buffer_is_whole(BufferObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->cell && self->ptr == self->cell->ptr && self->size == self->cell->size);
+}
+static QUIET PyObject *buffer_kind(BufferObject *self, void *unused) {
+    (void)unused;
+    if (open_buffer(self)) return NULL;
+    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python", "graph"};
+    return PyUnicode_FromString(names[self->cell->kind]);
+}
+static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
+
+/* Each look at a graph's memory has a cell of its own; an address is reserved once. */
+static QUIET int same_memory(const cudago_cell *a, const cudago_cell *b) {
+    if (!a || !b || a == b) return a && a == b;
+    if (cudago_cell_lost(a) || cudago_cell_lost(b)) return 0;
+    return a->kind == CUDAGO_CELL_GRAPH && b->kind == CUDAGO_CELL_GRAPH && a->ptr == b->ptr;
+}
+
+static QUIET PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {
+    if ((op != Py_EQ && op != Py_NE) || !cudago_is(other, CLS_BUFFER)) Py_RETURN_NOTIMPLEMENTED;
+    BufferObject *o = (BufferObject *)other;
+    int same = self == o || (same_memory(self->cell, o->cell) && self->ptr == o->ptr && self->size == o->size);
+    return PyBool_FromLong(same == (op == Py_EQ));
+}
+static Py_hash_t buffer_hash(BufferObject *self) {
+    uint64_t h = self->ptr * 0x9E3779B97F4A7C15u; /* it outlives close(), and grow() leaves it alone */
+    return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
+}
+
+static void buffer_dealloc(BufferObject *self) {
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    cudago_cell *cell = self->cell;
+    self->cell = NULL;
+    take_out(self);
+    if (cell && !cudago_unusable) cudago_note_site();
+    if (cell) cudago_cell_release_gil(cell);
+    if (cell && !cudago_unusable) cudago_forget_site();
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"close", METHOD(buffer_close), METH_NOARGS, DOC_BUFFER_CLOSE},
+    {"grow", METHOD(buffer_grow), METH_O, DOC_BUFFER_GROW},
+    {"_at", METHOD(buffer_at), METH_FASTCALL, NULL},
+    {"_advise", METHOD(cudago_buffer_advise), METH_FASTCALL, NULL},
+    {"_prefetch", METHOD(cudago_buffer_prefetch), METH_FASTCALL, NULL},
+    {"_range", METHOD(cudago_buffer_range), METH_NOARGS, NULL},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(buffer_exit), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"size", (getter)buffer_size, NULL, DOC_BUFFER_SIZE, NULL},
+    {"nbytes", (getter)buffer_size, NULL, DOC_BUFFER_NBYTES, NULL},
+    {"ptr", (getter)buffer_ptr, NULL, DOC_BUFFER_PTR, NULL},
+    {"handle", (getter)buffer_handle, NULL, DOC_BUFFER_HANDLE, NULL},
+    {"is_closed", (getter)buffer_is_closed, NULL, DOC_BUFFER_IS_CLOSED, NULL},
+    {"kind", (getter)buffer_kind, NULL, DOC_BUFFER_KIND, NULL},
+    {"_ordinal", (getter)buffer_ordinal, NULL, NULL, NULL},
+    {"_is_whole", (getter)buffer_is_whole, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(BufferObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, buffer_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {Py_mp_subscript, buffer_subscript},
+    {Py_mp_length, buffer_length},
+    {Py_bf_getbuffer, buffer_get},
+    {Py_bf_releasebuffer, buffer_release},
+    {Py_tp_richcompare, buffer_compare},
+    {Py_tp_hash, buffer_hash},
+    {0, NULL},
+};
+PyType_Spec cudago_buffer_spec = {
+    "cudago._core.Buffer",
+    sizeof(BufferObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package memory
+
+/*
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+var buffers = border.NewTable[*cuda.Buffer]("buffer")
+
+//export cudagoBufferNew
+func cudagoBufferNew(mr, size, on C.uint64_t, ptr, host *C.uint64_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		r, err := Resources.Get(uint64(mr))
+		if err != nil {
+			return err
+		}
+		var s *cuda.Stream
+		if on != 0 {
+			if s, err = stream.Streams.Get(uint64(on)); err != nil {
+				return err
+			}
+		}
+		var b *cuda.Buffer
+		err = AfterReleases(func() error {
+			b, err = r.Allocate(uint64(size), s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		*ptr, *host = C.uint64_t(b.Ptr()), C.uint64_t(b.Ptr())
+		id = C.uint64_t(buffers.Put(b))
+		return nil
+	})
+	return id
+}
+
+// patience is how long an allocation waits for releases.
+const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
+
+// AfterReleases allocates, and where there is no memory does so once more when
+// what was let go of before has been given back: that is the reaper's, and late.
+// So with an executable of a graph that can have only one. It does so even if
+// nothing is pending any more: the last release may have ended just after the
+// first attempt.
+func AfterReleases(allocate func() error) error {
+	err := allocate()
+	if errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, cuda.ErrorNotSupported) {
+		border.Reaper.Flush(patience)
+		err = allocate()
+	}
+	return err
+}
+
+// cudagoBufferRelease: freeing host memory waits for the device, so it is the
+// reaper's.
+//
+//export cudagoBufferRelease
+func cudagoBufferRelease(id C.uint64_t) {
+	if b, ok := buffers.Take(uint64(id)); ok {
+		border.Reaper.Add(border.Once(b.Close))
+	}
+}
+
+// cudagoVirtualRelease gives virtual memory back after what is in its stream now,
+// and after its uses on others. It needs the GIL, as the streams' blocks do.
+//
+//export cudagoVirtualRelease
+func cudagoVirtualRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
+	b, ok := buffers.Take(uint64(id))
+	if !ok {
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(n) + 1)
+	one := func() {
+		if left.Add(-1) == 0 {
+			border.Reaper.Add(border.Once(b.CloseIdle))
+		}
+	}
+	if !stream.AfterAll(uint64(on), one) {
+		one()
+	}
+	at := unsafe.Slice(positions, int(n))
+	for i, other := range unsafe.Slice(others, int(n)) {
+		if l, err := stream.Lines.Get(uint64(other)); err == nil {
+			l.After(uint64(at[i]), one)
+		} else {
+			one() // its line has gone, so all has ended
+		}
+	}
+}
+
+// cudagoBufferGrow makes virtual memory larger and returns the size that it has.
+//
+//export cudagoBufferGrow
+func cudagoBufferGrow(id, size C.uint64_t, st *C.cudago_status) (now C.uint64_t) {
+	guard(st, func() error {
+		b, err := buffers.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		err = AfterReleases(func() error { return b.Grow(uint64(size)) })
+		now = C.uint64_t(b.Size())
+		return err
+	})
+	return now
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package memory
+
+/*
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// cudagoPin page-locks host memory. If it succeeds, the reference to the buffer
+// export is Go's.
+//
+//export cudagoPin
+func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, err := border.ContextOf(0)
+		if err != nil {
+			return err
+		}
+		o := cuda.HostRegistration{
+			Ptr: uint64(address), Size: uint64(size), ReadOnly: readOnly != 0,
+			Release: func() { border.Drops.Put(uintptr(export)) },
+		}
+		b, err := c.RegisterHost(o)
+		if errors.Is(err, cuda.ErrorHostMemoryAlreadyRegistered) {
+			// By a buffer, perhaps, that was closed and is not let go of yet.
+			border.Reaper.Flush(patience)
+			b, err = c.RegisterHost(o)
+		}
+		if err != nil {
+			return err
+		}
+		id = C.uint64_t(buffers.Put(b))
+		return nil
+	})
+	return id
+}
+
+// An unpinning is a pinned Python object as an item of the reaper. It waits for
+// the end of captures: left to the end of a capture, the wait for the device
+// would be of a thread that holds the GIL. That wait is a goroutine's, so that
+// the reaper goes on for others beside a kernel that takes long.
+type unpinning struct {
+	b     *cuda.Buffer
+	ended chan error // nil until begun
+}
+
+// Step implements finalize.Item.
+func (u *unpinning) Step() (done bool, err error) {
+	if u.ended == nil {
+		if border.Driver.Load().Capturing() {
+			return false, nil
+		}
+		u.ended = make(chan error, 1)
+		go func() {
+			var err error
+			for !border.Callbacks.Alone(func() { err = border.Contained(u.b.Close) }) {
+				time.Sleep(time.Millisecond)
+			}
+			u.ended <- err
+		}()
+	}
+	select {
+	case err := <-u.ended:
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// cudagoPinRelease has the reaper let go.
+//
+//export cudagoPinRelease
+func cudagoPinRelease(id C.uint64_t) {
+	if b, ok := buffers.Take(uint64(id)); ok {
+		border.Reaper.Add(&unpinning{b: b})
+	}
+}

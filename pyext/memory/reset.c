@@ -1,0 +1,140 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+#include <unistd.h>
+
+/* The reset of a device. A device has a *generation*, and what is made of it remembers the one that it was made in: so all
+ * of it is lost at once, at its next use, and nothing has to be walked. What is lost is never again named to the driver,
+ * where its handles may by now be those of something else, or of nothing. */
+
+int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
+static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell that was made before the latest reset */
+
+/* --- what is lost ------------------------------------------------------------------------------------------------- */
+
+int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
+    if (!cell) return cudago_raise_closed(what);
+    return cudago_raise_lost(what, cudago_cell_has_stream(cell)        ? ((const cudago_pool_cell *)cell)->stream->device
+                                   : cell->kind == CUDAGO_CELL_FOREIGN ? cell->device_id
+                                                                       : ((const cudago_go_cell *)cell)->device);
+}
+
+/* Memory that no stream is of: a graph's, or another library's. */
+QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device) {
+    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return 0; /* not a device of ours */
+    return cudago_resetting(device) || cell->id <= cells_before[device];
+}
+
+/* --- the reset ----------------------------------------------------------------------------------------------------- */
+
+enum { SLICE_MS = 20 };
+
+/* What a reset would pull away from under somebody who is not asked. */
+static QUIET int may_reset(int32_t device) {
+    int captures = atomic_load(&cudago_captures_open);
+    long long host = (long long)cudago_host_allocations[device], exports = (long long)cudago_exports_open(cudago_exports_class(device));
+    if (cudago_resetting(device)) return PyErr_Format(PyExc_ValueError, "device %d is being reset by another thread", device), -1;
+    if (captures)
+        return PyErr_Format(PyExc_ValueError, "device %d cannot be reset: %d stream capture(s) are open; end them first", device,
+                            captures),
+               -1;
+    if (host)
+        return PyErr_Format(PyExc_ValueError,
+                            "device %d cannot be reset: %lld allocation(s) of pinned or managed memory are open, and the host "
+                            "may be using them; close them first",
+                            device, host),
+               -1;
+    if (exports)
+        return PyErr_Format(PyExc_ValueError,
+                            "device %d cannot be reset: other libraries hold %lld tensor(s) over its memory; delete those first",
+                            device, exports),
+               -1;
+    return 0;
+}
+
+/* Calls that gave the GIL away and are in the driver with a stream of the device, past Go. */
+static QUIET int is_inside(int32_t device) {
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->device == device && s->inside) return 1;
+    return 0;
+}
+
+/* A host callback that runs would be waited for by the driver too, but there Ctrl-C is not heard. */
+static int wait_outside(int32_t device) {
+    while (is_inside(device) || cudago_callbacks_running(device)) {
+        Py_BEGIN_ALLOW_THREADS
+        cudagoCancelKernelsOf(device); /* such a call may wait for a kernel that never ends */
+        usleep(200);
+        Py_END_ALLOW_THREADS
+        if (!PyErr_CheckSignals()) continue;
+        cudagoKeepKernelsOf(device);
+        return -1;
+    }
+    return 0;
+}
+
+/* The driver's part. *lost: the reset was made, whatever the error says. After Ctrl-C it is given up, unless the driver has
+ * begun: then the exception comes when it is done. */
+static int call_driver(int32_t device, int *lost) {
+    cudago_status st = {0};
+    int again = 1, stopped = 0;
+    uint64_t id = cudagoResetBegin(device);
+    while (again) {
+        cudago_exclusive++; /* not while a signal's handler runs, which is this thread */
+        Py_BEGIN_ALLOW_THREADS
+        again = cudagoResetSlice(id, SLICE_MS, lost, &st);
+        Py_END_ALLOW_THREADS
+        cudago_exclusive--;
+        if (!again || stopped || !PyErr_CheckSignals()) continue;
+        stopped = 1;
+        cudagoResetStop(id);
+    }
+    if (!stopped) return st.kind ? cudago_raise(&st) : 0;
+    free(st.message); /* the signal's exception says more */
+    free(st.detail);
+    return -1;
+}
+
+/* All of the device is lost: what was kept for it is made anew when it is needed. */
+static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
+    int32_t device = self->ordinal;
+    cells_before[device] = cudago_cell_last_id();
+    cudago_generation[device]++;
+    cudago_device_forget(device);
+    cudagoDefaultStreamsForget(device);
+    ResourceObject *r = (ResourceObject *)self->resource;
+    if (!r || !cudago_lost(r->home, r->generation)) return;
+    *resource = self->resource;
+    self->resource = NULL;
+}
+
+/* _reset() */
+PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    int32_t device = self->ordinal;
+    int lost = 0;
+    if (cudago_on_callback_thread()) {
+        cudago_status st = {0};
+        cudagoResetRefused(device, &st);
+        return cudago_raise(&st), NULL;
+    }
+    if (may_reset(device)) return NULL;
+    cudago_generation[device]++; /* nothing begins any more */
+    int r = wait_outside(device);
+    if (!r) r = call_driver(device, &lost);
+    PyObject *type, *value, *trace, *resource = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    if (lost) begin_anew(self, &resource);
+    else cudago_generation[device]--;
+    if (lost && cudago_streams) cudago_prove_all(); /* what the lost work kept may go */
+    Py_XDECREF(resource);
+    cudago_drain();
+    PyErr_Restore(type, value, trace);
+    if (r || cudago_print_flush()) return NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package memory
+
+/*
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// resource is a memory resource that a Python MemoryResource stands for.
+type resource struct {
+	cuda.MemoryResource
+	pool *cuda.DeviceMemoryResource // nil if it is no pool
+}
+
+// Resources are those that are open.
+var Resources = border.NewTable[resource]("memory resource")
+
+// OwnResources counts resources but for those over a device's default pool,
+// which are as permanent as the device.
+func OwnResources() int {
+	return Resources.Count(func(r resource) bool { return r.pool == nil || !r.pool.IsDefault() })
+}
+
+// cudagoResourceRelease: destroying a pool may wait, so it is the reaper's.
+//
+//export cudagoResourceRelease
+func cudagoResourceRelease(id C.uint64_t) {
+	if r, ok := Resources.Take(uint64(id)); ok {
+		border.Reaper.Add(border.Once(r.Close))
+	}
+}
+
+//export cudagoResourceTrim
+func cudagoResourceTrim(id, keep C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		p, err := poolOf(id)
+		if err != nil {
+			return err
+		}
+		return p.Trim(uint64(keep))
+	})
+}
+
+func poolOf(id C.uint64_t) (*cuda.DeviceMemoryResource, error) {
+	r, err := Resources.Get(uint64(id))
+	if err != nil {
+		return nil, err
+	}
+	if r.pool == nil {
+		return nil, &cuda.ArgumentError{Kind: cuda.WrongType, Arg: "memory resource", Text: "has no pool"}
+	}
+	return r.pool, nil
+}
+
+//export cudagoResourceStat
+func cudagoResourceStat(id C.uint64_t, what C.int, st *C.cudago_status) (v C.uint64_t) {
+	guard(st, func() error {
+		p, err := poolOf(id)
+		if err != nil {
+			return err
+		}
+		if what == 4 {
+			t, err := p.ReleaseThreshold()
+			v = C.uint64_t(t)
+			return err
+		}
+		s, err := p.Statistics()
+		if err != nil {
+			return err
+		}
+		v = C.uint64_t([]uint64{s.Used, s.UsedHigh, s.Reserved, s.ReservedHigh}[what])
+		return nil
+	})
+	return v
+}
+
+//export cudagoAllocError
+func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(device))
+		if err != nil {
+			return err
+		}
+		err = c.Failure("cuMemAllocFromPoolAsync", int32(code), fmt.Sprintf("%d bytes on device %d", uint64(size), int32(device)))
+		var call *cuda.Error
+		if errors.As(err, &call) {
+			call.Requested = uint64(size)
+		}
+		return err
+	})
+}

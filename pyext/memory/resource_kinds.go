@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package memory
+
+/*
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"github.com/cudago/cudago/cuda"
+
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// newResource is what the functions below have in common: each makes a resource
+// of one kind, on a device.
+func newResource(ordinal C.int32_t, st *C.cudago_status, kind func(*cuda.Device) (resource, error)) (id C.uint64_t) {
+	guard(st, func() error {
+		dev, err := border.Driver.Load().Device(int(ordinal))
+		if err != nil {
+			return err
+		}
+		r, err := kind(dev)
+		if err != nil {
+			return err
+		}
+		id = C.uint64_t(Resources.Put(r))
+		return nil
+	})
+	return id
+}
+
+// cudagoResourceDefaultPool makes a resource over the device's default pool.
+//
+//export cudagoResourceDefaultPool
+func cudagoResourceDefaultPool(ordinal C.int32_t, pool *C.uintptr_t, st *C.cudago_status) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		return overPool(pool)(dev.DefaultMemoryResource())
+	})
+}
+
+// cudagoResourcePool makes a pool; maxSize 0 is no limit.
+//
+//export cudagoResourcePool
+func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, pool *C.uintptr_t, st *C.cudago_status) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		keep := uint64(threshold)
+		return overPool(pool)(cuda.NewDeviceMemoryResource(dev, cuda.PoolOptions{MaxSize: uint64(maxSize), ReleaseThreshold: &keep}))
+	})
+}
+
+func overPool(handle *C.uintptr_t) func(*cuda.DeviceMemoryResource, error) (resource, error) {
+	return func(mr *cuda.DeviceMemoryResource, err error) (resource, error) {
+		if err != nil {
+			return resource{}, err
+		}
+		*handle = C.uintptr_t(mr.PoolHandle())
+		return resource{mr, mr}, nil
+	}
+}
+
+//export cudagoResourcePinned
+func cudagoResourcePinned(ordinal C.int32_t, st *C.cudago_status) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		mr, err := cuda.NewPinnedMemoryResource(dev)
+		return resource{MemoryResource: mr}, err
+	})
+}
+
+//export cudagoResourceManaged
+func cudagoResourceManaged(ordinal C.int32_t, st *C.cudago_status) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		mr, err := cuda.NewManagedMemoryResource(dev)
+		return resource{MemoryResource: mr}, err
+	})
+}
+
+// cudagoResourceVirtual: reserve 0 is as much as the device has. peers has a bit
+// for each device that may touch the memory.
+//
+//export cudagoResourceVirtual
+func cudagoResourceVirtual(ordinal C.int32_t, reserve, peers C.uint64_t, st *C.cudago_status) C.uint64_t {
+	return newResource(ordinal, st, func(dev *cuda.Device) (resource, error) {
+		others, err := peersOf(uint64(peers))
+		if err != nil {
+			return resource{}, err
+		}
+		mr, err := cuda.NewVirtualMemoryResource(dev, cuda.VirtualOptions{Reserve: uint64(reserve), Peers: others})
+		return resource{MemoryResource: mr}, err
+	})
+}

@@ -1,0 +1,27 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+/* What the room hangs into the module. */
+
+static PyMethodDef functions[] = {
+    {"_device_new", cudago_device_new, METH_O, NULL},
+    {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
+    {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},
+    {"_resource_default_pool", cudago_resource_default_pool, METH_VARARGS, NULL},
+    {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
+    {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
+    {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},
+    {"_resource_virtual", cudago_resource_virtual, METH_VARARGS, NULL},
+    {0},
+};
+
+int cudago_memory_room(PyObject *module) {
+    if (cudago_add_type(module, CLS_DEVICE, &cudago_device_spec) ||
+        cudago_add_type(module, CLS_RESOURCE, &cudago_resource_spec) ||
+        cudago_add_type(module, CLS_BUFFER, &cudago_buffer_spec) ||
+        cudago_add_type(module, CLS_POINTER, &cudago_pointer_spec)) return -1;
+    return PyModule_AddFunctions(module, functions);
+}

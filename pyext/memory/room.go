@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+// Package memory is the room of devices, allocations and the objects over them.
+package memory
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
+#include "memory.h"
+*/
+import "C"
+
+import (
+	"embed"
+	"unsafe"
+
+	"github.com/cudago/cudago/pyext/border"
+	// Their headers are included.
+	_ "github.com/cudago/cudago/dlpack"
+	_ "github.com/cudago/cudago/pyext/stream"
+)
+
+// Why: border/room.go.
+//
+//go:embed *.h
+var _ embed.FS
+
+// guard is border.Guard. To Go, the C types of each package are its own.
+func guard(st *C.cudago_status, fn func() error) { border.Guard(unsafe.Pointer(st), fn) }

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+// Package module is the root of the border to Python: it makes _core of the
+// rooms, and ends them.
+package module
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
+*/
+import "C"
+
+import (
+	// Their C files are the rest of _core.
+	_ "github.com/cudago/cudago/dlpack"
+	_ "github.com/cudago/cudago/pyext/graph"
+	_ "github.com/cudago/cudago/pyext/tensor"
+)

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package stream
+
+/*
+#include "stream.h"
+*/
+import "C"
+
+import (
+	"github.com/cudago/cudago/cuda"
+
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// Events are those that are open.
+var Events = border.NewTable[*cuda.Event]("event")
+
+func init() {
+	border.WaitEvent(func(id uint64) (func() (bool, error), func() error, error) {
+		e, err := Events.Get(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		return border.RelaxedQuery(e.Query), border.Relaxed(e.Synchronize), nil
+	})
+}
+
+//export cudagoEventNew
+func cudagoEventNew(ordinal C.int32_t, timing, blocking C.int, handle *C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		e, err := c.NewEvent(cuda.EventOptions{Timing: timing != 0, BlockingSync: blocking != 0})
+		if err != nil {
+			return err
+		}
+		*handle = C.uintptr_t(e.Handle())
+		id = C.uint64_t(Events.Put(e))
+		return nil
+	})
+	return id
+}
+
+// cudagoEventForGood makes an event that lives as long as the process, and so
+// is no live object of the user's.
+//
+//export cudagoEventForGood
+func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintptr_t) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		e, err := c.NewEvent(cuda.EventOptions{})
+		if err == nil {
+			handle = C.uintptr_t(e.Handle())
+		}
+		return err
+	})
+	return handle
+}
+
+// cudagoEventRelease: cuEventDestroy can wait for another thread's full launch
+// queue, so it is the reaper's.
+//
+//export cudagoEventRelease
+func cudagoEventRelease(id C.uint64_t) {
+	if e, ok := Events.Take(uint64(id)); ok {
+		border.Reaper.Add(border.Once(e.Close))
+	}
+}
+
+// cudagoEventRecordCaptured records an event in a stream that captures. It makes
+// nothing of Python's and takes no lock that is held across a wait.
+//
+//export cudagoEventRecordCaptured
+func cudagoEventRecordCaptured(event, stream C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		e, err := Events.Get(uint64(event))
+		if err != nil {
+			return err
+		}
+		s, err := Streams.Get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return s.Record(e)
+	})
+}
+
+//export cudagoEventDone
+func cudagoEventDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
+	guard(st, func() error {
+		e, err := Events.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		over, err := border.RelaxedQuery(e.Query)()
+		if over {
+			done = 1
+		}
+		return err
+	})
+	return done
+}
+
+//export cudagoEventElapsed
+func cudagoEventElapsed(start, end C.uint64_t, st *C.cudago_status) (ms C.double) {
+	guard(st, func() error {
+		s, err := Events.Get(uint64(start))
+		if err != nil {
+			return err
+		}
+		e, err := Events.Get(uint64(end))
+		if err != nil {
+			return err
+		}
+		v, err := e.ElapsedMS(s)
+		ms = C.double(v)
+		return err
+	})
+	return ms
+}

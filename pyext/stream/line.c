@@ -1,0 +1,153 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "stream.h"
+
+#include "_cgo_export.h"
+#include <time.h>
+#include <unistd.h>
+
+/* Work into a stream: when may a call keep the GIL, and which position does its work get?
+ *
+ * A call that gives the GIL away waits milliseconds for it beside a busy Python thread. One that keeps it on a full
+ * queue freezes Python, and hangs it for good if a host callback ahead needs the GIL. Measured on driver 580: a queue
+ * takes 1021 launches, and streams beyond the eighth share queues, so what counts is all our work that is not yet known
+ * to have ended. Guarded by the GIL. */
+
+enum { HELD_MAX = 768,
+       MARK_EVERY = 64 };
+
+/* A mark is made and asked in Go, which costs as much as several hot calls do in C. Positions are known to have ended no
+ * sooner than the next mark has, so marks are far apart while so little is unproven that nobody is near the limit, and
+ * close where several streams share it. */
+enum { CALM_MAX = 512,
+       MARK_EVERY_CALM = 256 };
+
+static int64_t queued_total;          /* positions given on streams of ours */
+static _Atomic int64_t proven_total;  /* those of them that have ended; graph.Line adds */
+
+_Atomic int cudago_captures_open;
+
+int64_t *cudago_proven_total_address(void) { return (int64_t *)&proven_total; }
+
+static QUIET int64_t unproven(void) {
+    return queued_total - atomic_load_explicit(&proven_total, memory_order_relaxed);
+}
+static QUIET uint64_t unmarked(const cudago_clock *c) {
+    return atomic_load_explicit(&c->queued, memory_order_relaxed) - atomic_load_explicit(&c->marked, memory_order_relaxed);
+}
+
+static QUIET int slow(cudago_stream *s) {
+    static unsigned tick;
+    cudagoLineProve(s->id);
+    if (unproven() >= HELD_MAX && (++tick & 15) == 1) cudagoProveAll();
+    return unmarked(s->clock) <= MARK_EVERY && unproven() <= HELD_MAX;
+}
+
+QUIET int cudago_keeps_gil(cudago_stream *s) {
+    if (s->foreign || cudago_callbacks_alive) return 0;
+    int64_t in_flight = unproven();
+    if (unmarked(s->clock) < (in_flight < CALM_MAX ? MARK_EVERY_CALM : MARK_EVERY) && in_flight < HELD_MAX) return 1;
+    return slow(s);
+}
+
+QUIET uint64_t cudago_queued(cudago_stream *s) {
+    queued_total++;
+    return atomic_fetch_add_explicit(&s->clock->queued, 1, memory_order_release) + 1;
+}
+
+/* A foreign stream is marked before the GIL is taken back: that may wait, and the mark must be this thread's. */
+uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
+    cudago_stream *s = l->s;
+    uint64_t position = 0;
+    if (!result && s->foreign) position = cudagoLineMarked(s->id);
+    PyEval_RestoreThread(l->thread);
+    if (!result && !s->foreign) position = cudago_queued(s);
+    s->inside--;
+    return position;
+}
+
+/* Waits under way, each on the stack of its thread. Guarded by the GIL. */
+typedef struct wait_on {
+    const cudago_stream *s;
+    unsigned long thread; /* its handlers of signals run beneath the wait, and may do what others must not */
+    int64_t since_ms;
+    struct wait_on *next;
+} wait_on;
+static wait_on *waits;
+long cudago_beginners;
+
+static QUIET int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Who has waited for long is past the driver's look at the stream: what is waited for may come after the capture. */
+enum { ENTERED_MS = 100 };
+
+QUIET int cudago_waited_for(const cudago_stream *s) {
+    unsigned long me = PyThread_get_thread_ident();
+    for (wait_on *w = waits; w; w = w->next)
+        if (w->s == s && w->thread != me && now_ms() - w->since_ms < ENTERED_MS) return 1;
+    return 0;
+}
+
+/* Who waits again and again gives the GIL away in the waits alone, so that nobody else ever finds none under way. */
+static void give_way(void) {
+    for (int i = 0; i < 20 && cudago_beginners; i++) {
+        Py_BEGIN_ALLOW_THREADS
+        usleep(50);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+int cudago_wait_stream(cudago_stream *s) {
+    wait_on here = {s, PyThread_get_thread_ident(), now_ms(), waits};
+    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
+    waits = &here;
+    int r = cudago_wait(WAIT_STREAM, s->id);
+    wait_on **at = &waits;
+    while (*at != &here) at = &(*at)->next;
+    *at = here.next;
+    cudago_stream_release(s);
+    give_way();
+    return r;
+}
+
+int cudago_wait_position(uint64_t stream, uint64_t position) {
+    if (cudago_on_callback_thread()) return cudago_refuse_wait(WAIT_STREAM);
+    for (int again = 1; again;) {
+        Py_BEGIN_ALLOW_THREADS
+        again = cudagoLineAwait(stream, position, CUDAGO_SLICE_MS);
+        Py_END_ALLOW_THREADS
+        if (again && cudago_interrupted()) return -1;
+    }
+    return 0;
+}
+
+QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n) {
+    cudagoKeepUntil(s->id, position, refs, (int)n);
+}
+
+/* With callbacks alive the GIL must not be held in the driver: see callback.go. */
+void cudago_prove_all(void) {
+    if (!cudago_streams) return;
+    if (!cudago_callbacks_alive) {
+        cudagoProveAll();
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    cudagoProveAll();
+    Py_END_ALLOW_THREADS
+}
+
+/* gc.callbacks: before a collection, learn which launches have ended, so that the executables of a dead cycle are seen
+ * to be idle. What is still running is marked now and known at a later collection. */
+PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    if (cudago_unusable || n < 1 || PyUnicode_CompareWithASCIIString(args[0], "start")) Py_RETURN_NONE;
+    cudago_prove_all();
+    Py_RETURN_NONE;
+}

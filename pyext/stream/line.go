@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package stream
+
+/*
+#include <stdlib.h>
+#include "stream.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// A Timeline is a stream's, whose counters are in the stream's block.
+type Timeline struct {
+	*graph.Line
+	block *C.cudago_stream // for as long as the line is not closed
+}
+
+// Lines by their stream's number.
+var Lines = border.NewTable[*Timeline]("stream")
+
+// newLine makes the line of s over the counters of b.
+func newLine(s *cuda.Stream, b *C.cudago_stream) (*graph.Line, error) {
+	o := graph.LineOptions{Queued: counter(&b.clock.queued), Proven: counter(&b.clock.proven), Marked: counter(&b.clock.marked), Reaper: border.Reaper}
+	if b.foreign == 0 { // the launch budget is for streams of ours
+		o.OnProven = func(n uint64) { provenTotal.Add(int64(n)) }
+	}
+	return graph.NewLine(s, o)
+}
+
+// counter is C's number as Go's.
+func counter[T any](at *T) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(at)) }
+
+var provenTotal = (*atomic.Int64)(unsafe.Pointer(C.cudago_proven_total_address()))
+
+// OnLine does something with a stream's line. There is one as long as something
+// of it is pending, or somebody holds the stream's block.
+func OnLine(id uint64, do func(*graph.Line)) {
+	if l, err := Lines.Get(id); err == nil {
+		do(l.Line)
+	}
+}
+
+// cudagoLineMarked runs without the GIL, on the thread that has queued the work.
+//
+//export cudagoLineMarked
+func cudagoLineMarked(id C.uint64_t) (pos C.uint64_t) {
+	OnLine(uint64(id), func(l *graph.Line) {
+		p, err := l.Marked()
+		if err != nil && !errors.Is(err, graph.ErrLineCapturing) {
+			border.ReportAside(err)
+		}
+		pos = C.uint64_t(p)
+	})
+	return pos
+}
+
+//export cudagoLineProve
+func cudagoLineProve(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Prove) }
+
+//export cudagoProveAll
+func cudagoProveAll() { graph.ProveAll() }
+
+// cudagoProveExposed marks what the reaper may not. It runs without the GIL, on a
+// thread that uses the streams.
+//
+//export cudagoProveExposed
+func cudagoProveExposed() {
+	for _, id := range Lines.IDs() {
+		if l, err := Lines.Get(id); err == nil && l.block.clock.exposed != 0 {
+			l.Prove()
+		}
+	}
+}
+
+//export cudagoLineProved
+func cudagoLineProved(id, pos C.uint64_t) {
+	OnLine(uint64(id), func(l *graph.Line) { l.Proved(uint64(pos)) })
+}
+
+//export cudagoLineExpose
+func cudagoLineExpose(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Expose) }
+
+// cudagoLineJoin makes a stream wait for position pos of stream id: the stream
+// into, or if that is 0 the one with the handle. 1 if nothing stands behind the
+// position yet, because the stream captures.
+//
+//export cudagoLineJoin
+func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_status) (again C.int) {
+	guard(st, func() error {
+		l, err := Lines.Get(uint64(id))
+		if err != nil {
+			return nil // closed, so all has ended
+		}
+		target := l.Stream().Context().WrapStream(uintptr(handle))
+		if into != 0 {
+			if target, err = Streams.Get(uint64(into)); err != nil {
+				return err
+			}
+		}
+		err = l.Join(uint64(pos), target)
+		if errors.Is(err, graph.ErrLineCapturing) {
+			again, err = 1, nil
+		}
+		return err
+	})
+	return again
+}
+
+// cudagoKeepUntil keeps references until position pos of the stream has ended.
+// It takes them over.
+//
+//export cudagoKeepUntil
+func cudagoKeepUntil(id, pos C.uint64_t, refs *C.uintptr_t, n C.int) {
+	list := make([]uintptr, int(n))
+	for i, r := range unsafe.Slice(refs, int(n)) {
+		list[i] = uintptr(r)
+	}
+	OnLine(uint64(id), func(l *graph.Line) { l.After(uint64(pos), func() { border.Drops.Put(list...) }) })
+}
+
+// AfterAll has then run when all has ended that is in a stream now; for the
+// per-thread default stream, in the legacy one, which waits for those of all
+// threads. False if the stream is gone.
+func AfterAll(id uint64, then func()) bool {
+	l, err := Lines.Get(id)
+	if err != nil {
+		return false
+	}
+	c := l.Stream().Context()
+	switch {
+	case l.Stream() == c.DefaultStream(cuda.PerThread):
+		graph.LineOf(c.DefaultStream(cuda.Legacy)).AfterAll(then)
+		return true
+	case l.block.foreign == 0:
+		provenTotal.Add(-1) // the line takes a position that C does not count
+	}
+	l.AfterAll(then)
+	return true
+}
+
+// cudagoLineAwait waits up to ms milliseconds for position pos of a stream, which
+// the caller holds, without the GIL: 1 if it must be called again.
+//
+//export cudagoLineAwait
+func cudagoLineAwait(id, pos C.uint64_t, ms C.int) (again C.int) {
+	OnLine(uint64(id), func(l *graph.Line) {
+		end := time.Now().Add(time.Duration(ms) * time.Millisecond)
+		for nap := 20 * time.Microsecond; l.Pending(uint64(pos)); nap = min(2*nap, time.Millisecond) {
+			if l.Prove(); !l.Pending(uint64(pos)) {
+				return
+			}
+			if time.Now().After(end) {
+				again = 1
+				return
+			}
+			time.Sleep(nap)
+		}
+	})
+	return again
+}

@@ -1,0 +1,70 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "stream.h"
+
+#include "_cgo_export.h"
+
+/* Order between streams: before memory is given to another library, and after work of another library on what we are
+ * given. */
+
+/* For each device its context, and an event that is recorded in one stream and waited for in another. A wait is for the
+ * latest record, and the GIL keeps the pair together, so one is enough. Made before it is needed: cuEventCreate waits while
+ * another thread is stuck in a full launch queue. */
+static uintptr_t contexts[CUDAGO_MAX_DEVICES], events[CUDAGO_MAX_DEVICES];
+
+int cudago_device_ready(int32_t device, uint32_t *generation) {
+    if (cudago_making(device, generation)) return -1;
+    if (events[device]) return 0;
+    cudago_status st = {0};
+    int32_t pageable;
+    uintptr_t ctx, event = 0;
+    Py_BEGIN_ALLOW_THREADS
+    ctx = cudagoDeviceContext(device, &pageable, &st);
+    if (!st.kind) event = cudagoEventForGood(device, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st);
+    if (cudago_made("device", device, *generation)) return -1;
+    contexts[device] = ctx;
+    events[device] = event;
+    return 0;
+}
+
+/* The reset has taken both away. */
+QUIET void cudago_device_forget(int32_t device) { contexts[device] = events[device] = 0; }
+
+uintptr_t cudago_context_of(int32_t device) { return contexts[device]; }
+
+QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r) {
+    int32_t status = 0;
+    if (!*r) *r = cu.cuStreamIsCapturing(stream, &status);
+    return status != 0;
+}
+
+QUIET int cudago_refuse_capture(void) {
+    PyErr_SetString(PyExc_BufferError, "the other library's stream and ours cannot be ordered while one is capturing: use one "
+                                       "stream for both, or pass stream=-1 and order them yourself");
+    return -1;
+}
+
+QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) {
+    if (first == then) return 0;
+    int pushed, busy = 0;
+    if (!events[device] || cudago_resetting(device)) return cudago_raise_lost("device", device);
+    int32_t r = cudago_ctx_enter(contexts[device], &pushed);
+    busy = cudago_is_capturing(first, &r) || cudago_is_capturing(then, &r);
+    if (!r && !busy) r = cu.cuEventRecord(events[device], first);
+    if (!r && !busy) r = cu.cuStreamWaitEvent(then, events[device], 0);
+    cudago_ctx_leave(pushed);
+    if (r) return cudago_raise_result("cuStreamWaitEvent", r);
+    return busy ? cudago_refuse_capture() : 0;
+}
+
+/* Somebody else's memory may come before the first use of the device here. */
+int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
+    if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_BufferError, "no such device"), -1;
+    uint32_t generation;
+    if (cudago_open() || cudago_device_ready(device, &generation)) return -1;
+    return cudago_order_streams(device, first, then);
+}

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+// Package stream is the room of streams and events: the block of a stream, positions,
+// uses, and the one way for work into a stream.
+package stream
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
+#include "stream.h"
+*/
+import "C"
+
+import (
+	"embed"
+	"unsafe"
+
+	"github.com/cudago/cudago/pyext/border"
+	// Its headers are included.
+	_ "github.com/cudago/cudago/dlpack"
+)
+
+// Why: border/room.go.
+//
+//go:embed *.h
+var _ embed.FS
+
+// guard is border.Guard. To Go, the C types of each package are its own.
+func guard(st *C.cudago_status, fn func() error) { border.Guard(unsafe.Pointer(st), fn) }

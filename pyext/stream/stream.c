@@ -1,0 +1,357 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "stream.h"
+
+#include "_cgo_export.h"
+
+/* Streams. The hot calls, record and wait, go to the driver from here, under the GIL and on the block that Go made
+ * (cudago_stream in stream.h). Everything else is a call into Go: stream.go. What users are told is in
+ * python/cudago/_core.pyi, from which `make gen` makes the DOC_ macros. */
+
+/* --- the block ---------------------------------------------------------------------------------------------- */
+
+cudago_stream *cudago_streams;
+
+void cudago_streams_add(cudago_stream *s, uint32_t generation) {
+    if (s->listed) return; /* a default stream: it has one block */
+    s->listed = 1;
+    s->generation = generation;
+    s->next = cudago_streams;
+    s->prev = NULL;
+    if (cudago_streams) cudago_streams->prev = s;
+    cudago_streams = s;
+}
+
+static void free_block(cudago_stream *s) {
+    cudago_clock_release(s->clock);
+    free(s);
+}
+
+void cudago_stream_ended(cudago_stream *s) {
+    if (!s->listed) { /* made beside a reset, and nobody's */
+        free_block(s);
+        return;
+    }
+    atomic_store_explicit(&s->ended, 1, memory_order_release);
+    atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
+}
+
+/* The list is the GIL's, and Go ends a block on a thread that has none: so it is taken out here, from a drain. */
+void cudago_streams_sweep(void) {
+    for (cudago_stream *s = cudago_streams, *next; s; s = next) {
+        next = s->next;
+        if (!atomic_load_explicit(&s->ended, memory_order_acquire)) continue;
+        if (s->prev) s->prev->next = next;
+        else cudago_streams = next;
+        if (next) next->prev = s->prev;
+        free_block(s);
+    }
+}
+
+QUIET void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
+
+/* The last reference hands the block back to Go, whose reaper destroys the stream when all its work is known to have
+ * ended: cuStreamDestroy can wait for another thread's full launch queue and so must not run with the GIL held. */
+QUIET void cudago_stream_release(cudago_stream *s) {
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1 && !cudago_forked) cudagoStreamRelease(s->id);
+}
+
+/* --- the type ------------------------------------------------------------------------------------------------ */
+
+int cudago_raise_no_stream(const cudago_stream *s) {
+    return s ? cudago_raise_lost("stream", s->device) : cudago_raise_closed("stream");
+}
+
+StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
+    if (cudago_is(o, CLS_STREAM)) return (StreamObject *)o;
+    PyObject *face = PyImport_ImportModule("cudago._stream");
+    PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
+    Py_XDECREF(face);
+    if (wrapped && (cudago_expect(wrapped, CLS_STREAM, "stream") || cudago_stall_wait())) Py_CLEAR(wrapped);
+    return (StreamObject *)(*keep = wrapped);
+}
+
+static PyObject *stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner) {
+    if (st->kind) return cudago_raise(st), NULL;
+    if (cudago_made("stream", s->device, generation)) return cudago_stream_release(s), NULL;
+    cudago_streams_add(s, generation);
+    StreamObject *self = cudago_alloc(CLS_STREAM);
+    if (!self) return cudago_stream_release(s), NULL;
+    self->s = s;
+    self->device = s->device;
+    if (owner != Py_None) self->owner = NEW_REF(owner);
+    return (PyObject *)self;
+}
+
+/* _stream_new(device, priority): a non-blocking stream. */
+PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    int overflow;
+    long priority = PyLong_AsLongAndOverflow(args[1], &overflow);
+    if (priority == -1 && PyErr_Occurred()) return NULL;
+    if (overflow || priority < INT32_MIN || priority > INT32_MAX)
+        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", args[1]);
+    cudago_status st = {0};
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    uint32_t generation;
+    cudago_stream *s;
+    if (cudago_device_ready(ordinal, &generation)) return NULL;
+    Py_BEGIN_ALLOW_THREADS /* the marks: cuEventCreate waits while another thread is stuck in a full launch queue */
+    s = cudagoStreamNew(ordinal, (int32_t)priority, &st);
+    Py_END_ALLOW_THREADS
+    return stream_object(s, generation, &st, Py_None);
+}
+
+/* _stream_wrap(device, handle, owner): somebody else's stream; owner keeps it alive. Handle 0 or 1: the legacy default
+ * stream; 2: the per-thread one. Asks nothing of the driver. */
+PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    uint64_t h = PyLong_AsUnsignedLongLong(args[1]);
+    if (h == (uint64_t)-1 && PyErr_Occurred()) return NULL;
+    cudago_status st = {0};
+    int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
+    uint32_t generation;
+    cudago_stream *s;
+    if (cudago_device_ready(ordinal, &generation)) return NULL;
+    Py_BEGIN_ALLOW_THREADS /* an event for its marks, as above */
+    s = cudagoStreamWrap(ordinal, h, &st);
+    Py_END_ALLOW_THREADS
+    return stream_object(s, generation, &st, args[2]);
+}
+
+/* The block goes on: memory is freed on it, and executables were launched on it. */
+static void give_up(StreamObject *self) {
+    cudago_stream *s = self->s;
+    if (!s) return;
+    self->s = NULL;
+    cudago_stream_release(s);
+}
+
+static PyObject *stream_close(StreamObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    give_up(self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    return stream_close(self, NULL);
+}
+
+/* A stream that can be waited for, held by the caller's count. */
+static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (capturing) /* the driver would refuse, and spoil the capture */
+        return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its "
+                                                 "graph is launched"),
+               NULL;
+    *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
+    cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
+    return s;
+}
+
+static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t queued;
+    cudago_stream *s = to_wait_for(self, &queued);
+    if (!s) return NULL;
+    int r = cudago_wait_stream(s);
+    if (!r) cudagoLineProved(s->id, queued);
+    cudago_stream_release(s);
+    if (r || cudago_print_flush()) return NULL;
+    CUDAGO_ENTER(NULL); /* what the work kept may go now */
+    Py_RETURN_NONE;
+}
+
+static QUIET PyObject *done_now(StreamObject *self) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (capturing) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
+    cudago_status st = {0};
+    int done = cudagoStreamDone(s->id, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyBool_FromLong(done);
+}
+static PyObject *stream_done(StreamObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    return done_now(self);
+}
+
+static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
+    EventObject *e = (EventObject *)event;
+    if (cudago_event_now(e)) return NULL;
+    int pushed;
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
+    cudago_ctx_leave(pushed);
+    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
+    Py_RETURN_NONE;
+}
+/* _wait_event(event): work queued on self from now on waits for the event. */
+static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
+    CUDAGO_ENTER(NULL);
+    return wait_event_now(self, event);
+}
+
+/* The driver would refuse an event of another device too, but in words that help nobody. An event that stands for a place in
+ * a capture must not be asked for its state, or the capture is spoilt. */
+static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
+    EventObject *e = (EventObject *)event;
+    if (cudago_event_now(e)) return NULL;
+    if (e->device != s->device)
+        return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
+    int pushed, capturing = cudago_capturing(s);
+    if (capturing < 0) return NULL;
+    if (capturing) { /* Go notes it: the event must not be destroyed beside the capture's end */
+        cudago_status st = {0};
+        cudagoEventRecordCaptured(e->id, s->id, &st);
+        if (st.kind) return cudago_raise(&st), NULL;
+        e->captured = 1;
+        return NEW_REF(event);
+    }
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuEventRecord(e->h, s->h);
+    cudago_ctx_leave(pushed);
+    if (r) return cudago_raise_result("cuEventRecord", r), NULL;
+    e->captured = 0;
+    return NEW_REF(event);
+}
+/* _record(event): the hot call. */
+static PyObject *stream_record(StreamObject *self, PyObject *event) {
+    CUDAGO_ENTER(NULL);
+    return record_now(self, event);
+}
+
+static QUIET PyObject *is_capturing_now(StreamObject *self) {
+    cudago_stream *s = cudago_stream_now(self);
+    int capturing = s ? cudago_capturing(s) : -1;
+    return capturing < 0 ? NULL : PyBool_FromLong(capturing);
+}
+static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    return is_capturing_now(self);
+}
+
+/* Who is given the handle may begin a capture on it behind our back: from now on the reaper leaves the stream alone. */
+QUIET void cudago_stream_expose(cudago_stream *s) {
+    if (s->clock->exposed || s->foreign) return;
+    s->clock->exposed = 1;
+    cudagoLineExpose(s->id);
+}
+
+static PyObject *stream_handle(StreamObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    cudago_stream_expose(s);
+    return PyLong_FromUnsignedLongLong(s->h);
+}
+
+/* The handle as a name: for reprs, and to compare. */
+static PyObject *stream_number(StreamObject *self, void *unused) {
+    (void)unused;
+    cudago_stream *s = cudago_stream_now(self);
+    return s ? PyLong_FromUnsignedLongLong(s->h) : NULL;
+}
+
+static PyObject *stream_id(StreamObject *self, void *unused) {
+    (void)unused;
+    cudago_stream *s = cudago_stream_now(self);
+    return s ? PyLong_FromUnsignedLongLong(s->id) : NULL;
+}
+
+static PyObject *stream_priority(StreamObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    cudago_status st = {0};
+    int32_t p = cudagoStreamPriority(s->id, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyLong_FromLong(p);
+}
+
+static PyObject *stream_ordinal(StreamObject *self, void *unused) {
+    (void)unused;
+    cudago_stream *s = cudago_stream_now(self);
+    return s ? PyLong_FromLong(s->device) : NULL;
+}
+
+static QUIET PyObject *stream_is_closed(StreamObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(!self->s || cudago_stream_lost(self->s));
+}
+
+static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return NULL;
+    cudago_stream_expose(s);
+    return Py_BuildValue("(iK)", 0, (unsigned long long)s->h);
+}
+
+static void stream_dealloc(StreamObject *self) {
+    if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
+    if (!cudago_unusable) give_up(self); /* at exit Go has closed it */
+    Py_XDECREF(self->owner);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"close", METHOD(stream_close), METH_NOARGS, DOC_STREAM_CLOSE},
+    {"sync", METHOD(stream_sync), METH_NOARGS, DOC_STREAM_SYNC},
+    {"_wait_event", METHOD(stream_wait_event), METH_O, NULL},
+    {"_record", METHOD(stream_record), METH_O, NULL},
+    {"__cuda_stream__", METHOD(stream_cuda_stream), METH_NOARGS, DOC_STREAM_CUDA_STREAM},
+    {"__enter__", cudago_context_enter, METH_NOARGS, NULL},
+    {"__exit__", METHOD(stream_exit), METH_FASTCALL, NULL},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"is_done", (getter)stream_done, NULL, DOC_STREAM_IS_DONE, NULL},
+    {"is_capturing", (getter)stream_is_capturing, NULL, DOC_STREAM_IS_CAPTURING, NULL},
+    {"is_closed", (getter)stream_is_closed, NULL, DOC_STREAM_IS_CLOSED, NULL},
+    {"handle", (getter)stream_handle, NULL, DOC_STREAM_HANDLE, NULL},
+    {"priority", (getter)stream_priority, NULL, DOC_STREAM_PRIORITY, NULL},
+    {"_number", (getter)stream_number, NULL, NULL, NULL},
+    {"_ordinal", (getter)stream_ordinal, NULL, NULL, NULL},
+    {"_id", (getter)stream_id, NULL, NULL, NULL},
+    {0},
+};
+static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(StreamObject), {0}};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, stream_dealloc},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+PyType_Spec cudago_stream_spec = {
+    "cudago._core.Stream",
+    sizeof(StreamObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package stream
+
+/*
+#include <stdlib.h>
+#include "stream.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/pyext/border"
+)
+
+// Streams are those that are open.
+var Streams = border.NewTable[*cuda.Stream]("stream")
+
+func init() {
+	border.WaitStream(func(id uint64) (func() (bool, error), func() error, error) {
+		s, err := Streams.Get(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		return border.RelaxedQuery(s.Done), border.Relaxed(s.Synchronize), nil
+	})
+}
+
+// newStreamBlock registers s and makes its block and its line.
+func newStreamBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error) {
+	b := (*C.cudago_stream)(C.calloc(1, C.sizeof_cudago_stream))
+	b.foreign = border.Bool[C.int32_t](s.IsForeign() || s.IsDefault())
+	b.clock = (*C.cudago_clock)(C.calloc(1, C.sizeof_cudago_clock))
+	l, err := newLine(s, b)
+	if err != nil {
+		C.free(unsafe.Pointer(b.clock))
+		C.free(unsafe.Pointer(b))
+		return nil, err
+	}
+	id := Streams.Put(s)
+	b.id, b.clock.id, b.clock.refs = C.uint64_t(id), C.uint64_t(id), 1
+	b.h = C.uintptr_t(s.Handle())
+	b.ctx = C.uintptr_t(s.Context().Handle())
+	b.device = ordinal
+	b.refs = 1
+	Lines.Set(id, &Timeline{l, b})
+	return b, nil
+}
+
+//export cudagoStreamNew
+func cudagoStreamNew(ordinal, priority C.int32_t, st *C.cudago_status) (b *C.cudago_stream) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		s, err := c.NewStream(cuda.StreamOptions{Priority: int(priority)})
+		if err != nil {
+			return err
+		}
+		if b, err = newStreamBlock(s, ordinal); err != nil {
+			return border.JoinClose(err, s.Close)
+		}
+		return nil
+	})
+	return b
+}
+
+// defaults are the blocks of the default streams, which live until their device
+// is reset: one for each, whoever wraps it.
+var defaults struct {
+	sync.Mutex
+	by map[*cuda.Stream]*C.cudago_stream // guarded by Mutex
+}
+
+// cudagoStreamWrap returns a block with a reference for the caller.
+//
+//export cudagoStreamWrap
+func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status) (b *C.cudago_stream) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		s := c.WrapStream(uintptr(handle))
+		if !s.IsDefault() {
+			b, err = newStreamBlock(s, ordinal)
+			return err
+		}
+		defaults.Lock()
+		defer defaults.Unlock()
+		if b = defaults.by[s]; b == nil {
+			if b, err = newStreamBlock(s, ordinal); err != nil {
+				return err
+			}
+			if defaults.by == nil {
+				defaults.by = map[*cuda.Stream]*C.cudago_stream{}
+			}
+			defaults.by[s] = b
+		}
+		C.cudago_stream_retain(b)
+		return nil
+	})
+	return b
+}
+
+// Open counts those that somebody holds.
+func Open() int {
+	n := Streams.Len()
+	defaults.Lock()
+	defer defaults.Unlock()
+	for _, b := range defaults.by {
+		if b.refs == 1 { // its own
+			n--
+		}
+	}
+	return n
+}
+
+// cudagoStreamRelease takes the last reference of a stream's block. Nobody can
+// queue any more: when all has ended the reaper destroys the stream, and a drain
+// frees the block. It needs the GIL.
+//
+//export cudagoStreamRelease
+func cudagoStreamRelease(id C.uint64_t) {
+	s, ok := Streams.Take(uint64(id))
+	l, err := Lines.Get(uint64(id)) // others ask for it until all has ended
+	if !ok || err != nil {
+		return
+	}
+	l.Close(func() error {
+		Lines.Take(uint64(id))
+		err := s.Close()
+		C.cudago_stream_ended(l.block)
+		return err
+	})
+}
+
+//export cudagoStreamDone
+func cudagoStreamDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
+	guard(st, func() error {
+		s, err := Streams.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		over, err := border.RelaxedQuery(s.Done)()
+		if over {
+			done = 1
+		}
+		return err
+	})
+	return done
+}
+
+//export cudagoStreamPriority
+func cudagoStreamPriority(id C.uint64_t, st *C.cudago_status) (priority C.int32_t) {
+	guard(st, func() error {
+		s, err := Streams.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		p, err := s.Priority()
+		priority = C.int32_t(p)
+		return err
+	})
+	return priority
+}
+
+// cudagoDefaultStreamsForget lets go of the blocks of a device's default streams
+// of which a reset has made others. It needs the GIL.
+//
+//export cudagoDefaultStreamsForget
+func cudagoDefaultStreamsForget(ordinal C.int32_t) {
+	defaults.Lock()
+	var lost []*C.cudago_stream
+	for s, b := range defaults.by {
+		if b.device == ordinal && s.Context().IsLost() {
+			delete(defaults.by, s)
+			lost = append(lost, b)
+		}
+	}
+	defaults.Unlock()
+	for _, b := range lost {
+		C.cudago_stream_release(b)
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "stream.h"
+
+#include <unistd.h>
+
+/* Whose turn is it to call the driver with the GIL? See stream.h. */
+
+QUIET int cudago_queues_busy(void) {
+    for (cudago_stream *s = cudago_streams; s; s = s->next)
+        if (s->inside) return 1;
+    return 0;
+}
+
+static int turn_taken;
+
+QUIET int cudago_turn_is_not(int mine) {
+    if (!cudago_callbacks_alive || cudago_on_callback_thread()) return 0;
+    return cudago_exclusive > mine || cudago_queues_busy();
+}
+
+int cudago_turn_wait(int *mine) {
+    if (cudago_unusable) return cudago_raise_unusable();
+    if (!*mine && !turn_taken && cudago_callbacks_alive) {
+        turn_taken = *mine = 1;
+        cudago_exclusive++;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    usleep(50);
+    Py_END_ALLOW_THREADS
+    cudago_exclusive -= *mine; /* not while a signal's handler runs, which is this thread */
+    int r = PyErr_CheckSignals();
+    cudago_exclusive += *mine;
+    return r;
+}
+
+void cudago_turn_end(int *mine) {
+    cudago_exclusive -= *mine;
+    if (*mine) turn_taken = 0;
+    *mine = 0;
+}

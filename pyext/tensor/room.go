@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+// Package tensor is the room of tensors, which is all C: typed, shaped views of
+// memory, and their exchange with other libraries.
+package tensor
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../include -I${SRCDIR}/.. -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-cast-function-type -Wno-missing-field-initializers
+*/
+import "C"
+
+import (
+	"embed"
+
+	// Their headers are included.
+	_ "github.com/cudago/cudago/dlpack"
+	_ "github.com/cudago/cudago/pyext/border"
+	_ "github.com/cudago/cudago/pyext/memory"
+	_ "github.com/cudago/cudago/pyext/stream"
+)
+
+// Why: border/room.go.
+//
+//go:embed *.h
+var _ embed.FS

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* tensor.h: typed, shaped views of memory, and their exchange with other libraries. All functions need the GIL.
+ *
+ *   tensor.c          the type, its life and its attributes
+ *   tensor_dtype.c    element types between Python and DLPack
+ *   tensor_index.c    t[...], T, reshape
+ *   tensor_host.c     the buffer protocol, __cuda_array_interface__, copies on the host
+ *   tensor_buffer.c   from Buffer to Tensor and back
+ *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
+ *   tensor_import.c   from_dlpack, foreign kernel arguments
+ *   tensor_table.c    DLPack's C exchange table: ours, and those of other types */
+#pragma once
+#include "memory/memory.h"
+
+#include "../../dlpack/dtype.h"
+
+enum { CUDAGO_SMALL_NDIM = 4 }; /* shapes up to this need no second allocation */
+
+/* A view of a cell's memory. Never changes but for cell, exports and weak. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *weak;
+    cudago_cell *cell; /* one count; NULL once closed */
+    uint64_t ptr;      /* first element, as an address of the cell (cell->ptr) */
+    int64_t size;      /* elements */
+    DLDataType dtype;
+    int32_t ndim;
+    int32_t exports; /* open Py_buffers */
+    int32_t device;  /* ordinal of the device that the memory is on, or -1 */
+    uint32_t flags;  /* enum cudago_tensor_flags */
+    int64_t *shape, *strides; /* in small, or one malloc; strides in elements */
+    int64_t small[2 * CUDAGO_SMALL_NDIM];
+} TensorObject;
+
+enum cudago_tensor_flags {
+    TENSOR_READONLY = 1,
+    TENSOR_COMPACT = 2, /* row-major without gaps */
+};
+
+extern PyTypeObject *cudago_tensor_type;
+
+/* Subclasses have no instances. */
+static inline QUIET int cudago_is_tensor(PyObject *o) { return Py_TYPE(o) == cudago_tensor_type; }
+
+/* Adds the type, the functions and the exchange table to _core. */
+int cudago_tensor_room(PyObject *module);
+
+/* --- for later rooms ---------------------------------------------------------------------------------- */
+
+/* A new Tensor over cell, which gets one count more. strides may be NULL: row-major. The range is checked against the
+ * cell: ValueError. */
+PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
+                                  const int64_t *strides);
+
+/* Of Buffer: view(dtype, shape=None, strides=None), and what exports the bytes. */
+extern PyMethodDef cudago_buffer_exchange[];
+extern PyGetSetDef cudago_buffer_exchange_attributes[];
+
+/* -1 with ClosedError if t is closed. */
+static inline QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
+/* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
+static inline QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
+    TensorObject *t = (TensorObject *)tensor;
+    if (cudago_tensor_open(t)) return -1;
+    *ptr = t->ptr;
+    *cell = t->cell;
+    return 0;
+}
+
+/* The bytes of a tensor that has no gaps; -1 (with BufferError, for the Tensor) if it has some. */
+QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
+QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
+
+/* Memory of any object that has the C exchange table or __dlpack__. out describes it, with arrays that live as long as
+ * *owned, a new count that is the caller's. Work that the producer has pending is not waited for: see
+ * cudago_foreign_stream. -1 with an exception, and *owned NULL. */
+int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned);
+
+/* The stream that o's library works on now, as a CUstream number: 1 for the legacy default stream, which is also the
+ * answer for libraries that do not say. -1 with an exception. */
+int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream);
+
+/* Is that host memory, pageable or pinned? Simulated device memory is not, though it has a host address. */
+static inline QUIET int cudago_cell_is_host(const cudago_cell *c) {
+    switch (c->kind) {
+    case CUDAGO_CELL_PINNED:
+    case CUDAGO_CELL_HOST:
+    case CUDAGO_CELL_PYTHON: return 1;
+    case CUDAGO_CELL_FOREIGN: return c->device_type == kDLCPU || c->device_type == kDLCUDAHost;
+    default: return 0;
+    }
+}
+
+/* --- between the tensor_*.c files ------------------------------------------------------------------------------------ */
+
+/* A Tensor without a cell and with room for ndim dimensions; NULL with MemoryError. */
+QUIET TensorObject *cudago_tensor_alloc(int ndim);
+/* Fills it in; takes over the caller's count of cell. strides NULL: row-major. Cannot fail. */
+QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, DLDataType dtype, const int64_t *shape,
+                             const int64_t *strides);
+/* A Tensor over t's cell, with a count of its own; ClosedError if t is closed. */
+QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
+                                     const int64_t *strides);
+/* t as DLPack has it: device and address are those of the cell; the arrays are t's own. */
+QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
+/* The cell of an open tensor with a count for the caller, who may then give the GIL away, and what it is; NULL with
+ * ClosedError. */
+QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out);
+/* Gives back a count in a place that must keep a pending exception, such as tp_dealloc. */
+void cudago_cell_let_go(cudago_cell *cell);
+
+int cudago_dtype_from_python(PyObject *o, DLDataType *out); /* -1 with TypeError */
+PyObject *cudago_dtype_to_python(DLDataType d);             /* NumPy's dtype, or the name where it has none */
+
+PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key);
+PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i);
+PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
+PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
+/* Reads a shape: an int or a sequence of ints. The number of dimensions, or -1. One -1 is worked out from size if size
+ * is not negative. */
+int cudago_dims_from_python(PyObject *o, int64_t *dims); /* runs Python; no check of the sizes */
+/* Checks a shape, and works its one -1 out from size if size is not negative. -1 with an exception. */
+QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape);
+int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape); /* both */
+PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
+
+int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags);
+void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view);
+PyObject *cudago_tensor_cai(TensorObject *t, void *unused);
+/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it; cell is
+ * t's, held by the caller. */
+PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell);
+/* An owner cell over fresh host memory, aligned as DLPack asks; NULL: no memory. No GIL needed. */
+cudago_cell *cudago_host_cell(int64_t size);
+
+PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
+PyObject *cudago_tensor_span(TensorObject *t, void *unused);
+/* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */
+QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
+                                    const int64_t *shape, const int64_t *strides);
+
+PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
+QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
+PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
+PyObject *cudago_to_torch(PyObject *module, PyObject *tensor);
+/* Waits, if the consumer is the host, for the work pending on the memory, which the caller holds. */
+int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as);
+/* Raises BufferError if t must not be exported as it is; -1 then. */
+int cudago_tensor_exportable(TensorObject *t, const DLTensor *as);
+
+PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
+/* A Tensor that owns m. On failure m is the caller's as before. */
+PyObject *cudago_tensor_import(DLManagedTensorVersioned *m);
+/* Takes a fresh `__dlpack__` capsule's tensor into a new cell: describes it in out and says what it reaches. */
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out);
+
+/* The exchange table of a type, or NULL without an exception if it has none. */
+const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type);
+static inline const DLPackExchangeAPI *cudago_exchange_table(PyObject *o) {
+    return cudago_exchange_table_of(Py_TYPE(o));
+}
+int cudago_exchange_init(PyObject *type);
+
+extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;

@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+#include "tensor.h"
+
+PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
+
+/* The order of an import: look, check, make everything that can fail, rename the capsule, take. An error before the
+ * renaming leaves the capsule to its own destructor; after it nothing can fail. So the deleter runs once, always. */
+
+static int refuse(const char *why) {
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s", why);
+    return -1;
+}
+
+static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) {
+    if (m->version.major != DLPACK_MAJOR_VERSION) {
+        PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: its DLPack version is %u.%u, ours 1.x",
+                     m->version.major, m->version.minor);
+        return -1;
+    }
+    const char *wrong = cudago_tensor_check(&m->dl_tensor, m->flags, e);
+    if (wrong) return refuse(wrong);
+    /* Our element types have one layout each, and the padded one is not it. */
+    if (m->dl_tensor.dtype.bits < 8 && m->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
+        return refuse("its elements of less than a byte are padded, not packed");
+    return 0;
+}
+
+/* --- capsules ----------------------------------------------------------------------------------------------------------- */
+
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out) {
+    cudago_extent e = {0};
+    cudago_cell *c;
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+        if (check_versioned(m, &e)) return NULL;
+        if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
+        if (PyCapsule_SetName(capsule, "used_dltensor_versioned")) return cudago_cell_release_gil(c), NULL;
+        cudago_foreign_take(c, m, &e);
+        *out = m->dl_tensor;
+        return c;
+    }
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
+        const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, &e);
+        if (wrong) return refuse(wrong), NULL;
+        if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
+        if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
+        cudago_foreign_take_legacy(c, m, &e);
+        *out = m->dl_tensor;
+        return c;
+    }
+    const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+    PyErr_Clear();
+    if (name && !strncmp(name, "used_dltensor", 13)) refuse("its capsule was consumed before");
+    else PyErr_Format(PyExc_TypeError, "__dlpack__ must give a DLPack capsule, got %R", capsule);
+    return NULL;
+}
+
+/* --- Tensors from managed tensors ---------------------------------------------------------------------------------------- */
+
+static void set(TensorObject *t, cudago_cell *c, const DLTensor *d) {
+    cudago_tensor_set(t, c, (uint64_t)(uintptr_t)d->data + d->byte_offset, d->dtype, d->shape, d->strides);
+}
+
+PyObject *cudago_tensor_import(DLManagedTensorVersioned *m) {
+    cudago_extent e = {0};
+    if (check_versioned(m, &e)) return NULL;
+    TensorObject *t = cudago_tensor_alloc(m->dl_tensor.ndim);
+    if (!t) return NULL;
+    cudago_cell *c = cudago_foreign_new();
+    if (!c) {
+        Py_DECREF(t);
+        return PyErr_NoMemory();
+    }
+    cudago_foreign_take(c, m, &e);
+    set(t, c, &m->dl_tensor);
+    return (PyObject *)t;
+}
+
+static PyObject *import_capsule(PyObject *capsule) {
+    DLTensor d;
+    cudago_cell *c = cudago_capsule_take(capsule, &d);
+    if (!c) return NULL;
+    TensorObject *t = cudago_tensor_alloc(d.ndim);
+    if (!t) return cudago_cell_let_go(c), NULL;
+    set(t, c, &d);
+    return (PyObject *)t;
+}
+
+/* --- asking a producer ---------------------------------------------------------------------------------------------------- */
+
+/* 1 if the object says it is on a CUDA device, 0 if not, -1 with an exception. */
+static int on_cuda(PyObject *o) {
+    PyObject *d = PyObject_CallMethodObjArgs(o, cudago_name_dlpack_device, NULL);
+    if (!d) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%R has no __dlpack_device__", (PyObject *)Py_TYPE(o));
+        return -1;
+    }
+    long type = PyTuple_Check(d) && PyTuple_Size(d) == 2 ? PyLong_AsLong(PyTuple_GetItem(d, 0)) : -1;
+    if (type == -1 && !cudago_forgive())
+        PyErr_Format(PyExc_TypeError, "__dlpack_device__ must give a tuple of two ints, got %R", d);
+    Py_DECREF(d);
+    return type == -1 ? -1 : type == kDLCUDA || type == kDLCUDAManaged;
+}
+
+static int put(PyObject *dict, const char *key, PyObject *value) {
+    int r = value ? PyDict_SetItemString(dict, key, value) : -1;
+    Py_XDECREF(value);
+    return r;
+}
+
+/* o.__dlpack__ with what it may understand. A producer from before DLPack 1.0 raises TypeError for the new keywords and
+ * is asked again without; a producer that is asked for a copy and cannot make one must say so itself. */
+static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
+    int cuda = on_cuda(o);
+    if (cuda < 0) return NULL;
+    PyObject *method = PyObject_GetAttr(o, cudago_name_dlpack), *none = PyTuple_New(0), *words = PyDict_New(), *r = NULL;
+    if (method && none && words && (!cuda || !put(words, "stream", PyLong_FromLongLong(stream))) &&
+        !put(words, "max_version", Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION)) &&
+        (copy == Py_None || !put(words, "copy", NEW_REF(copy)))) {
+        r = PyObject_Call(method, none, words);
+        if (!r && copy != Py_True && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            PyDict_DelItemString(words, "max_version");
+            if (copy != Py_None) PyDict_DelItemString(words, "copy");
+            r = PyObject_Call(method, none, words);
+        }
+    }
+    Py_XDECREF(method);
+    Py_XDECREF(none);
+    Py_XDECREF(words);
+    return r;
+}
+
+/* The managed tensor of an object with an exchange table, if the table may be used: it skips checks that __dlpack__
+ * makes. *m NULL without an error: ask __dlpack__. */
+static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLManagedTensorVersioned **m) {
+    void *theirs = NULL;
+    *m = NULL;
+    if (api->managed_tensor_from_py_object_no_sync(o, m)) return -1;
+    const DLTensor *d = &(*m)->dl_tensor;
+    if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with better words */
+    /* A complex tensor of PyTorch may be conjugated lazily, and only __dlpack__ refuses that. */
+    int suits = d->dtype.code != kDLComplex;
+    if (suits && d->device.device_type != kDLCPU && stream != -1) {
+        if (api->current_work_stream(d->device.device_type, d->device.device_id, &theirs)) {
+            cudago_dl_delete(*m);
+            *m = NULL;
+            return -1;
+        }
+        if (stream != (theirs ? (intptr_t)theirs : 1) &&
+            cudago_order_foreign(d->device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream)) {
+            cudago_dl_delete(*m);
+            *m = NULL;
+            return -1;
+        }
+    }
+    if (suits) return 0;
+    cudago_dl_delete(*m);
+    *m = NULL;
+    return 0;
+}
+
+static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
+    if (PyCapsule_CheckExact(o)) return import_capsule(o);
+    const DLPackExchangeAPI *api = copy == Py_True ? NULL : cudago_exchange_table(o);
+    DLManagedTensorVersioned *m = NULL;
+    if (api && through_table(api, o, stream, &m)) return NULL;
+    if (m) {
+        PyObject *t = cudago_tensor_import(m);
+        if (!t) cudago_dl_delete(m);
+        return t;
+    }
+    PyObject *capsule = ask(o, stream, copy);
+    PyObject *t = capsule ? import_capsule(capsule) : NULL;
+    cudago_drop_capsule(capsule);
+    return t;
+}
+
+/* --- from_dlpack(obj, *, stream=None, copy=None) ---------------------------------------------------------------------------- */
+
+static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
+    *stream = 1;
+    if (o == Py_None) return 0;
+    if (PyLong_Check(o)) {
+        *stream = (intptr_t)PyLong_AsLongLong(o);
+        if (*stream == -1 && PyErr_Occurred()) return -1;
+        if (*stream >= -1 && *stream != 0) return 0;
+        return PyErr_SetString(PyExc_ValueError, "stream must be a Stream, -1, 1, 2 or a handle"), -1;
+    }
+    PyObject *keep = NULL;
+    StreamObject *wrapper = cudago_stream_arg(o, &keep);
+    cudago_stream *s = wrapper ? cudago_stream_now(wrapper) : NULL;
+    if (s) {
+        cudago_stream_retain(*held = s); /* the producer's code runs, and may close it */
+        cudago_stream_expose(s);
+        *stream = s->h ? (intptr_t)s->h : 1;
+    }
+    Py_XDECREF(keep);
+    return s ? 0 : -1;
+}
+
+PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}};
+    PyObject *stream = Py_None, *copy = Py_None;
+    intptr_t number;
+    if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, copy=None) takes one object, got %zd", n), NULL;
+    for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
+        PyObject *name = PyTuple_GetItem(names, i);
+        int k = cudago_which(known, 2, name);
+        if (k == 2) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
+        *(k ? &copy : &stream) = args[1 + i];
+    }
+    if (copy != Py_None && !PyBool_Check(copy))
+        return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
+    cudago_stream *held = NULL;
+    if (read_stream(stream, &number, &held)) return NULL;
+    TensorObject *t = (TensorObject *)args[0];
+    PyObject *r = !cudago_is_tensor(args[0]) ? import(args[0], number, copy)
+                  : copy == Py_True          ? cudago_tensor_copy(t, 0)
+                                             : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    if (held) cudago_stream_release(held);
+    return r;
+}
+
+/* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
+
+/* A producer that is asked over __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the same
+ * one: what it has pending is ordered before whoever waits for that stream. */
+int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned) {
+    const DLPackExchangeAPI *api = cudago_exchange_table(o);
+    DLManagedTensorVersioned *m = NULL;
+    *owned = NULL;
+    if (api && through_table(api, o, -1, &m)) return -1;
+    if (!m) {
+        PyObject *capsule = ask(o, 1, Py_None);
+        if (capsule) *owned = cudago_capsule_take(capsule, out);
+        cudago_drop_capsule(capsule);
+        return *owned ? 0 : -1;
+    }
+    cudago_extent e = {0};
+    cudago_cell *c = check_versioned(m, &e) ? NULL : cudago_foreign_new();
+    if (!c) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        cudago_dl_delete(m);
+        return -1;
+    }
+    cudago_foreign_take(c, m, &e);
+    *out = m->dl_tensor;
+    *owned = c;
+    return 0;
+}
+
+int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream) {
+    const DLPackExchangeAPI *api = cudago_exchange_table(o);
+    void *theirs = NULL;
+    *stream = 1;
+    if (!api || device.device_type == kDLCPU) return 0;
+    if (api->current_work_stream(device.device_type, device.device_id, &theirs)) return -1;
+    if (theirs) *stream = (intptr_t)theirs;
+    return 0;
+}
