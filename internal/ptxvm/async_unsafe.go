@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // Asynchronous copies happen at once: PTX lets them happen at any time up to
@@ -92,8 +93,8 @@ func (w *warp) align(in *inst, addr uint64, l int, size uint64) {
 // sharedPointer resolves an address that must be in shared memory, as an offset
 // or generic.
 func (w *warp) sharedPointer(in *inst, s *site, addr uint64, l int, size uint64) unsafe.Pointer {
-	if addr>>windowShift == sharedWindow {
-		addr -= sharedBase
+	if addr>>memory.WindowShift == memory.SharedWindow {
+		addr -= memory.SharedBase
 	}
 	w.align(in, addr, l, size)
 	if *s == (site{}) {

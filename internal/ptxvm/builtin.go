@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // builtinFn runs a device function that the driver supplies.
@@ -248,7 +249,7 @@ func deviceMalloc(w *warp, b *block, mask uint32) {
 		var addr uint64
 		if align, ok := w.alignment(b, l); ok {
 			// Where it fails, addr is 0.
-			addr, _ = m.alloc(w.arg(b, 0, l), align, DeviceMemory, "", "malloc in kernel "+w.cta.kernel.ir.Name, nil)
+			addr, _ = m.AllocAligned(w.arg(b, 0, l), align, "malloc in kernel "+w.cta.kernel.ir.Name)
 		}
 		w.setResult(b, l, addr)
 	}
@@ -257,10 +258,10 @@ func deviceMalloc(w *warp, b *block, mask uint32) {
 // alignment is that of what a lane allocates.
 func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
 	if len(b.call.args) == 1 { // malloc
-		return allocAlign, true
+		return memory.AllocAlign, true
 	}
 	align = w.arg(b, 1, l)
-	return max(align, allocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
+	return max(align, memory.AllocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
 }
 
 // maxAlign is more than any object asks for. Addresses are never used again.

@@ -3,14 +3,17 @@
 
 package ptxvm
 
-import "github.com/cudago/cudago/internal/ptxir"
+import (
+	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
+)
 
 // access describes one access of an instruction in a watched kernel.
 type access struct {
 	site  uint32 // its index in Kernel.accesses
 	ir    *ptxir.Instr
 	space ptxir.Space
-	kind  traceKind
+	kind  shadow.Kind
 	reads bool // an atomic operation, which reads what it writes
 	class operandClass
 	reg   uint32 // the address
@@ -75,22 +78,22 @@ func (d *decoder) accessesOf(in *inst) watched {
 		return watched{[]access{d.plainAccess(ir)}, ir.Mod&ptxir.ModRelease != 0}
 	case ptxir.OpCpAsync:
 		to, from := d.accessAt(ir.Src[0], ir), d.accessAt(ir.Src[1], ir)
-		to.kind, to.space, to.size, to.imm = weakWrite, ptxir.SpaceShared, uint64(ir.Imm), 0
-		from.kind, from.space, from.size, from.imm = weakRead, ptxir.SpaceGlobal, uint64(ir.Imm), 0
+		to.kind, to.space, to.size, to.imm = shadow.WeakWrite, ptxir.SpaceShared, uint64(ir.Imm), 0
+		from.kind, from.space, from.size, from.imm = shadow.WeakRead, ptxir.SpaceGlobal, uint64(ir.Imm), 0
 		from.limit, from.limitPred = in.c, ir.Mod&ptxir.ModIgnoreSrc != 0
 		return watched{accesses: []access{from, to}}
 	case ptxir.OpLdmatrix, ptxir.OpStmatrix:
 		a := d.accessAt(ir.Src[0], ir)
 		a.space, a.size, a.rows, a.imm = ptxir.SpaceShared, 16, 8*int(ir.Imm), 0
 		if ir.Op == ptxir.OpStmatrix {
-			a.kind, a.matrices = weakWrite, in.more
+			a.kind, a.matrices = shadow.WeakWrite, in.more
 		}
 		return watched{accesses: []access{a}}
 	case ptxir.OpMbarInit, ptxir.OpMbarArrive, ptxir.OpMbarTest, ptxir.OpCpAsyncMbarrier, ptxir.OpMbarExpectTx, ptxir.OpMbarInval:
 		a := d.accessAt(ir.Src[0], ir)
 		a.space, a.size, a.quiet = ptxir.SpaceShared, 8, true
 		if ir.Op == ptxir.OpMbarInit {
-			a.kind = weakWrite
+			a.kind = shadow.WeakWrite
 		}
 		return watched{[]access{a}, ir.Op != ptxir.OpMbarExpectTx && ir.Op != ptxir.OpMbarInval}
 	}
@@ -114,17 +117,17 @@ func (d *decoder) plainAccess(ir *ptxir.Instr) access {
 	elements := ir.Dst
 	switch ir.Op {
 	case ptxir.OpAtom:
-		a.kind, a.reads, a.size = strongWrite, true, atomBytes(ir)
+		a.kind, a.reads, a.size = shadow.StrongWrite, true, atomBytes(ir)
 		return a
 	case ptxir.OpSt:
 		elements = ir.Src[1:]
-		a.kind = weakWrite
+		a.kind = shadow.WeakWrite
 		for _, r := range elements {
 			a.values = append(a.values, value{d.fn.offsets[r], classOf(d.fn.ir.Regs[r]), registerBytes(ir.Type)})
 		}
 	}
 	if strong {
-		a.kind += strongRead - weakRead
+		a.kind += shadow.StrongRead - shadow.WeakRead
 	}
 	a.size = uint64(len(elements)) * registerBytes(ir.Type)
 	return a

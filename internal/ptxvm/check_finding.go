@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 // FindingKind is what a check has found.
@@ -32,10 +34,10 @@ type Finding struct {
 	// an offset, as in a thread's local memory.
 	Address, Size uint64
 	Shared, Local bool
-	Nearest       Nearest // global memory
-	Within        string  // shared or local memory that nobody wrote: the variable
-	Register      string  // that nobody wrote; there is no address then
-	Count         int     // how often
+	Nearest       memory.Nearest // global memory
+	Within        string         // shared or local memory that nobody wrote: the variable
+	Register      string         // that nobody wrote; there is no address then
+	Count         int            // how often
 
 	telling int
 }
@@ -155,9 +157,9 @@ func (f *Finding) Error() string {
 
 var past = map[string]string{"reads": "read", "writes": "wrote", "updates": "updated"}
 
-func verb(k traceKind, atomic bool) string {
+func verb(k shadow.Kind, atomic bool) string {
 	switch {
-	case !k.writes():
+	case !k.Writes():
 		return "reads"
 	case atomic:
 		return "updates"
@@ -166,15 +168,15 @@ func verb(k traceKind, atomic bool) string {
 }
 
 // access describes a trace that work under v left.
-func (v *Watch) access(t *trace) Access {
-	a := Access{Name: v.Name, Verb: verb(t.kind, false)}
+func (v *Watch) access(t *shadow.Trace) Access {
+	a := Access{Name: v.Name, Verb: verb(t.Kind, false)}
 	if v.kernel == nil {
 		return a
 	}
-	x := &v.kernel.accesses[t.site]
+	x := &v.kernel.accesses[t.Site]
 	pos := x.ir.Pos
-	a.Kernel, a.Verb = v.kernel.ir.Name, verb(t.kind, x.ir.Op == ptxir.OpAtom)
-	a.Block, a.Thread = unravel(t.block, v.grid), unravel(uint32(t.thread), v.block)
+	a.Kernel, a.Verb = v.kernel.ir.Name, verb(t.Kind, x.ir.Op == ptxir.OpAtom)
+	a.Block, a.Thread = unravel(t.Block, v.grid), unravel(uint32(t.Thread), v.block)
 	a.PTXLine, a.SourceLine, a.Instruction = pos.Line, pos.SourceLine, instrText(x.ir)
 	if files := v.kernel.module.ir.Files; pos.File > 0 && pos.File < len(files) {
 		a.SourceFile = files[pos.File]
@@ -191,7 +193,7 @@ func unravel(i uint32, dims [3]uint32) [3]uint32 {
 // addr, or at that offset in shared memory, which nobody wrote.
 func (v *blockWatch) uninitialized(t *touch, addr, n uint64, shared bool) {
 	now := t.now
-	v.add(findingKey{kind: FindingUninitialized, site: now.site, shared: shared}, 0, func() *Finding {
+	v.add(findingKey{kind: FindingUninitialized, site: now.Site, shared: shared}, 0, func() *Finding {
 		f := &Finding{Kind: FindingUninitialized, Here: v.access(&now), Address: addr, Size: n, Shared: shared}
 		if shared {
 			f.Within = v.kernel.sharedPlace(addr)
@@ -202,35 +204,35 @@ func (v *blockWatch) uninitialized(t *touch, addr, n uint64, shared bool) {
 	})
 }
 
-func (v *Watch) nearest(addr uint64) Nearest {
-	return v.memory.near(addr)
+func (v *Watch) nearest(addr uint64) memory.Nearest {
+	return v.memory.Near(addr)
 }
 
 // race reports that an access races with one before it.
-func (v *blockWatch) race(t *touch, before trace, shared bool, place uint64) {
+func (v *blockWatch) race(t *touch, before shadow.Trace, shared bool, place uint64) {
 	now := t.now
 	v.raceOf(&now, &before, shared, place)
 }
 
-func (v *Watch) raceOf(now, before *trace, shared bool, place uint64) {
+func (v *Watch) raceOf(now, before *shadow.Trace, shared bool, place uint64) {
 	other := v
-	if before.task != now.task {
-		if other = v.unordered(before.task); other == nil {
+	if before.Task != now.Task {
+		if other = v.unordered(before.Task); other == nil {
 			return // its work came to its end meanwhile, and was waited for
 		}
 	}
-	key := findingKey{kind: FindingRace, site: now.site, other: other, there: before.site}
+	key := findingKey{kind: FindingRace, site: now.Site, other: other, there: before.Site}
 	if other == v && key.site > key.there { // the same race, whichever came first
 		key.site, key.there = key.there, key.site
 	}
 	telling := 1
-	if now.sameWarp(before) {
+	if sameWarp(now, before) {
 		telling = 0
 	}
 	v.add(key, telling, func() *Finding {
 		f := &Finding{
 			Kind: FindingRace, Here: v.access(now), There: other.access(before), Why: why(now, before),
-			Address: place, Size: uint64(countBytes(now.bytes & before.bytes)), Shared: shared,
+			Address: place, Size: uint64(countBytes(now.Bytes & before.Bytes)), Shared: shared,
 		}
 		if !shared {
 			f.Nearest = v.nearest(place)
@@ -247,15 +249,15 @@ func countBytes(mask byte) (n int) {
 }
 
 // why says what would order two accesses.
-func why(now, before *trace) string {
+func why(now, before *shadow.Trace) string {
 	switch {
-	case now.task != before.task:
+	case now.Task != before.Task:
 		return "nothing orders the two: they need one stream, an event or an edge between them"
-	case now.block != before.block:
+	case now.Block != before.Block:
 		return "the blocks of a launch run in any order"
-	case !now.sameWarp(before):
+	case !sameWarp(now, before):
 		return "no barrier lies between them"
-	case now.site == before.site && now.kind == weakWrite:
+	case now.Site == before.Site && now.Kind == shadow.WeakWrite:
 		return "which lane's value stays is undefined"
 	}
 	return "no __syncwarp lies between them"

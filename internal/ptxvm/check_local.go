@@ -8,6 +8,8 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 // localWatch is what the checks know of a block's local memory, and of the
@@ -15,7 +17,7 @@ import (
 type localWatch struct {
 	// written are the bytes that their threads have written, as they lie in
 	// context.local: one thread's after the other's.
-	written byteSet
+	written shadow.ByteSet
 	// frames are the followed registers, by warp and frame.
 	frames [][]followedFrame
 	// carried says where that was loaded which was then stored as undefined as
@@ -61,7 +63,7 @@ func (v *blockWatch) bindLocal() {
 		return
 	}
 	v.local = &localWatch{
-		written: newByteSet(v.cta.localStride * uint64(len(v.cta.warps)*lanes)), frames: make([][]followedFrame, len(v.cta.warps)),
+		written: shadow.NewByteSet(v.cta.localStride * uint64(len(v.cta.warps)*lanes)), frames: make([][]followedFrame, len(v.cta.warps)),
 		carried: map[uint64]origin{}, told: map[toldKey]bool{},
 	}
 	for i := range v.local.frames {
@@ -108,7 +110,7 @@ func (v *blockWatch) entered(w *warp, i int32, mask uint32) {
 	values.enter(mask)
 	for m := mask; m != 0; m &= m - 1 {
 		at, size := v.localBit(w, bits.TrailingZeros32(m), uint64(f.local)), uint64(f.fn.localBytes)
-		v.local.written.remove(at, size)
+		v.local.written.Remove(at, size)
 		for i := uint64(0); i < size && len(v.local.carried) > 0; i++ {
 			delete(v.local.carried, at+i)
 		}
@@ -124,8 +126,8 @@ func (v *blockWatch) passed(outer, inner, size uint64, in bool) {
 	if !in {
 		outer, inner = inner, outer
 	}
-	v.local.written.copy(inner, outer, size)
-	if n, _ := v.local.written.missing(outer, size); n == 0 {
+	v.local.written.Copy(inner, outer, size)
+	if n, _ := v.local.written.Missing(outer, size); n == 0 {
 		return
 	}
 	for i := range size {
@@ -145,7 +147,7 @@ func (v *blockWatch) returned(w *warp, c *callSite, mask uint32) {
 	for _, a := range c.rets {
 		for m := mask; m != 0; m &= m - 1 {
 			off := uint64(w.frames[w.running.frame].local + a.caller)
-			v.local.written.define(v.localBit(w, bits.TrailingZeros32(m), off), uint64(a.size))
+			v.local.written.Define(v.localBit(w, bits.TrailingZeros32(m), off), uint64(a.size))
 		}
 	}
 }
@@ -161,8 +163,8 @@ func (v *blockWatch) localOffset(a *access, addr uint64) (off uint64, ok bool) {
 	switch {
 	case a.space == ptxir.SpaceLocal:
 		off = addr
-	case addr>>windowShift == localWindow:
-		off = addr - localBase
+	case addr>>memory.WindowShift == memory.LocalWindow:
+		off = addr - memory.LocalBase
 	default:
 		return 0, false
 	}
@@ -198,7 +200,7 @@ func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
 		return
 	}
 	v.add(findingKey{kind: FindingUninitialized, site: o.site}, 0, func() *Finding {
-		here := v.access(&trace{block: uint32(w.cta.linear), site: o.site, thread: uint16(w.index*lanes + l)})
+		here := v.access(&shadow.Trace{Block: uint32(w.cta.linear), Site: o.site, Thread: uint16(w.index*lanes + l)})
 		return &Finding{
 			Kind: FindingUninitialized, Here: here, Address: uint64(o.off), Size: uint64(o.size), Local: true,
 			Within: v.cta.kernel.localPlace(&o),
@@ -209,12 +211,12 @@ func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
 // printed looks at an argument of printf, which lies in local memory. A compiler
 // that knows that nobody wrote it leaves out the store.
 func (v *blockWatch) printed(w *warp, l int, addr, size uint64) {
-	if v.local == nil || addr>>windowShift != localWindow {
+	if v.local == nil || addr>>memory.WindowShift != memory.LocalWindow {
 		return
 	}
-	off := addr - localBase
+	off := addr - memory.LocalBase
 	at := v.localBit(w, l, off)
-	if n, _ := v.local.written.missing(at, size); n < size {
+	if n, _ := v.local.written.Missing(at, size); n < size {
 		return
 	}
 	if o, ok := v.local.carried[at]; ok {

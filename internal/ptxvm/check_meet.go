@@ -3,7 +3,11 @@
 
 package ptxvm
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
+)
 
 // meetings is what the lanes of a warp know of each other. Each meeting, that is
 // a __syncwarp, a shuffle, a vote …, of whatever lanes, has the next number.
@@ -41,7 +45,7 @@ func (x *meetings) meet(members, live uint32) {
 
 // metSince reports whether the lanes of two accesses of one warp have met
 // between them, directly or through others.
-func (v *blockWatch) metSince(before, now *trace) bool {
-	x := &v.warps[now.thread/lanes]
-	return max(x.all, x.known[now.thread%lanes][before.thread%lanes]) > before.syncs
+func (v *blockWatch) metSince(before, now *shadow.Trace) bool {
+	x := &v.warps[now.Thread/lanes]
+	return max(x.all, x.known[now.Thread%lanes][before.Thread%lanes]) > before.Syncs
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 // TestMeetings: what lane 0 did is ordered before what another lane does if a
@@ -33,13 +35,13 @@ func TestMeetings(t *testing.T) {
 			x := &v.warps[1]
 			x.meet(full, full)
 			x.meet(0b1001, full)
-			before := trace{thread: lanes, syncs: x.count}
+			before := shadow.Trace{Thread: lanes, Syncs: x.count}
 			for _, m := range tt.members {
 				x.meet(m, tt.live)
 			}
 			var ordered uint32
 			for l := range uint16(lanes) {
-				if v.metSince(&before, &trace{thread: lanes + l, syncs: x.count}) {
+				if v.metSince(&before, &shadow.Trace{Thread: lanes + l, Syncs: x.count}) {
 					ordered |= 1 << l
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 // blockWatch is the checks' state of a block that runs.
@@ -18,14 +20,14 @@ type blockWatch struct {
 	warps  []meetings
 	// comings are those to each barrier of each warp.
 	comings []comings
-	cells   []cell // of shared memory
+	cells   []shadow.Cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
-	written byteSet
+	written shadow.ByteSet
 	local   *localWatch // nil: local memory is not looked at
 	// shadows holds what each access hit last.
-	shadows []*shadow
-	memory  uint64  // Memory.epoch of shadows
-	locked  *shadow // whose mu is held while the lanes of an instruction are looked at
+	shadows []*shadow.Range
+	memory  uint64        // Memory.epoch of shadows
+	locked  *shadow.Range // whose mu is held while the lanes of an instruction are looked at
 }
 
 // bindWatch readies the context's checks for a launch.
@@ -38,14 +40,14 @@ func (c *context) bindWatch(v *Watch) {
 	w.Watch, w.cta = v, c
 	w.warps = make([]meetings, len(c.warps))
 	w.comings = make([]comings, numBarriers*len(c.warps))
-	w.shadows = make([]*shadow, len(c.kernel.accesses))
+	w.shadows = make([]*shadow.Range, len(c.kernel.accesses))
 	w.memory = c.epoch
-	if words := int(c.sharedBytes+wordBytes-1) / wordBytes; len(w.cells) < words {
-		w.cells = make([]cell, words)
+	if words := int(c.sharedBytes+shadow.WordBytes-1) / shadow.WordBytes; len(w.cells) < words {
+		w.cells = make([]shadow.Cell, words)
 	}
 	w.written = nil
 	if v.Checks&CheckUninitialized != 0 {
-		w.written = newByteSet(c.sharedBytes)
+		w.written = shadow.NewByteSet(c.sharedBytes)
 	}
 	w.bindLocal()
 }
@@ -78,7 +80,7 @@ func runWatched(w *warp, in *inst, m uint32) {
 	}
 	inner := &in.parts[0]
 	inner.fn(w, inner, m)
-	if len(x.accesses) > 0 && x.accesses[0].kind.strong() {
+	if len(x.accesses) > 0 && x.accesses[0].kind.Strong() {
 		// Only now: what it has seen may have been written while it was on its way.
 		v.strong = v.clock.Add(1)
 	}
@@ -103,14 +105,14 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 		if size == 0 {
 			continue
 		}
-		now := trace{
-			task: v.Task, block: uint32(w.cta.linear), epoch: v.epoch, site: a.site, thread: uint16(w.index*lanes + l),
-			syncs: v.warps[w.index].count, kind: a.kind,
+		now := shadow.Trace{
+			Task: v.Task, Block: uint32(w.cta.linear), Epoch: v.epoch, Site: a.site, Thread: uint16(w.index*lanes + l),
+			Syncs: v.warps[w.index].count, Kind: a.kind,
 		}
 		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: now}
 		if off, ok := a.sharedOffset(addr); ok {
 			v.shared(&t, off)
-		} else if a.space == ptxir.SpaceGlobal || addr>>windowShift == globalWindow || addr>>windowShift == 0 {
+		} else if a.space == ptxir.SpaceGlobal || addr>>memory.WindowShift == memory.GlobalWindow || addr>>memory.WindowShift == 0 {
 			v.global(&t)
 		}
 	}
@@ -128,10 +130,10 @@ type touch struct {
 	mask       uint32
 	lane       int
 	addr, size uint64
-	now        trace
+	now        shadow.Trace
 }
 
-func (t *touch) reads() bool { return !t.now.kind.writes() || t.a.reads }
+func (t *touch) reads() bool { return !t.now.Kind.Writes() || t.a.reads }
 
 func (a *access) address(w *warp, l int) uint64 {
 	if a.class == class64 {
@@ -158,19 +160,19 @@ func (v *blockWatch) shared(t *touch, off uint64) {
 	}
 	if v.written != nil {
 		if t.reads() {
-			if n, first := v.written.missing(off, t.size); n > 0 {
+			if n, first := v.written.Missing(off, t.size); n > 0 {
 				v.uninitialized(t, first, n, true)
 			}
 		}
-		v.written.define(off, t.size) // once is enough
+		v.written.Define(off, t.size) // once is enough
 	}
 	if v.Checks&CheckRaces == 0 || t.a.quiet {
 		return
 	}
 	for end := off + t.size; off < end; {
-		n := min(end-off, wordBytes-off%wordBytes)
-		t.now.bytes = byte(1<<n-1) << (off % wordBytes)
-		v.visit(t, &v.cells[off/wordBytes], true, off)
+		n := min(end-off, shadow.WordBytes-off%shadow.WordBytes)
+		t.now.Bytes = byte(1<<n-1) << (off % shadow.WordBytes)
+		v.visit(t, &v.cells[off/shadow.WordBytes], true, off)
 		off += n
 	}
 }
@@ -180,127 +182,127 @@ func (v *blockWatch) global(t *touch) {
 		return
 	}
 	s := v.shadows[t.a.site]
-	if s == nil || t.addr-s.base >= s.size {
-		if s = v.cta.kernel.module.device.memory.shadowAt(t.addr); s == nil {
+	if s == nil || t.addr-s.Base >= s.Size {
+		if s = v.cta.kernel.module.device.memory.ShadowAt(t.addr); s == nil {
 			return
 		}
 		v.shadows[t.a.site] = s
 	}
-	off := t.addr - s.base
-	if t.size > s.size-off {
+	off := t.addr - s.Base
+	if t.size > s.Size-off {
 		return
 	}
 	v.lock(s)
 	if v.Checks&CheckUninitialized != 0 && t.reads() {
-		if n, first := s.undefinedAt(off, t.size); n > 0 {
-			s.define(off, t.size) // once is enough
-			v.uninitialized(t, s.base+first, n, false)
+		if n, first := s.UndefinedAt(off, t.size); n > 0 {
+			s.Define(off, t.size) // once is enough
+			v.uninitialized(t, s.Base+first, n, false)
 		}
 	}
-	if t.now.kind.writes() {
-		s.define(off, t.size)
+	if t.now.Kind.Writes() {
+		s.Define(off, t.size)
 	}
 	if v.Checks&CheckRaces == 0 {
 		return
 	}
 	for end := off + t.size; off < end; {
-		n := min(end-off, wordBytes-off%wordBytes)
-		t.now.bytes = byte(1<<n-1) << (off % wordBytes)
-		if c := s.cell(off / wordBytes); c != nil {
-			v.visit(t, c, false, s.base+off)
+		n := min(end-off, shadow.WordBytes-off%shadow.WordBytes)
+		t.now.Bytes = byte(1<<n-1) << (off % shadow.WordBytes)
+		if c := s.Cell(off / shadow.WordBytes); c != nil {
+			v.visit(t, c, false, s.Base+off)
 		}
 		off += n
 	}
 }
 
 // lock locks a shadow until another one is locked, or the instruction is done.
-func (v *blockWatch) lock(s *shadow) {
+func (v *blockWatch) lock(s *shadow.Range) {
 	if v.locked == s {
 		return
 	}
 	v.unlock()
-	s.mu.Lock()
+	s.Lock()
 	v.locked = s
 }
 
 func (v *blockWatch) unlock() {
 	if v.locked != nil {
-		v.locked.mu.Unlock()
+		v.locked.Unlock()
 		v.locked = nil
 	}
 }
 
 // visit compares an access with what is remembered of a word, and remembers it.
-func (v *blockWatch) visit(t *touch, c *cell, shared bool, place uint64) {
+func (v *blockWatch) visit(t *touch, c *shadow.Cell, shared bool, place uint64) {
 	now := &t.now
-	if v.conflict(t, &c.write, shared) {
-		v.race(t, c.write, shared, place)
+	if v.conflict(t, &c.Write, shared) {
+		v.race(t, c.Write, shared, place)
 	}
-	if !now.kind.writes() {
+	if !now.Kind.Writes() {
 		v.noteRead(c, now)
 		return
 	}
-	for _, r := range []*trace{&c.read, &c.read2} {
+	for _, r := range []*shadow.Trace{&c.Read, &c.Read2} {
 		if v.conflict(t, r, shared) {
 			v.race(t, *r, shared, place)
 			break
 		}
 	}
-	*c = cell{write: *now}
+	*c = shadow.Cell{Write: *now}
 }
 
 // noteRead remembers two readers, of different warps if there are.
-func (v *blockWatch) noteRead(c *cell, now *trace) {
+func (v *blockWatch) noteRead(c *shadow.Cell, now *shadow.Trace) {
 	switch {
-	case v.stale(&c.read, now):
-		c.read = *now
-	case v.stale(&c.read2, now), c.read.sameWarp(&c.read2) && !c.read.sameWarp(now):
-		c.read2 = *now
+	case v.stale(&c.Read, now):
+		c.Read = *now
+	case v.stale(&c.Read2, now), sameWarp(&c.Read, &c.Read2) && !sameWarp(&c.Read, now):
+		c.Read2 = *now
 	}
 }
 
-func (r *trace) sameBlock(o *trace) bool { return r.task == o.task && r.block == o.block }
+func sameBlock(r, o *shadow.Trace) bool { return r.Task == o.Task && r.Block == o.Block }
 
-func (r *trace) sameWarp(o *trace) bool { return r.sameBlock(o) && r.thread/lanes == o.thread/lanes }
+func sameWarp(r, o *shadow.Trace) bool { return sameBlock(r, o) && r.Thread/lanes == o.Thread/lanes }
 
 // stale reports whether nothing that comes after now can race with r unless it
 // races with now too.
-func (v *blockWatch) stale(r, now *trace) bool {
+func (v *blockWatch) stale(r, now *shadow.Trace) bool {
 	switch {
-	case r.task == 0:
+	case r.Task == 0:
 		return true
-	case r.task != now.task:
-		return v.unordered(r.task) == nil
-	case r.block != now.block:
+	case r.Task != now.Task:
+		return v.unordered(r.Task) == nil
+	case r.Block != now.Block:
 		return false
 	}
-	return r.thread == now.thread || r.epoch != now.epoch || r.sameWarp(now) && v.metSince(r, now)
+	return r.Thread == now.Thread || r.Epoch != now.Epoch || sameWarp(r, now) && v.metSince(r, now)
 }
 
 // conflict reports whether an earlier access and this one race.
-func (v *blockWatch) conflict(t *touch, before *trace, shared bool) bool {
+func (v *blockWatch) conflict(t *touch, before *shadow.Trace, shared bool) bool {
 	now := &t.now
 	switch {
-	case before.task == 0 || before.bytes&now.bytes == 0:
+	case before.Task == 0 || before.Bytes&now.Bytes == 0:
 		return false
-	case !before.kind.writes() && !now.kind.writes(), before.kind.strong() && now.kind.strong():
+	case !before.Kind.Writes() && !now.Kind.Writes(), before.Kind.Strong() && now.Kind.Strong():
 		return false
-	case before.task != now.task:
-		return !shared && v.unordered(before.task) != nil
+	case before.Task != now.Task:
+		return !shared && v.unordered(before.Task) != nil
 	}
 	// A program that looks at a counter before it updates the counter loses
 	// nothing but a little time if it sees an old value; shared memory is where
 	// a missing barrier makes a result of it.
-	if !shared && (before.kind == strongWrite && now.kind == weakRead || before.kind == weakRead && now.kind == strongWrite) {
+	if !shared && (before.Kind == shadow.StrongWrite && now.Kind == shadow.WeakRead || before.Kind == shadow.WeakRead && now.Kind == shadow.StrongWrite) {
 		return false
 	}
-	if before.block != now.block {
-		return !shared && !(v.fencedAfter(before.block, before.epoch) && v.strong > before.epoch) && !v.sameValue(t, before)
+	if before.Block != now.Block {
+		return !shared && !(v.fencedAfter(before.Block, before.Epoch) && v.strong > before.Epoch) && !v.sameValue(t, before)
 	}
-	if before.thread == now.thread || before.epoch != now.epoch {
+	if before.Thread == now.Thread || before.Epoch != now.Epoch {
 		return false
 	}
-	if before.sameWarp(now) && v.metSince(before, now) {
+	if sameWarp(before, now) && v.metSince(before, now) {
 		return false
 	}
 	return !v.sameValue(t, before)

@@ -10,45 +10,16 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
-
-// byteSet has a bit for each byte.
-type byteSet []uint64
-
-func newByteSet(size uint64) byteSet { return make(byteSet, (size+63)/64) }
-
-// define adds the bytes [off, off+size).
-func (s byteSet) define(off, size uint64) {
-	for end := off + size; off < end; {
-		n := min(end-off, 64-off%64)
-		s[off/64] |= bitRange(off%64, n)
-		off += n
-	}
-}
-
-// missing returns how many of the bytes [off, off+size) are not in the set, and
-// the first of them.
-func (s byteSet) missing(off, size uint64) (n, first uint64) {
-	for end := off + size; off < end; {
-		some := min(end-off, 64-off%64)
-		if gap := bitRange(off%64, some) &^ s[off/64]; gap != 0 {
-			if n == 0 {
-				first = off&^63 + uint64(bits.TrailingZeros64(gap))
-			}
-			n += uint64(bits.OnesCount64(gap))
-		}
-		off += some
-	}
-	return n, first
-}
 
 // sharedOffset returns where in shared memory an address of the access is.
 func (a *access) sharedOffset(addr uint64) (off uint64, ok bool) {
-	switch addr >> windowShift {
+	switch addr >> memory.WindowShift {
 	case 0:
 		return addr, a.space == ptxir.SpaceShared
-	case sharedWindow:
-		return addr - sharedBase, true
+	case memory.SharedWindow:
+		return addr - memory.SharedBase, true
 	}
 	return 0, false
 }
@@ -82,37 +53,15 @@ func (v *blockWatch) writtenRange(a *access, start, end uint64) bool {
 	if end > v.cta.sharedBytes {
 		return false
 	}
-	if !a.kind.writes() || a.reads {
-		if n, _ := v.written.missing(start, end-start); n > 0 {
+	if !a.kind.Writes() || a.reads {
+		if n, _ := v.written.Missing(start, end-start); n > 0 {
 			return false
 		}
 	}
-	if a.kind.writes() {
-		v.written.define(start, end-start)
+	if a.kind.Writes() {
+		v.written.Define(start, end-start)
 	}
 	return true
-}
-
-// remove takes the bytes [off, off+size) out of the set.
-func (s byteSet) remove(off, size uint64) {
-	for end := off + size; off < end; {
-		n := min(end-off, 64-off%64)
-		s[off/64] &^= bitRange(off%64, n)
-		off += n
-	}
-}
-
-// copy makes [to, to+size) what [from, from+size) is; the two do not overlap.
-func (s byteSet) copy(to, from, size uint64) {
-	s.define(to, size)
-	if n, _ := s.missing(from, size); n == 0 {
-		return
-	}
-	for i := range size {
-		if s[(from+i)/64]>>((from+i)%64)&1 == 0 {
-			s.remove(to+i, 1)
-		}
-	}
 }
 
 // placedVar is a variable's place in shared memory or in a frame, for reports.

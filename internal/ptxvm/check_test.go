@@ -345,7 +345,7 @@ func TestUninitializedCopy(t *testing.T) {
 	m.Define(p+8, 5000)
 	var found []string
 	v := watching(&found)
-	m.Touch(v, p, 9000, false)
+	v.Touch(m, p, 9000, false)
 	v.Flush()
 	require.Len(t, found, 1)
 	require.Regexp(t, `^uninitialized read in this work: 4000 bytes at 0x\w+00 were never written; at offset 0 of device memory`, found[0])
@@ -382,8 +382,8 @@ func TestRacesBetweenWork(t *testing.T) {
 	copying.Name = "copy of 8192 bytes"
 	m.ForgetTraces()
 	launch(first, p, o)
-	m.Touch(copying, o+32, 8192, false)
-	m.Touch(copying, p, 8192, true)
+	copying.Touch(m, o+32, 8192, false)
+	copying.Touch(m, p, 8192, true)
 	copying.Flush()
 	require.Len(t, found, 2)
 	require.Regexp(t, `^race in global memory in copy of 8192 bytes: it writes .*, and kernel k, launched first read them in block`, found[0])

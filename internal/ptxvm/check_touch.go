@@ -3,32 +3,37 @@
 
 package ptxvm
 
+import (
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
+)
+
 // Touch checks an access of [addr, addr+size) by work that is no kernel, such
 // as a copy, and notes it. The range must be live; what is not known memory is
 // left alone. Flush reports what was found.
-func (m *Memory) Touch(v *Watch, addr, size uint64, write bool) {
+func (v *Watch) Touch(m *memory.Memory, addr, size uint64, write bool) {
 	v.memory = m
-	s := m.shadowAt(addr)
-	if s == nil || size == 0 || size > s.size-(addr-s.base) {
+	s := m.ShadowAt(addr)
+	if s == nil || size == 0 || size > s.Size-(addr-s.Base) {
 		return
 	}
-	now := trace{task: v.Task, kind: weakRead, bytes: 1<<wordBytes - 1}
+	now := shadow.Trace{Task: v.Task, Kind: shadow.WeakRead, Bytes: 1<<shadow.WordBytes - 1}
 	if write {
-		now.kind = weakWrite
+		now.Kind = shadow.WeakWrite
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	off := addr - s.base
+	s.Lock()
+	defer s.Unlock()
+	off := addr - s.Base
 	if v.Checks&CheckUninitialized != 0 && !write {
-		if n, first := s.undefinedAt(off, size); n > 0 {
-			s.define(off, size)
+		if n, first := s.UndefinedAt(off, size); n > 0 {
+			s.Define(off, size)
 			v.add(findingKey{kind: FindingUninitialized}, 0, func() *Finding {
-				return &Finding{Kind: FindingUninitialized, Here: v.access(&now), Address: s.base + first, Size: n, Nearest: v.nearest(s.base + first)}
+				return &Finding{Kind: FindingUninitialized, Here: v.access(&now), Address: s.Base + first, Size: n, Nearest: v.nearest(s.Base + first)}
 			})
 		}
 	}
 	if write {
-		s.define(off, size)
+		s.Define(off, size)
 	}
 	if v.Checks&CheckRaces != 0 {
 		v.touchWords(s, now, off, off+size)
@@ -42,47 +47,47 @@ func (v *Watch) Flush() { v.flush() }
 // finer is known of them.
 //
 // Preconditions: s.mu must be locked.
-func (v *Watch) touchWords(s *shadow, now trace, off, end uint64) {
+func (v *Watch) touchWords(s *shadow.Range, now shadow.Trace, off, end uint64) {
 	for off < end {
-		if off%pageBytes == 0 && end-off >= pageBytes && s.page(off/pageBytes).cells == nil {
-			v.visitRange(&s.page(off/pageBytes).whole, now, s.base+off)
-			off += pageBytes
+		if off%shadow.PageBytes == 0 && end-off >= shadow.PageBytes && s.WholePage(off/shadow.PageBytes) != nil {
+			v.visitRange(s.WholePage(off/shadow.PageBytes), now, s.Base+off)
+			off += shadow.PageBytes
 			continue
 		}
-		n := min(end-off, wordBytes-off%wordBytes)
-		now.bytes = byte(1<<n-1) << (off % wordBytes)
-		if c := s.cell(off / wordBytes); c != nil {
-			v.visitRange(c, now, s.base+off)
+		n := min(end-off, shadow.WordBytes-off%shadow.WordBytes)
+		now.Bytes = byte(1<<n-1) << (off % shadow.WordBytes)
+		if c := s.Cell(off / shadow.WordBytes); c != nil {
+			v.visitRange(c, now, s.Base+off)
 		}
 		off += n
-		now.bytes = 1<<wordBytes - 1
+		now.Bytes = 1<<shadow.WordBytes - 1
 	}
 }
 
 // visitRange is blockWatch.visit for work that is no kernel: of its own accesses
 // none race.
-func (v *Watch) visitRange(c *cell, now trace, place uint64) {
-	races := func(before *trace) bool {
-		if before.task == 0 || before.task == now.task || before.bytes&now.bytes == 0 || !before.kind.writes() && !now.kind.writes() {
+func (v *Watch) visitRange(c *shadow.Cell, now shadow.Trace, place uint64) {
+	races := func(before *shadow.Trace) bool {
+		if before.Task == 0 || before.Task == now.Task || before.Bytes&now.Bytes == 0 || !before.Kind.Writes() && !now.Kind.Writes() {
 			return false
 		}
-		if v.unordered(before.task) == nil {
+		if v.unordered(before.Task) == nil {
 			return false
 		}
 		before2 := *before
 		v.raceOf(&now, &before2, false, place)
 		return true
 	}
-	races(&c.write)
-	if now.kind.writes() {
-		if !races(&c.read) {
-			races(&c.read2)
+	races(&c.Write)
+	if now.Kind.Writes() {
+		if !races(&c.Read) {
+			races(&c.Read2)
 		}
-		*c = cell{write: now}
+		*c = shadow.Cell{Write: now}
 		return
 	}
-	for _, r := range []*trace{&c.read, &c.read2} {
-		if r.task == 0 || r.task == now.task || v.unordered(r.task) == nil {
+	for _, r := range []*shadow.Trace{&c.Read, &c.Read2} {
+		if r.Task == 0 || r.Task == now.Task || v.unordered(r.Task) == nil {
 			*r = now
 			return
 		}

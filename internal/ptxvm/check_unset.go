@@ -197,11 +197,11 @@ func (v *blockWatch) followLoad(w *warp, f *followedFrame, x *follow, m uint32) 
 			continue
 		}
 		at := v.localBit(w, l, off)
-		if n, _ := v.local.written.missing(at, x.a.size); n < each {
+		if n, _ := v.local.written.Missing(at, x.a.size); n < each {
 			continue
 		}
 		for i, n := range x.dst {
-			if gap, _ := v.local.written.missing(at+uint64(i)*each, each); gap == each && n >= 0 {
+			if gap, _ := v.local.written.Missing(at+uint64(i)*each, each); gap == each && n >= 0 {
 				f.unset[n] |= 1 << l
 				f.origin(n)[l] = v.origin(w, l, x.a.site, uint32(off+uint64(i)*each), uint32(each))
 			}
@@ -228,7 +228,7 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 		_, shared := x.a.sharedOffset(addr)
 		off, ok := v.localOffset(&x.a, addr)
 		if ok {
-			v.local.written.define(v.localBit(w, l, off), x.a.size)
+			v.local.written.Define(v.localBit(w, l, off), x.a.size)
 		}
 		for i, s := range x.src[1:] {
 			if s < 0 || f.unset[s]>>l&1 == 0 {
@@ -240,7 +240,7 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 				v.uninitializedLocal(w, l, o)
 			case ok && !o.masked:
 				at := v.localBit(w, l, off+uint64(i)*each)
-				v.local.written.remove(at, each)
+				v.local.written.Remove(at, each)
 				o.size = uint32(each)
 				v.local.carried[at] = o
 			}
@@ -258,6 +258,6 @@ func (v *blockWatch) followStore(w *warp, f *followedFrame, x *follow, m uint32)
 // and no type's alignment is greater.
 func (v *blockWatch) isPadding(w *warp, l int, o origin) bool {
 	const around = 16
-	n, _ := v.local.written.missing(v.localBit(w, l, uint64(o.off)&^(around-1)), around)
+	n, _ := v.local.written.Missing(v.localBit(w, l, uint64(o.off)&^(around-1)), around)
 	return n < around
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 const (
@@ -22,20 +24,20 @@ const (
 
 // sameValue reports whether two stores that race write the same, as threads do
 // that raise one flag: nothing depends on which comes last.
-func (v *blockWatch) sameValue(t *touch, before *trace) bool {
-	if t.now.kind != weakWrite || before.kind != weakWrite || t.a.values == nil && t.a.matrices == nil {
+func (v *blockWatch) sameValue(t *touch, before *shadow.Trace) bool {
+	if t.now.Kind != shadow.WeakWrite || before.Kind != shadow.WeakWrite || t.a.values == nil && t.a.matrices == nil {
 		return false
 	}
 	mine := t.a.stored(t.w, t.lane)
-	if before.site == t.a.site && int(before.thread)/lanes == t.w.index {
+	if before.Site == t.a.site && int(before.Thread)/lanes == t.w.index {
 		// The other lane's store may be part of this very instruction, and not
 		// have happened yet.
-		if l := int(before.thread) % lanes; l < t.lane && t.mask>>l&1 != 0 && t.a.address(t.w, l) == t.addr {
+		if l := int(before.Thread) % lanes; l < t.lane && t.mask>>l&1 != 0 && t.a.address(t.w, l) == t.addr {
 			return bytes.Equal(mine, t.a.stored(t.w, l))
 		}
 	}
 	there, ok := v.content(t)
-	if !ok || bytes.Equal(mine, there) || before.block == t.now.block {
+	if !ok || bytes.Equal(mine, there) || before.Block == t.now.Block {
 		return ok && bytes.Equal(mine, there)
 	}
 	// A block of another worker says that it stores before it does.
@@ -67,7 +69,7 @@ func (a *access) stored(w *warp, l int) []byte {
 //go:norace
 func (v *blockWatch) content(t *touch) ([]byte, bool) {
 	s, ok := t.w.genericSite(t.addr, t.size)
-	if t.a.space == ptxir.SpaceShared && t.addr>>windowShift == 0 {
+	if t.a.space == ptxir.SpaceShared && t.addr>>memory.WindowShift == 0 {
 		s, ok = t.w.sharedSite(0), true
 	}
 	if off := t.addr - s.base; !ok || off >= s.span || t.size > s.span-off {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // Checks is a set of checks.
@@ -39,7 +41,7 @@ type Watch struct {
 	// Report receives each finding once, at the end.
 	Report func(*Finding)
 
-	memory      *Memory
+	memory      *memory.Memory
 	kernel      *Kernel // nil for copies
 	grid, block [3]uint32
 

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // idleContexts is how many contexts a device keeps for the next launch.
@@ -60,7 +61,7 @@ func (c *context) bind(r *execution) {
 	if need := c.localStride * uint64(n) * lanes; uint64(len(c.local)) < need {
 		c.local = make([]byte, need)
 	}
-	c.epoch = k.module.device.memory.epoch.Load()
+	c.epoch = k.module.device.memory.Epoch()
 	if c.kernel == k && len(c.warps) == n {
 		clear(c.sites)
 	} else {
@@ -107,7 +108,7 @@ func (c *context) start(i uint64) {
 	c.linear = i
 	g := r.grid
 	c.block = [3]uint32{uint32(i % uint64(g[0])), uint32(i / uint64(g[0]) % uint64(g[1])), uint32(i / uint64(g[0]) / uint64(g[1]))}
-	if e := c.kernel.module.device.memory.epoch.Load(); e != c.epoch {
+	if e := c.kernel.module.device.memory.Epoch(); e != c.epoch {
 		c.epoch = e
 		clear(c.sites)
 	}
@@ -250,16 +251,16 @@ func (c *context) describe(p *laneFault) *Fault {
 }
 
 // nearest describes a global or generic address.
-func (c *context) nearest(addr, limit uint64) (Nearest, string) {
+func (c *context) nearest(addr, limit uint64) (memory.Nearest, string) {
 	for _, s := range []ptxir.Space{ptxir.SpaceShared, ptxir.SpaceLocal, ptxir.SpaceParam} {
-		if base, _ := window(s); addr>>windowShift == base>>windowShift {
-			return Nearest{}, fmt.Sprintf("offset %d in %s memory, which has %d bytes", int64(addr-base), s, limit)
+		if base, _ := window(s); addr>>memory.WindowShift == base>>memory.WindowShift {
+			return memory.Nearest{}, fmt.Sprintf("offset %d in %s memory, which has %d bytes", int64(addr-base), s, limit)
 		}
 	}
 	m := c.kernel.module.device.memory
-	n := m.near(addr)
+	n := m.Near(addr)
 	if !n.Found {
 		return n, n.String()
 	}
-	return n, m.denied(addr)
+	return n, m.Denied(addr)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // noOperand stands for an absent register operand.
@@ -259,15 +260,15 @@ func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 		if !ok {
 			return 0, fmt.Errorf("BUG: shared variable %s has no place", v.Name)
 		}
-		addr, window = uint64(off), sharedBase
+		addr, window = uint64(off), memory.SharedBase
 	case ptxir.SpaceLocal:
 		off, ok := d.local[v]
 		if !ok {
 			return 0, fmt.Errorf("BUG: local variable %s has no place", v.Name)
 		}
-		addr, window = uint64(off), localBase
+		addr, window = uint64(off), memory.LocalBase
 	case ptxir.SpaceParam:
-		addr, window = uint64(v.Offset), paramBase
+		addr, window = uint64(v.Offset), memory.ParamBase
 	default:
 		return 0, fmt.Errorf("variable %s in space %s has no address", v.Name, v.Space)
 	}

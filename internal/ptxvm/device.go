@@ -6,6 +6,8 @@ package ptxvm
 import (
 	"runtime"
 	"sync"
+
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // Config describes a simulated device. Zero fields take their defaults.
@@ -53,7 +55,7 @@ func (c Config) withDefaults() Config {
 // A Device is one simulated device. Its methods are safe for concurrent use.
 type Device struct {
 	config     Config
-	memory     *Memory
+	memory     *memory.Memory
 	priorities priorities
 	// helpers holds one token for each worker beyond the launching goroutine
 	// itself, so that launches in several streams do not multiply the workers.
@@ -70,7 +72,7 @@ func NewDevice(c Config) *Device {
 	c = c.withDefaults()
 	return &Device{
 		config:  c,
-		memory:  newMemory(c.MemoryBytes),
+		memory:  memory.New(c.MemoryBytes),
 		helpers: make(chan struct{}, max(c.Workers-1, 0)),
 	}
 }
@@ -79,7 +81,7 @@ func NewDevice(c Config) *Device {
 func (d *Device) Config() Config { return d.config }
 
 // Memory returns the device's memory.
-func (d *Device) Memory() *Memory { return d.memory }
+func (d *Device) Memory() *memory.Memory { return d.memory }
 
 // Close unmaps all memory. No launch may be running, and none may follow.
 func (d *Device) Close() {
@@ -87,5 +89,5 @@ func (d *Device) Close() {
 	d.closed = true
 	d.contexts = nil
 	d.mu.Unlock()
-	d.memory.close()
+	d.memory.Close()
 }

@@ -42,8 +42,7 @@ func (k *Kernel) launch(l *Launch) error {
 		return err
 	}
 	d := k.module.device
-	own, others := d.memory.holdAll()
-	defer d.memory.unholdAll(own, others)
+	defer d.memory.ReleaseAll(d.memory.HoldAll())
 	switch {
 	case l.Cooperative:
 		if err := r.runResident(d); err != nil {
@@ -198,7 +197,7 @@ func (r *execution) collect(c *context) {
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync
 // counts there (details/driver_abi.h, CUDA 13.2), and ends the kernel without them.
 func (r *execution) runResident(d *Device) error {
-	workspace, err := d.memory.alloc(8, allocAlign, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name, nil)
+	workspace, err := d.memory.AllocVariable(8, "cooperative grid", "launch of "+r.kernel.ir.Name)
 	if err != nil {
 		return err
 	}

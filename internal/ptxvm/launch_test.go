@@ -62,7 +62,7 @@ func pack(args ...any) []byte {
 }
 
 func floats(t *testing.T, d *Device, addr uint64, n int) []byte {
-	b, err := d.Memory().slice(addr, uint64(4*n))
+	b, err := d.Memory().Slice(addr, uint64(4*n))
 	require.NoError(t, err)
 	return b
 }

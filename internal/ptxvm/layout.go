@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // reachable returns f and all functions that it may call, f first. One that
@@ -170,7 +171,7 @@ func (m *Module) allocateVars() error {
 		if (v.Space != ptxir.SpaceGlobal && v.Space != ptxir.SpaceConst) || v.Extern {
 			continue
 		}
-		addr, err := mem.alloc(max(v.Size, 1), allocAlign, ModuleMemory, v.Name, "module "+m.ir.Name, nil)
+		addr, err := mem.AllocVariable(max(v.Size, 1), v.Name, "module "+m.ir.Name)
 		if err != nil {
 			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
 		}
@@ -185,7 +186,7 @@ func (m *Module) allocateVars() error {
 }
 
 func (m *Module) initialise(v *ptxir.Var, addr uint64) error {
-	out, err := m.device.memory.slice(addr, v.Size)
+	out, err := m.device.memory.Slice(addr, v.Size)
 	if err != nil {
 		return err
 	}
@@ -226,12 +227,12 @@ const funcWindow = 0x14
 func (m *Module) funcAddress(f *ptxir.Func) uint64 {
 	for i, g := range m.ir.Funcs {
 		if g == f {
-			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<4
+			return funcWindow<<memory.WindowShift | 1<<55 | uint64(i+1)<<4
 		}
 	}
 	for i, k := range m.ir.Kernels {
 		if &k.Func == f {
-			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<32
+			return funcWindow<<memory.WindowShift | 1<<55 | uint64(i+1)<<32
 		}
 	}
 	panic("BUG: address of a function of another module: " + f.Name)

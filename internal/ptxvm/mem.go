@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // load chooses ld and ldu. One element is a generated function; a vector is one
@@ -220,11 +221,11 @@ func (w *warp) loadParam(p *paramLoad, m uint32) {
 func window(space ptxir.Space) (uint64, bool) {
 	switch space {
 	case ptxir.SpaceShared:
-		return sharedBase, true
+		return memory.SharedBase, true
 	case ptxir.SpaceLocal:
-		return localBase, true
+		return memory.LocalBase, true
 	case ptxir.SpaceParam:
-		return paramBase, true
+		return memory.ParamBase, true
 	case ptxir.SpaceGlobal, ptxir.SpaceConst, ptxir.SpaceGeneric:
 		return 0, true
 	}
@@ -278,16 +279,16 @@ func isspacep(w *warp, in *inst, m uint32) {
 }
 
 func (w *warp) inSpace(space ptxir.Space, addr uint64) bool {
-	top := addr >> windowShift
+	top := addr >> memory.WindowShift
 	switch space {
 	case ptxir.SpaceShared:
-		return top == sharedWindow
+		return top == memory.SharedWindow
 	case ptxir.SpaceLocal:
-		return top == localWindow
+		return top == memory.LocalWindow
 	case ptxir.SpaceParam:
-		return top == paramWindow
+		return top == memory.ParamWindow
 	}
-	if top == sharedWindow || top == localWindow || top == paramWindow {
+	if top == memory.SharedWindow || top == memory.LocalWindow || top == memory.ParamWindow {
 		return false
 	}
 	return w.cta.kernel.module.isConst(addr) == (space == ptxir.SpaceConst)

@@ -6,12 +6,16 @@ package ptxvm
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // counterPTX adds 1 to *p in every thread.
@@ -130,7 +134,7 @@ func TestHostWritesWhileRunning(t *testing.T) {
 	const size = 1 << 20 // a mapping of its own, which Free would give back
 	addr, err := d.Memory().Alloc(size, "big")
 	require.NoError(t, err)
-	host, err := d.Memory().slice(addr, size)
+	host, err := d.Memory().Slice(addr, size)
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() {
@@ -148,7 +152,7 @@ func TestHostWritesWhileRunning(t *testing.T) {
 	require.NoError(t, <-done)
 	release()
 	_, err = d.Memory().Bytes(addr, 4)
-	var access *AccessError
+	var access *memory.AccessError
 	require.ErrorAs(t, err, &access)
 	require.Equal(t, "while running", access.Nearest.FreeSite)
 }
@@ -206,7 +210,7 @@ func TestCooperativeGridHasAWorkspace(t *testing.T) {
 	require.Equal(t, uint32(2*120), word(t, d, out+8), "each grid counts from zero")
 	at := uint64(word(t, d, out)) | uint64(word(t, d, out+4))<<32
 	_, err = d.Memory().Bytes(at, 4)
-	var access *AccessError
+	var access *memory.AccessError
 	require.ErrorAs(t, err, &access)
 	require.Equal(t, "end of touch", access.Nearest.FreeSite)
 	after, _ := d.Memory().Info()
@@ -267,15 +271,15 @@ func TestUnmappedHostRangeIsAFault(t *testing.T) {
 	d := NewDevice(Config{})
 	defer d.Close()
 	m, _ := counter(t, d)
-	host, err := mapMemory(1 << 16)
+	host, err := syscall.Mmap(-1, 0, 1<<16, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	require.NoError(t, err)
-	base := addressOf(host)
-	d.Memory().AddHost(uintptr(base), 1<<16, HostPageable)
+	base := uint64(reflect.ValueOf(host).Pointer())
+	d.Memory().AddHost(uintptr(base), 1<<16, memory.HostPageable)
 	l := Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(base)}
 	k := kernel(t, m, "count")
 	require.NoError(t, k.Launch(&l))
 	require.Equal(t, byte(32), host[0])
-	unmapMemory(host)
+	require.NoError(t, syscall.Munmap(host))
 	var f *Fault
 	require.ErrorAs(t, k.Launch(&l), &f)
 	require.Equal(t, FaultIllegalAddress, f.Kind)

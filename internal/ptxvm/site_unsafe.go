@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // site is the range that a memory instruction hit last. An address is inside
@@ -56,13 +57,13 @@ func (w *warp) miss(in *inst, s *site, addr uint64, l int, size uint64) {
 }
 
 func (w *warp) genericSite(addr, size uint64) (site, bool) {
-	switch addr >> windowShift {
-	case sharedWindow:
-		return w.sharedSite(sharedBase), true
-	case localWindow:
-		return w.localSite(localBase), true
-	case paramWindow:
-		return w.paramSite(paramBase), true
+	switch addr >> memory.WindowShift {
+	case memory.SharedWindow:
+		return w.sharedSite(memory.SharedBase), true
+	case memory.LocalWindow:
+		return w.localSite(memory.LocalBase), true
+	case memory.ParamWindow:
+		return w.paramSite(memory.ParamBase), true
 	}
 	return w.globalSite(addr, size)
 }
@@ -80,8 +81,8 @@ func (w *warp) paramSite(base uint64) site {
 }
 
 func (w *warp) globalSite(addr, size uint64) (site, bool) {
-	r, ok := w.cta.kernel.module.device.memory.reach(addr, size)
-	return site{base: r.base, span: r.size, host: r.host}, ok
+	r, ok := w.cta.kernel.module.device.memory.Reach(addr, size)
+	return site{base: r.Base, span: r.Size, host: r.Host}, ok
 }
 
 // bytes is a piece of the range as a slice; thread selects local memory.

@@ -218,7 +218,7 @@ func newSweepRig(t *testing.T) *sweepRig {
 func (s *sweepDevice) buffer(t *testing.T, size uint64) (uint64, []byte) {
 	addr, err := s.d.Memory().Alloc(size, "sweep")
 	require.NoError(t, err)
-	host, err := s.d.Memory().slice(addr, size)
+	host, err := s.d.Memory().Slice(addr, size)
 	require.NoError(t, err)
 	return addr, host
 }

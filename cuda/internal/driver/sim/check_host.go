@@ -28,6 +28,6 @@ func (d *simulator) HostAccess(p uintptr, size uint64) {
 	w.Unordered = func(earlier uint32) *ptxvm.Watch { return d.check.order.unordered(t, earlier) }
 	w.Report = func(f *ptxvm.Finding) { d.complete(f); a.ctx.found(f.Error(), on) }
 	w.Task = d.check.order.visit(t)
-	a.ctx.dev.memory.Touch(w, uint64(p), size, false)
+	w.Touch(a.ctx.dev.memory, uint64(p), size, false)
 	w.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // mark says how an item of a queue is to be checked.
@@ -93,7 +94,7 @@ func (d *simulator) forgetTraces() {
 
 // watch makes the Watch of what x is about to do; nil without checks. The text
 // is its name, and culprit may add to what is found.
-func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxvm.Watch {
+func (x *execution) watch(name string, culprit func(memory.Nearest) string) *ptxvm.Watch {
 	m := x.mark
 	if m == nil {
 		return nil
@@ -172,7 +173,7 @@ func (x *execution) where() string {
 }
 
 // pointsTo says which parameter points to an allocation.
-func (w *kernelWork) pointsTo(n ptxvm.Nearest) string {
+func (w *kernelWork) pointsTo(n memory.Nearest) string {
 	if !n.Found {
 		return ""
 	}
@@ -210,7 +211,7 @@ func (x *execution) touch(name string, dst, src *operand, to, from layout, width
 			if src != nil {
 				x.touchSource(w, dst, src, src.addr+z*from.slice+y*from.pitch, width)
 			}
-			m.Touch(w, dst.addr+z*to.slice+y*to.pitch, width, true)
+			w.Touch(m, dst.addr+z*to.slice+y*to.pitch, width, true)
 		}
 	}
 }
@@ -226,6 +227,6 @@ func (x *execution) touchSource(w *ptxvm.Watch, dst, src *operand, addr, size ui
 	if src.known != nil && src.known.onDevice() {
 		m = src.known.ctx.dev.memory
 	}
-	m.Touch(w, addr, size, false)
+	w.Touch(m, addr, size, false)
 	w.Checks = checks
 }

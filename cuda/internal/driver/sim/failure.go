@@ -8,6 +8,7 @@ import (
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // failure is what went wrong in queued work: the code that poisons the
@@ -40,7 +41,7 @@ func failureOf(err error) *failure {
 	if errors.As(err, &fault) {
 		return &failure{faultCodes[fault.Kind], fault.Error()}
 	}
-	var access *ptxvm.AccessError
+	var access *memory.AccessError
 	if errors.As(err, &access) {
 		return &failure{driver.CUDA_ERROR_ILLEGAL_ADDRESS, access.Error()}
 	}

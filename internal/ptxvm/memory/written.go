@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
+
+import "github.com/cudago/cudago/internal/ptxvm/shadow"
 
 // Freed describes the freed allocation, or the unmapped memory, that contained
 // addr, if there is one and it is remembered.
@@ -24,19 +26,8 @@ func (m *Memory) Freed(addr uint64) (Nearest, bool) {
 // Undefine says that the content of a live allocation is undefined: it is new.
 // From here on it is noted what is written there.
 func (m *Memory) Undefine(base uint64) {
-	b, size, _, ok := m.Range(base)
-	if !ok || b != base {
-		return
-	}
-	m.Forget(base)
-	s := m.shadows.get(base, size)
-	m.shadows.mu.Lock()
-	defer m.shadows.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.undefined {
-		s.undefined = true
-		m.shadows.undefined.Add(1)
+	if b, size, _, ok := m.Range(base); ok && b == base {
+		m.shadows.Undefine(base, size)
 	}
 }
 
@@ -50,20 +41,20 @@ func (m *Memory) Define(addr, size uint64) {
 	if !ok {
 		return
 	}
-	s := at.shadows.get(base, whole)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.define(addr-base, min(size, whole-(addr-base)))
+	s := at.shadows.Get(base, whole)
+	s.Lock()
+	defer s.Unlock()
+	s.Define(addr-base, min(size, whole-(addr-base)))
 }
 
 // Undefined reports whether there is memory with undefined content that is
 // watched, of this device or of a peer.
 func (m *Memory) Undefined() bool {
-	if m.shadows.undefined.Load() > 0 {
+	if m.shadows.AnyUndefined() {
 		return true
 	}
 	for _, p := range m.peers {
-		if p.shadows.undefined.Load() > 0 {
+		if p.shadows.AnyUndefined() {
 			return true
 		}
 	}
@@ -73,42 +64,25 @@ func (m *Memory) Undefined() bool {
 // DefineAll says that somebody unknown may have written anywhere, in the memory
 // of peers too.
 func (m *Memory) DefineAll() {
-	m.shadows.defineAll()
+	m.shadows.DefineAll()
 	for _, p := range m.peers {
-		p.shadows.defineAll()
+		p.shadows.DefineAll()
 	}
-}
-
-func (t *shadowTable) defineAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.m {
-		s.mu.Lock()
-		s.undefined = false
-		s.mu.Unlock()
-	}
-	t.undefined.Store(0)
 }
 
 // Forget drops what the checks know of the range that starts at base.
-func (m *Memory) Forget(base uint64) {
-	m.shadows.mu.Lock()
-	defer m.shadows.mu.Unlock()
-	if s := m.shadows.m[base]; s != nil {
-		m.shadows.drop(s)
-	}
-}
+func (m *Memory) Forget(base uint64) { m.shadows.Forget(base) }
 
 // ForgetTraces says that all work until now happens before all that follows.
-func (m *Memory) ForgetTraces() { m.shadows.forgetTraces() }
+func (m *Memory) ForgetTraces() { m.shadows.ForgetTraces() }
 
-// shadowAt returns the shadow of the range that contains addr. Memory that is
+// ShadowAt returns the shadow of the range that contains addr. Memory that is
 // only lent has none: its owner writes it as he likes.
-func (m *Memory) shadowAt(addr uint64) *shadow {
+func (m *Memory) ShadowAt(addr uint64) *shadow.Range {
 	at := m.holder(addr)
 	base, size, kind, ok := at.Range(addr)
 	if !ok || kind == HostPageable {
 		return nil
 	}
-	return at.shadows.get(base, size)
+	return at.shadows.Get(base, size)
 }

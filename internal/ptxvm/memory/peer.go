@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import (
 	"fmt"
@@ -61,10 +61,10 @@ func (m *Memory) accessTo(a *allocation) *Permission {
 	return &m.open
 }
 
-// reach finds the range for an access of [addr, addr+size) by a kernel on m's
+// Reach finds the range for an access of [addr, addr+size) by a kernel on m's
 // device. Peers come second, so that what a kernel mostly touches costs one
 // look; and the locks of two memories are never held together.
-func (m *Memory) reach(addr, size uint64) (span, bool) {
+func (m *Memory) Reach(addr, size uint64) (Span, bool) {
 	m.mu.RLock()
 	s, ok := m.resolve(addr, size, m)
 	m.mu.RUnlock()
@@ -76,18 +76,18 @@ func (m *Memory) reach(addr, size uint64) (span, bool) {
 			return s, true
 		}
 	}
-	return span{}, false
+	return Span{}, false
 }
 
 // lend is resolve for a kernel on another device.
-func (m *Memory) lend(to *Memory, addr, size uint64) (span, bool) {
+func (m *Memory) lend(to *Memory, addr, size uint64) (Span, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if a := m.at(addr); a != nil {
 		if a.freed || size > a.size-(addr-a.base) || !m.accessTo(a).Allows(to) {
-			return span{}, false
+			return Span{}, false
 		}
-		return span{a.base, a.size, a.block.host}, true
+		return Span{a.base, a.size, a.block.host}, true
 	}
 	return m.mapped.resolve(addr, size, to)
 }
@@ -119,9 +119,9 @@ func (m *Memory) contains(addr uint64) bool {
 	return lent
 }
 
-// denied says why a kernel on m's device may not touch live memory of a peer;
+// Denied says why a kernel on m's device may not touch live memory of a peer;
 // the empty string if that is not what is wrong.
-func (m *Memory) denied(addr uint64) string {
+func (m *Memory) Denied(addr uint64) string {
 	p := m.holder(addr)
 	if p == m {
 		return ""
@@ -150,25 +150,33 @@ func (m *Memory) deniesTo(to *Memory, addr uint64) string {
 	return ""
 }
 
-// near describes addr as nearest does, in whichever memory it lies.
-func (m *Memory) near(addr uint64) Nearest {
+// Near describes addr as nearest does, in whichever memory it lies.
+func (m *Memory) Near(addr uint64) Nearest {
 	p := m.holder(addr)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.nearest(addr)
 }
 
-// holdAll is hold for m and its peers, whose memory a kernel may use too.
-func (m *Memory) holdAll() (own *hold, others []*hold) {
-	for _, p := range m.peers {
-		others = append(others, p.hold())
-	}
-	return m.hold(), others
+// Held is what HoldAll holds.
+type Held struct {
+	own    *hold
+	others []*hold
 }
 
-func (m *Memory) unholdAll(own *hold, others []*hold) {
-	m.unhold(own)
+// HoldAll is Hold for m and its peers, whose memory a kernel may use too.
+func (m *Memory) HoldAll() (h Held) {
+	for _, p := range m.peers {
+		h.others = append(h.others, p.hold())
+	}
+	h.own = m.hold()
+	return h
+}
+
+// ReleaseAll ends what HoldAll began.
+func (m *Memory) ReleaseAll(h Held) {
+	m.unhold(h.own)
 	for i, p := range m.peers {
-		p.unhold(others[i])
+		p.unhold(h.others[i])
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import (
 	"sync"
@@ -126,10 +126,10 @@ func mapShared(size uint64) ([]byte, error) {
 }
 
 // resolve is Memory.resolve for mapped memory.
-func (v *mappings) resolve(addr, size uint64, who *Memory) (span, bool) {
+func (v *mappings) resolve(addr, size uint64, who *Memory) (Span, bool) {
 	base, n, a, ok := v.run(addr, who)
 	if !ok || size > n-(addr-base) {
-		return span{}, false
+		return Span{}, false
 	}
-	return span{base, n, a.host(base)}, true
+	return Span{base, n, a.host(base)}, true
 }

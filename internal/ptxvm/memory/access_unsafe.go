@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import "unsafe"
 
@@ -14,7 +14,7 @@ func (m *Memory) Bytes(addr, size uint64) (unsafe.Pointer, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if s, ok := m.resolve(addr, max(size, 1), nil); ok {
-		return unsafe.Add(s.host, addr-s.base), nil
+		return unsafe.Add(s.Host, addr-s.Base), nil
 	}
 	return nil, &AccessError{Address: addr, Size: size, Nearest: m.nearest(addr)}
 }
@@ -25,8 +25,8 @@ func (m *Memory) HostPointer(addr uint64) (host uintptr, ok bool) {
 	return uintptr(p), err == nil
 }
 
-// slice is Bytes as a Go slice.
-func (m *Memory) slice(addr, size uint64) ([]byte, error) {
+// Slice is Bytes as a Go slice.
+func (m *Memory) Slice(addr, size uint64) ([]byte, error) {
 	p, err := m.Bytes(addr, size)
 	if err != nil {
 		return nil, err
@@ -36,42 +36,42 @@ func (m *Memory) slice(addr, size uint64) ([]byte, error) {
 
 // Write copies src to device memory or a known host range.
 func (m *Memory) Write(addr uint64, src []byte) error {
-	dst, err := m.slice(addr, uint64(len(src)))
+	dst, err := m.Slice(addr, uint64(len(src)))
 	copy(dst, src)
 	return err
 }
 
 // Read copies device memory or a known host range to dst.
 func (m *Memory) Read(dst []byte, addr uint64) error {
-	src, err := m.slice(addr, uint64(len(dst)))
+	src, err := m.Slice(addr, uint64(len(dst)))
 	copy(dst, src)
 	return err
 }
 
-// span is a resolved range: size bytes at base, found at host.
-type span struct {
-	base, size uint64
-	host       unsafe.Pointer
+// Span is a resolved range: size bytes at base, found at host.
+type Span struct {
+	Base, Size uint64
+	Host       unsafe.Pointer
 }
 
 // resolve finds the live range that contains [addr, addr+size). Of mapped memory
 // it takes what kernels of who may touch; with nil, what any may.
 //
 // Preconditions: m.mu must be locked for reading.
-func (m *Memory) resolve(addr, size uint64, who *Memory) (span, bool) {
+func (m *Memory) resolve(addr, size uint64, who *Memory) (Span, bool) {
 	if a := m.at(addr); a != nil {
 		if a.freed || size > a.size-(addr-a.base) {
-			return span{}, false
+			return Span{}, false
 		}
-		return span{a.base, a.size, a.block.host}, true
+		return Span{a.base, a.size, a.block.host}, true
 	}
 	if s, ok := m.mapped.resolve(addr, size, who); ok {
 		return s, true
 	}
 	if r, ok := m.hosts.find(addr, size); ok {
-		return span{r.base, r.size, hostPointer(r.base)}, true
+		return Span{r.base, r.size, hostPointer(r.base)}, true
 	}
-	return span{}, false
+	return Span{}, false
 }
 
 // hostPointer turns a host address that the caller vouched for (AddHost) into

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
 // Kind says what a range of addresses is.
@@ -41,22 +43,9 @@ var ErrOutOfMemory = errors.New("ptxvm: out of device memory")
 // a live allocation.
 var ErrNotAllocated = errors.New("ptxvm: not the start of a live allocation")
 
-// Virtual device addresses. Bits 56 and up tell the windows apart; bit 55 set
-// below a clear bit 63 is canonical on no 48-bit or 57-bit machine, also where
-// the hardware ignores the top byte.
 const (
-	windowShift  = 56
-	globalWindow = 0x10
-	sharedWindow = 0x11
-	localWindow  = 0x12
-	paramWindow  = 0x13
-
-	globalBase = globalWindow<<windowShift | 1<<55
-	sharedBase = sharedWindow<<windowShift | 1<<55
-	localBase  = localWindow<<windowShift | 1<<55
-	paramBase  = paramWindow<<windowShift | 1<<55
-
-	allocAlign = 256
+	// AllocAlign is what addresses that Alloc returns are multiples of.
+	AllocAlign = 256
 	// redzone is the least distance between two allocations, so that running
 	// off the end of one never lands in the next.
 	redzone = 256
@@ -74,7 +63,7 @@ func reserveAddress(size, align uint64) uint64 {
 		old := nextAddress.Load()
 		start := max(old, globalBase)
 		start = (start + align - 1) &^ (align - 1)
-		end := start + (size+redzone+allocAlign-1)&^(allocAlign-1)
+		end := start + (size+redzone+AllocAlign-1)&^(AllocAlign-1)
 		if nextAddress.CompareAndSwap(old, end) {
 			return start
 		}
@@ -103,7 +92,7 @@ type Memory struct {
 	pending  []pendingFree      // guarded by mu; memory to give back when older holds end
 	sequence uint64             // guarded by mu; orders holds and frees
 
-	shadows shadowTable // of the checks
+	shadows shadow.Table // of the checks
 }
 
 // allocation is a live or freed range. Immutable but for the fields named.
@@ -126,7 +115,7 @@ type pendingFree struct {
 	free func()
 }
 
-func newMemory(capacity uint64) *Memory {
+func New(capacity uint64) *Memory {
 	m := &Memory{capacity: capacity, epoch: new(atomic.Uint64), holds: map[*hold]struct{}{}}
 	m.open.call = "cuCtxEnablePeerAccess"
 	return m
@@ -135,12 +124,23 @@ func newMemory(capacity uint64) *Memory {
 // Alloc returns the address of size fresh bytes, aligned to 256. Their content
 // is undefined. The site is kept and named by errors about the allocation.
 func (m *Memory) Alloc(size uint64, site any) (uint64, error) {
-	return m.alloc(size, allocAlign, DeviceMemory, "", site, nil)
+	return m.alloc(size, AllocAlign, DeviceMemory, "", site, nil)
 }
 
 // AllocShared is Alloc of memory to which the access of other devices is its own.
 func (m *Memory) AllocShared(size uint64, site any, access *Permission) (uint64, error) {
-	return m.alloc(size, allocAlign, DeviceMemory, "", site, access)
+	return m.alloc(size, AllocAlign, DeviceMemory, "", site, access)
+}
+
+// AllocAligned is Alloc of memory that starts at a multiple of align, a power of
+// two and at least AllocAlign.
+func (m *Memory) AllocAligned(size, align uint64, site any) (uint64, error) {
+	return m.alloc(size, align, DeviceMemory, "", site, nil)
+}
+
+// AllocVariable is Alloc of a module's variable, which errors name.
+func (m *Memory) AllocVariable(size uint64, name string, site any) (uint64, error) {
+	return m.alloc(size, AllocAlign, ModuleMemory, name, site, nil)
 }
 
 func (m *Memory) alloc(size, align uint64, kind Kind, name string, site any, access *Permission) (uint64, error) {
@@ -259,6 +259,10 @@ func (m *Memory) at(addr uint64) *allocation {
 	return m.allocs[i]
 }
 
+// Epoch changes when something that was found before may be gone: what is freed,
+// or taken away. Whoever keeps what Reach found compares it.
+func (m *Memory) Epoch() uint64 { return m.epoch.Load() }
+
 // Info returns the free and the total bytes of the device.
 func (m *Memory) Info() (free, total uint64) {
 	m.mu.RLock()
@@ -300,7 +304,7 @@ func (m *Memory) RemoveHost(host uintptr, size uint64) {
 	}
 }
 
-func (m *Memory) close() {
+func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.pending {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import (
 	"testing"
@@ -10,16 +10,16 @@ import (
 )
 
 func TestAllocations(t *testing.T) {
-	m := newMemory(1 << 20)
-	defer m.close()
+	m := New(1 << 20)
+	defer m.Close()
 	seen := map[uint64]bool{}
 	for _, size := range []uint64{1, 255, 256, 257, 65536, 65537, 300000} {
 		addr, err := m.Alloc(size, "test")
 		require.NoError(t, err)
-		require.Zero(t, addr%allocAlign)
+		require.Zero(t, addr%AllocAlign)
 		require.False(t, seen[addr])
 		seen[addr] = true
-		b, err := m.slice(addr, size)
+		b, err := m.Slice(addr, size)
 		require.NoError(t, err)
 		b[0], b[size-1] = 1, 2
 		_, err = m.Bytes(addr, size+1)
@@ -44,8 +44,8 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestFreedRecordsAreForgotten(t *testing.T) {
-	m := newMemory(1 << 20)
-	defer m.close()
+	m := New(1 << 20)
+	defer m.Close()
 	for range 3 * quarantine {
 		addr, err := m.Alloc(256, nil)
 		require.NoError(t, err)
@@ -56,8 +56,8 @@ func TestFreedRecordsAreForgotten(t *testing.T) {
 }
 
 func TestHostRanges(t *testing.T) {
-	m := newMemory(1 << 20)
-	defer m.close()
+	m := New(1 << 20)
+	defer m.Close()
 	host, err := mapMemory(4096)
 	require.NoError(t, err)
 	defer unmapMemory(host)

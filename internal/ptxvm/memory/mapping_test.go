@@ -1,13 +1,10 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory
 
 import (
-	"encoding/binary"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -33,9 +30,8 @@ func mapAt(t *testing.T, m *Memory, r *Reservation, addr, n uint64) {
 }
 
 func TestMappingsSideBySideAreOneRange(t *testing.T) {
-	d := NewDevice(Config{MemoryBytes: 4 * granule})
-	defer d.Close()
-	m := d.Memory()
+	m := New(4 * granule)
+	defer m.Close()
 	r := reserve(t, 8*granule)
 	base := r.Base()
 	mapAt(t, m, r, base, 1)
@@ -76,9 +72,8 @@ func TestMappingsSideBySideAreOneRange(t *testing.T) {
 }
 
 func TestOneMemoryAtTwoAddresses(t *testing.T) {
-	d := NewDevice(Config{})
-	defer d.Close()
-	m := d.Memory()
+	m := New(1 << 30)
+	defer m.Close()
 	r := reserve(t, 4*granule)
 	p, err := m.Create(granule)
 	require.NoError(t, err)
@@ -100,9 +95,8 @@ func TestOneMemoryAtTwoAddresses(t *testing.T) {
 }
 
 func TestReservationsBehindOneAnother(t *testing.T) {
-	d := NewDevice(Config{})
-	defer d.Close()
-	m := d.Memory()
+	m := New(1 << 30)
+	defer m.Close()
 	first := reserve(t, 2*granule)
 	require.Nil(t, first.Behind(3*granule), "more than there is room for")
 	second := first.Behind(granule)
@@ -127,73 +121,4 @@ func TestReservationsBehindOneAnother(t *testing.T) {
 	second.Free()
 	_, err = Reserve(1<<60, 0)
 	require.Error(t, err)
-}
-
-// A kernel that runs while its memory is unmapped, and while other memory takes
-// its place, touches what is mapped for the host.
-func TestUnmapWhileRunning(t *testing.T) {
-	d := NewDevice(Config{})
-	defer d.Close()
-	mod, _ := counter(t, d)
-	m := d.Memory()
-	r := reserve(t, 2*granule)
-	addr := r.Base()
-	mapAt(t, m, r, addr, 2)
-	done := make(chan error, 1)
-	go func() {
-		done <- kernel(t, mod, "endless").Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(addr)})
-	}()
-	time.Sleep(10 * time.Millisecond)
-	release := m.Hold()
-	m.Unmap(addr, nil)
-	_, err := m.Bytes(addr, 4)
-	require.Error(t, err)
-	mapAt(t, m, r, addr, 1) // the second granule of the old mapping stays to be hidden
-	host, err := m.slice(addr, 4)
-	require.NoError(t, err)
-	binary.LittleEndian.PutUint32(host, 77)
-	require.NoError(t, <-done)
-	release()
-	require.EqualValues(t, 77, word(t, d, addr), "hiding the old mapping left the new one")
-	m.Unmap(addr, nil)
-	r.Free()
-}
-
-func TestMappingHammer(t *testing.T) {
-	d := NewDevice(Config{})
-	defer d.Close()
-	mod, _ := counter(t, d)
-	k := kernel(t, mod, "count")
-	m := d.Memory()
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for range 10 {
-				r, err := Reserve(2*granule, 0)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				p, err := m.Create(granule)
-				if err == nil {
-					err = m.Map(r, r.Base()+granule, p, nil)
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				m.SetAccess(r.Base()+granule, granule, m, true)
-				m.Release(p)
-				if err := k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(r.Base() + granule)}); err != nil {
-					t.Error(err)
-				}
-				m.Unmap(r.Base()+granule, nil)
-				r.Free()
-			}
-		})
-	}
-	group.Wait()
-	require.Empty(t, m.mapped.list)
-	require.Empty(t, m.mapped.physical)
-	require.Empty(t, m.pending)
 }
