@@ -45,9 +45,11 @@ var mayImport = map[string][]string{
 
 	"internal/ptx":            {},
 	"internal/ptxir":          {"internal/ptx"},
-	"internal/ptxvm":          {"internal/ptxvm/memory", "internal/ptxvm/shadow", "internal/ptxir"},
+	"internal/ptxvm":          {"internal/ptxvm/memory", "internal/ptxvm/shadow", "internal/ptxvm/numeric", "internal/ptxir"},
 	"internal/ptxvm/memory":   {"internal/ptxvm/shadow"},
 	"internal/ptxvm/shadow":   {},
+	"internal/ptxvm/numeric":  {"internal/ptxir"},
+	"internal/ptxvm/thin":     {},
 	"internal/ptxvm/gen":      {"internal/ptxir"},
 	"internal/ptxvm/benchsim": {"internal/ptxvm", "internal/ptxir"},
 	"internal/finalize":       {},

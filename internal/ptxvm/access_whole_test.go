@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/thin"
 )
 
 // tornPTX: block 0 writes vectors of equal elements, block 1 reads them and
@@ -66,7 +68,7 @@ func TestStrongVectorsAreWhole(t *testing.T) {
 		"16 bytes in four":         {"4", "u32", "b32", "%v0, %v1, %v2, %v3", more},
 		"wider registers, 8 bytes": {"4", "u16", "b32", "%v0, %v1, %v2, %v3", strings.ReplaceAll(more, "ne.T", "ne.u32")},
 	} {
-		text := strings.NewReplacer("COUNT", fmt.Sprint(300000/oneIn), "MORE", shape.more, "LIST", shape.list).Replace(tornPTX)
+		text := strings.NewReplacer("COUNT", fmt.Sprint(300000/thin.OneIn), "MORE", shape.more, "LIST", shape.list).Replace(tornPTX)
 		if shape.register == "b32" && shape.typ == "u16" {
 			text = strings.NewReplacer("setp.ne.T", "setp.ne.u32", "cvt.T.u32 %v0, %i", "and.b32 %v0, %i, 65535").Replace(text)
 		}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // atom chooses atom and red. PTX ISA, "atom". Shared memory belongs to one
@@ -79,13 +80,13 @@ func atomFunction(ir *ptxir.Instr, in *inst) error {
 	shared := ir.Space == ptxir.SpaceShared
 	switch ir.Type.Size() {
 	case 8:
-		in.combine64 = atomCombine64(ir)
+		in.combine64 = numeric.Atomic64(ir)
 		in.fn = atom64
 		if in.combine64 == nil {
 			return errNoExecutor
 		}
 	case 4:
-		in.combine32 = atomCombine32(ir)
+		in.combine32 = numeric.Atomic32(ir)
 		in.fn = atom32
 		switch {
 		case in.combine32 == nil:
@@ -96,7 +97,7 @@ func atomFunction(ir *ptxir.Instr, in *inst) error {
 			in.fn = atomAdd32
 		}
 	case 2:
-		in.combine32 = atomCombine16(ir)
+		in.combine32 = numeric.Atomic16(ir)
 		in.fn = atom16
 		if in.combine32 == nil {
 			return errNoExecutor

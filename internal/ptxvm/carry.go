@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // carry chooses extended-precision arithmetic: add.cc, addc and their kin. The
@@ -58,42 +59,6 @@ func (s *selection) carry() error {
 	return nil
 }
 
-// carryStep computes one lane in 64 bits and returns the carry or borrow out of
-// the given width.
-func carryStep(ir *ptxir.Instr, a, b, c, carry uint64, wide bool) (r, out uint64) {
-	switch ir.Op {
-	case ptxir.OpMadCC, ptxir.OpMadC:
-		p := a * b
-		if ir.Mode == ptxir.ModeHi {
-			p = mulHi(ir.Type, a, b)
-		}
-		a, b = p, c
-	case ptxir.OpSubCC, ptxir.OpSubC:
-		r, out = bits.Sub64(a, b, carry)
-		if !wide {
-			r, out = uint64(uint32(r)), r>>32&1
-		}
-		return r, out
-	}
-	if wide {
-		return bits.Add64(a, b, carry)
-	}
-	sum := uint64(uint32(a)) + uint64(uint32(b)) + carry
-	return uint64(uint32(sum)), sum >> 32
-}
-
-func mulHi(t ptxir.Type, a, b uint64) uint64 {
-	switch t {
-	case ptxir.S64:
-		return uint64(mulHiS64(int64(a), int64(b)))
-	case ptxir.S32:
-		return uint64(uint32(mulHiS32(int32(a), int32(b))))
-	case ptxir.U32, ptxir.B32:
-		return uint64(mulHiU32(uint32(a), uint32(b)))
-	}
-	return mulHiU64(a, b)
-}
-
 func carry32(w *warp, in *inst, m uint32) {
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	c := b
@@ -103,7 +68,7 @@ func carry32(w *warp, in *inst, m uint32) {
 	carryIn, carryOut := w.carries(in)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		r, out := carryStep(in.ir, uint64(a[l]), uint64(b[l]), uint64(c[l]), uint64(carryIn>>l&1), false)
+		r, out := numeric.CarryStep(in.ir, uint64(a[l]), uint64(b[l]), uint64(c[l]), uint64(carryIn>>l&1), false)
 		d[l] = uint32(r)
 		carryOut = carryOut&^(1<<l) | uint32(out)<<l
 	}
@@ -119,7 +84,7 @@ func carry64(w *warp, in *inst, m uint32) {
 	carryIn, carryOut := w.carries(in)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		r, out := carryStep(in.ir, a[l], b[l], c[l], uint64(carryIn>>l&1), true)
+		r, out := numeric.CarryStep(in.ir, a[l], b[l], c[l], uint64(carryIn>>l&1), true)
 		d[l] = r
 		carryOut = carryOut&^(1<<l) | uint32(out)<<l
 	}

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // compare chooses setp and set: a generated comparison, then finishCompare.
@@ -98,7 +99,7 @@ func finishCompare(w *warp, in *inst, r, m uint32) {
 	second := ^r
 	if in.c != noOperand {
 		q := *w.pred(in.c)
-		r, second = combine(in.ir.Bool, r, q), combine(in.ir.Bool, second, q)
+		r, second = numeric.Logic(in.ir.Bool, r, q), numeric.Logic(in.ir.Bool, second, q)
 	}
 	if in.ir.Op == ptxir.OpSet {
 		w.setValue(in, r, m)
@@ -132,6 +133,3 @@ func (w *warp) setValue(in *inst, r, m uint32) {
 		}
 	}
 }
-
-// lessOrGreater is the ordered form of !=.
-func lessOrGreater[T float32 | float64](a, b T) bool { return a < b || a > b }

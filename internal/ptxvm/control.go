@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // want checks the counts of destinations and sources.
@@ -233,7 +234,7 @@ func (s *selection) redux() error {
 	if err := s.take(&s.in.members, s.ir.Src[1], class32); err != nil {
 		return err
 	}
-	if s.in.combine32 = atomCombine32(s.ir); s.in.combine32 == nil {
+	if s.in.combine32 = numeric.Atomic32(s.ir); s.in.combine32 == nil {
 		return errNoExecutor
 	}
 	s.in.fn = redux

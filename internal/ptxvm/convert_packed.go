@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // cvtPacked chooses conversions to and from pairs of small floats: two f32 to a
@@ -15,64 +16,55 @@ import (
 // PTX ISA, "cvt".
 func (s *selection) cvtPacked() error {
 	ir, in := s.ir, s.in
-	to, ok := packedFormats[ir.Type]
+	to, ok := numeric.PackedFormats[ir.Type]
 	if !ok {
 		return errNoExecutor
 	}
 	class := class32
-	if to.bits == 8 {
+	if to.Bits == 8 {
 		class = class16
 	}
 	switch {
 	case len(ir.Src) == 2 && ir.From == ptxir.F32:
 		in.fn = cvtPair
 		return s.operands(&entry{dst: class, src: []operandClass{class32, class32}})
-	case len(ir.Src) == 1 && to.bits == 16 && packedFormats[ir.From].bits == 8:
+	case len(ir.Src) == 1 && to.Bits == 16 && numeric.PackedFormats[ir.From].Bits == 8:
 		in.fn = cvtFromFP8
 		return s.operands(&entry{dst: class32, src: []operandClass{class16}})
-	case len(ir.Src) == 1 && packedFormats[ir.From].bits == 16 && to.bits == 8:
+	case len(ir.Src) == 1 && numeric.PackedFormats[ir.From].Bits == 16 && to.Bits == 8:
 		in.fn = cvtToFP8
 		return s.operands(&entry{dst: class16, src: []operandClass{class32}})
 	}
 	return errNoExecutor
 }
 
-var packedFormats = map[ptxir.Type]smallFormat{
-	ptxir.F16x2: half, ptxir.BF16x2: bfloat, ptxir.E4M3x2: e4m3, ptxir.E5M2x2: e5m2,
-}
-
-// packSmall rounds one number of a pair, with .relu and .satfinite.
-func packSmall(ir *ptxir.Instr, f smallFormat, x float64) uint32 {
-	return uint32(roundSmall(clamped(ir, x, f.largest), f, ir.Round))
-}
-
 // cvtPair converts two f32 to a pair; the first operand is the high half.
 func cvtPair(w *warp, in *inst, m uint32) {
-	f := packedFormats[in.ir.Type]
+	f := numeric.PackedFormats[in.ir.Type]
 	d, a, b := w.u32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = packSmall(in.ir, f, float64(b[l])) | packSmall(in.ir, f, float64(a[l]))<<f.bits
+		d[l] = numeric.Pack(in.ir, f, float64(b[l])) | numeric.Pack(in.ir, f, float64(a[l]))<<f.Bits
 	}
 }
 
 func cvtFromFP8(w *warp, in *inst, m uint32) {
-	from, to := packedFormats[in.ir.From], packedFormats[in.ir.Type]
+	from, to := numeric.PackedFormats[in.ir.From], numeric.PackedFormats[in.ir.Type]
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		lo, hi := from.value(uint16(a[l]&0xff)), from.value(uint16(a[l]>>8&0xff))
-		d[l] = packSmall(in.ir, to, lo) | packSmall(in.ir, to, hi)<<16
+		lo, hi := from.Value(uint16(a[l]&0xff)), from.Value(uint16(a[l]>>8&0xff))
+		d[l] = numeric.Pack(in.ir, to, lo) | numeric.Pack(in.ir, to, hi)<<16
 	}
 }
 
 func cvtToFP8(w *warp, in *inst, m uint32) {
-	from, to := packedFormats[in.ir.From], packedFormats[in.ir.Type]
+	from, to := numeric.PackedFormats[in.ir.From], numeric.PackedFormats[in.ir.Type]
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		lo, hi := from.value(uint16(a[l])), from.value(uint16(a[l]>>16))
-		d[l] = packSmall(in.ir, to, lo) | packSmall(in.ir, to, hi)<<8
+		lo, hi := from.Value(uint16(a[l])), from.Value(uint16(a[l]>>16))
+		d[l] = numeric.Pack(in.ir, to, lo) | numeric.Pack(in.ir, to, hi)<<8
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // noOperand stands for an absent register operand.
@@ -31,8 +32,8 @@ type inst struct {
 	guard      uint32 // guarded: the predicate, its inversion, and what to run
 	invert     uint32
 	guarded    execFn
-	combine32  combine32 // atomics
-	combine64  combine64
+	combine32  numeric.Combine32 // atomics
+	combine64  numeric.Combine64
 	product    *product // mma
 	ir         *ptxir.Instr
 }

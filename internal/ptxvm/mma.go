@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // mma.sync multiplies matrices that the warp's lanes hold together. With
@@ -126,9 +127,9 @@ func (f *fragment) number(raw uint64, i int) float64 {
 	case ptxir.TF32: // the low bits are ignored
 		return float64(math.Float32frombits(uint32(raw) &^ 0x1fff))
 	case ptxir.F16:
-		return float64(fromHalf(uint16(raw >> (16 * i))))
+		return float64(numeric.FromHalf(uint16(raw >> (16 * i))))
 	case ptxir.BF16:
-		return float64(fromBfloat(uint16(raw >> (16 * i))))
+		return float64(numeric.FromBFloat(uint16(raw >> (16 * i))))
 	case ptxir.E4M3:
 		return valuesE4M3()[uint8(raw>>(8*i))]
 	case ptxir.E5M2:
@@ -143,14 +144,14 @@ func (f *fragment) number(raw uint64, i int) float64 {
 
 // The 256 numbers of 8 bits each have.
 var (
-	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(e4m3) })
-	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(e5m2) })
+	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E4m3) })
+	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E5m2) })
 )
 
-func allValues(f smallFormat) *[256]float64 {
+func allValues(f numeric.Format) *[256]float64 {
 	var list [256]float64
 	for i := range list {
-		list[i] = f.value(uint16(i))
+		list[i] = f.Value(uint16(i))
 	}
 	return &list
 }
@@ -247,7 +248,7 @@ func (p *product) dot(a, b *[maxMma]float64, c float64) float64 {
 	}
 	if p.d.typ == ptxir.F64 {
 		for i := range p.k {
-			c = fma64(p.ir, a[i], b[i], c)
+			c = numeric.Fma64(p.ir, a[i], b[i], c)
 		}
 		return c
 	}
@@ -268,7 +269,7 @@ func (p *product) encode(v float64) uint64 {
 		}
 		return uint64(math.Float32bits(float32(v)))
 	case ptxir.F16:
-		return uint64(roundSmall(v, half, ptxir.RoundRN))
+		return uint64(numeric.RoundTo(v, numeric.Half, ptxir.RoundRN))
 	}
 	if p.saturate {
 		return uint64(uint32(int32(min(max(v, -1<<31), 1<<31-1))))

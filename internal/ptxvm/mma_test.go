@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // The matrices of these tests are laid out by words, as ldmatrix would bring
@@ -128,11 +129,11 @@ func element(t ptxir.Type, v int) uint64 {
 	case ptxir.BF16:
 		return uint64(math.Float32bits(float32(v)) >> 16)
 	case ptxir.F16:
-		return uint64(toHalf(float32(v)))
+		return uint64(numeric.ToHalf(float32(v)))
 	case ptxir.E4M3:
-		return uint64(roundSmall(float64(v), e4m3, ptxir.RoundRN))
+		return uint64(numeric.RoundTo(float64(v), numeric.E4m3, ptxir.RoundRN))
 	case ptxir.E5M2:
-		return uint64(roundSmall(float64(v), e5m2, ptxir.RoundRN))
+		return uint64(numeric.RoundTo(float64(v), numeric.E5m2, ptxir.RoundRN))
 	}
 	return uint64(v) & (1<<t.Bits() - 1)
 }

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 // mov chooses a copy by the registers' class; types do not matter.
@@ -296,7 +297,7 @@ func selpPred(w *warp, in *inst, m uint32) {
 	*d = *d&^m | (*w.pred(in.a)&c|*w.pred(in.b)&^c)&m
 }
 
-// lop3 with a boolean operation has a predicate as second destination:
+// Lop3 with a boolean operation has a predicate as second destination:
 // p = (d != 0) op q.
 func (s *selection) lop3() error {
 	if s.ir.Bool == ptxir.BoolNone {
@@ -328,7 +329,7 @@ func lop3Pred(w *warp, in *inst, m uint32) {
 	var nonzero uint32
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
-		v := lop3(a[l], b[l], c[l], uint32(in.imm))
+		v := numeric.Lop3(a[l], b[l], c[l], uint32(in.imm))
 		if v != 0 {
 			nonzero |= 1 << l
 		}
@@ -337,17 +338,5 @@ func lop3Pred(w *warp, in *inst, m uint32) {
 		}
 	}
 	p := w.pred(in.more[0])
-	*p = *p&^m | combine(in.ir.Bool, nonzero, *w.pred(in.members))&m
-}
-
-func combine(op ptxir.BoolOp, r, q uint32) uint32 {
-	switch op {
-	case ptxir.BoolAnd:
-		return r & q
-	case ptxir.BoolOr:
-		return r | q
-	case ptxir.BoolXor:
-		return r ^ q
-	}
-	return r
+	*p = *p&^m | numeric.Logic(in.ir.Bool, nonzero, *w.pred(in.members))&m
 }

@@ -5,10 +5,5 @@
 
 package ptxvm
 
-// Beside the race detector one number in so many is tried: each takes up to
-// forty times as long there, and a race of an instruction, which a few numbers
-// show, is no more likely with all of them. make test has all, without it.
-const (
-	oneIn      = 31 // a prime, so that every low bit is met
-	sweepChunk = 1 << 10
-)
+// sweepChunk is less than without the detector, which has each input take longer.
+const sweepChunk = 1 << 10

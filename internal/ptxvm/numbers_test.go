@@ -5,10 +5,6 @@
 
 package ptxvm
 
-// Every number of a test is tried.
-const (
-	oneIn = 1
-	// sweepChunk is how many inputs one launch of a sweep takes: a multiple of
-	// what a block does, and little enough to stay in a core's cache.
-	sweepChunk = 1 << 15
-)
+// sweepChunk is how many inputs one launch of a sweep takes: a multiple of what
+// a block does, and little enough to stay in a core's cache.
+const sweepChunk = 1 << 15

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/thin"
 )
 
 // Operations with several operands cannot be swept: these tests run them in a
@@ -128,7 +130,7 @@ func (r *operandRig) runAll(t *testing.T, list []operation) {
 }
 
 // crossed are all pairs of edge cases, each with some third ones (with every one
-// in a full sweep), and n triples from random; of all these one in oneIn.
+// in a full sweep), and n triples from random; of all these one in thin.OneIn.
 func crossed(edges []uint64, n int, random func() operands) []operands {
 	var list []operands
 	step := 7
@@ -145,11 +147,11 @@ func crossed(edges []uint64, n int, random func() operands) []operands {
 	for range n {
 		list = append(list, random())
 	}
-	if oneIn == 1 || *sweepFlag != "" {
+	if thin.OneIn == 1 || *sweepFlag != "" {
 		return list
 	}
 	var some []operands
-	for i := 0; i < len(list); i += oneIn {
+	for i := 0; i < len(list); i += thin.OneIn {
 		some = append(some, list[i])
 	}
 	return some

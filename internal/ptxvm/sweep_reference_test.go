@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/thin"
 )
 
 // bigPrec is enough for every number here to be exact, and for the functions to
@@ -84,7 +85,7 @@ var allModes = []ptxir.Round{ptxir.RoundRN, ptxir.RoundRZ, ptxir.RoundRM, ptxir.
 
 // TestReferenceRounds checks the sweeps' integer arithmetic against math/big.
 func TestReferenceRounds(t *testing.T) {
-	n := 5000 / oneIn
+	n := 5000 / thin.OneIn
 	if testing.Short() {
 		n = 500
 	}
@@ -122,7 +123,7 @@ func TestReferenceRounds(t *testing.T) {
 func TestReferenceArithmetic(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	wide := func() *big.Float { return new(big.Float).SetPrec(bigPrec) }
-	for range 5000 / oneIn {
+	for range 5000 / thin.OneIn {
 		o, mode := refF32.near(r), allModes[r.IntN(4)]
 		a, b, c := refF32.number(o[0]), refF32.number(o[1]), refF32.number(o[2])
 		if a.class != refExact || b.class != refExact || c.class != refExact || a.m == 0 || b.m == 0 {
@@ -155,7 +156,7 @@ func integralBig(x *big.Float, mode ptxir.Round) *big.Float {
 // their power series in math/big.
 func TestReferenceFunctions(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	for range 300 / oneIn {
+	for range 300 / thin.OneIn {
 		x := float64(float32((r.Float64()*2 - 1) * 100 * math.Pi))
 		requireNear(t, "sin", x, refSin(x), bigSeries(x, 1, -1), 0x1p-45)
 		requireNear(t, "cos", x, refCos(x), bigSeries(x, 0, -1), 0x1p-45)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/thin"
 )
 
 // The sweeps run an instruction in a kernel over very many inputs and compare
@@ -95,13 +97,13 @@ type inputSet struct {
 	list []uint32 // nil: 0, 1, 2 … n-1
 }
 
-// thinned leaves one input in oneIn.
+// thinned leaves one input in thin.OneIn.
 func (s *inputSet) thinned() *inputSet {
-	if oneIn == 1 || *sweepFlag != "" {
+	if thin.OneIn == 1 || *sweepFlag != "" {
 		return s
 	}
 	var list []uint32
-	for i := uint64(0); i < s.n; i += oneIn {
+	for i := uint64(0); i < s.n; i += thin.OneIn {
 		x := uint32(i)
 		if s.list != nil {
 			x = s.list[i]

@@ -7,6 +7,8 @@ package ptxvm
 
 import (
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 func setpEqB16(w *warp, in *inst, m uint32) {
@@ -1411,28 +1413,28 @@ func setpNeF32(w *warp, in *inst, m uint32) {
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
-			if lessOrGreater(a[0], b[0]) {
+			if numeric.LessOrGreater(a[0], b[0]) {
 				s |= 1 << 0
 			}
-			if lessOrGreater(a[1], b[1]) {
+			if numeric.LessOrGreater(a[1], b[1]) {
 				s |= 1 << 1
 			}
-			if lessOrGreater(a[2], b[2]) {
+			if numeric.LessOrGreater(a[2], b[2]) {
 				s |= 1 << 2
 			}
-			if lessOrGreater(a[3], b[3]) {
+			if numeric.LessOrGreater(a[3], b[3]) {
 				s |= 1 << 3
 			}
-			if lessOrGreater(a[4], b[4]) {
+			if numeric.LessOrGreater(a[4], b[4]) {
 				s |= 1 << 4
 			}
-			if lessOrGreater(a[5], b[5]) {
+			if numeric.LessOrGreater(a[5], b[5]) {
 				s |= 1 << 5
 			}
-			if lessOrGreater(a[6], b[6]) {
+			if numeric.LessOrGreater(a[6], b[6]) {
 				s |= 1 << 6
 			}
-			if lessOrGreater(a[7], b[7]) {
+			if numeric.LessOrGreater(a[7], b[7]) {
 				s |= 1 << 7
 			}
 			r |= s << (8 * i)
@@ -1441,7 +1443,7 @@ func setpNeF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if lessOrGreater(a[l], b[l]) {
+			if numeric.LessOrGreater(a[l], b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -1456,28 +1458,28 @@ func setpEquF32(w *warp, in *inst, m uint32) {
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
-			if !lessOrGreater(a[0], b[0]) {
+			if !numeric.LessOrGreater(a[0], b[0]) {
 				s |= 1 << 0
 			}
-			if !lessOrGreater(a[1], b[1]) {
+			if !numeric.LessOrGreater(a[1], b[1]) {
 				s |= 1 << 1
 			}
-			if !lessOrGreater(a[2], b[2]) {
+			if !numeric.LessOrGreater(a[2], b[2]) {
 				s |= 1 << 2
 			}
-			if !lessOrGreater(a[3], b[3]) {
+			if !numeric.LessOrGreater(a[3], b[3]) {
 				s |= 1 << 3
 			}
-			if !lessOrGreater(a[4], b[4]) {
+			if !numeric.LessOrGreater(a[4], b[4]) {
 				s |= 1 << 4
 			}
-			if !lessOrGreater(a[5], b[5]) {
+			if !numeric.LessOrGreater(a[5], b[5]) {
 				s |= 1 << 5
 			}
-			if !lessOrGreater(a[6], b[6]) {
+			if !numeric.LessOrGreater(a[6], b[6]) {
 				s |= 1 << 6
 			}
-			if !lessOrGreater(a[7], b[7]) {
+			if !numeric.LessOrGreater(a[7], b[7]) {
 				s |= 1 << 7
 			}
 			r |= s << (8 * i)
@@ -1486,7 +1488,7 @@ func setpEquF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !lessOrGreater(a[l], b[l]) {
+			if !numeric.LessOrGreater(a[l], b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -1994,7 +1996,7 @@ func setpFtzEqF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) == ftz(b[l]) {
+			if numeric.Ftz(a[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2002,7 +2004,7 @@ func setpFtzEqF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) == ftz(b[l]) {
+			if numeric.Ftz(a[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2015,7 +2017,7 @@ func setpFtzNeF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if lessOrGreater(ftz(a[l]), ftz(b[l])) {
+			if numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2023,7 +2025,7 @@ func setpFtzNeF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if lessOrGreater(ftz(a[l]), ftz(b[l])) {
+			if numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2036,7 +2038,7 @@ func setpFtzEquF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if !lessOrGreater(ftz(a[l]), ftz(b[l])) {
+			if !numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2044,7 +2046,7 @@ func setpFtzEquF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !lessOrGreater(ftz(a[l]), ftz(b[l])) {
+			if !numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2057,7 +2059,7 @@ func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) != ftz(b[l]) {
+			if numeric.Ftz(a[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2065,7 +2067,7 @@ func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) != ftz(b[l]) {
+			if numeric.Ftz(a[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2078,7 +2080,7 @@ func setpFtzLtF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) < ftz(b[l]) {
+			if numeric.Ftz(a[l]) < numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2086,7 +2088,7 @@ func setpFtzLtF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) < ftz(b[l]) {
+			if numeric.Ftz(a[l]) < numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2099,7 +2101,7 @@ func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if !(ftz(a[l]) >= ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) >= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2107,7 +2109,7 @@ func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(ftz(a[l]) >= ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) >= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2120,7 +2122,7 @@ func setpFtzLeF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) <= ftz(b[l]) {
+			if numeric.Ftz(a[l]) <= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2128,7 +2130,7 @@ func setpFtzLeF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) <= ftz(b[l]) {
+			if numeric.Ftz(a[l]) <= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2141,7 +2143,7 @@ func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if !(ftz(a[l]) > ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) > numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2149,7 +2151,7 @@ func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(ftz(a[l]) > ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) > numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2162,7 +2164,7 @@ func setpFtzGtF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) > ftz(b[l]) {
+			if numeric.Ftz(a[l]) > numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2170,7 +2172,7 @@ func setpFtzGtF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) > ftz(b[l]) {
+			if numeric.Ftz(a[l]) > numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2183,7 +2185,7 @@ func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if !(ftz(a[l]) <= ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) <= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2191,7 +2193,7 @@ func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(ftz(a[l]) <= ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) <= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2204,7 +2206,7 @@ func setpFtzGeF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) >= ftz(b[l]) {
+			if numeric.Ftz(a[l]) >= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2212,7 +2214,7 @@ func setpFtzGeF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) >= ftz(b[l]) {
+			if numeric.Ftz(a[l]) >= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2225,7 +2227,7 @@ func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if !(ftz(a[l]) < ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) < numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2233,7 +2235,7 @@ func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(ftz(a[l]) < ftz(b[l])) {
+			if !(numeric.Ftz(a[l]) < numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2246,7 +2248,7 @@ func setpFtzNumF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) == ftz(a[l]) && ftz(b[l]) == ftz(b[l]) {
+			if numeric.Ftz(a[l]) == numeric.Ftz(a[l]) && numeric.Ftz(b[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2254,7 +2256,7 @@ func setpFtzNumF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) == ftz(a[l]) && ftz(b[l]) == ftz(b[l]) {
+			if numeric.Ftz(a[l]) == numeric.Ftz(a[l]) && numeric.Ftz(b[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2267,7 +2269,7 @@ func setpFtzNanF32(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for l := range a {
-			if ftz(a[l]) != ftz(a[l]) || ftz(b[l]) != ftz(b[l]) {
+			if numeric.Ftz(a[l]) != numeric.Ftz(a[l]) || numeric.Ftz(b[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2275,7 +2277,7 @@ func setpFtzNanF32(w *warp, in *inst, m uint32) {
 		a, b := w.f32(in.a), w.f32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if ftz(a[l]) != ftz(a[l]) || ftz(b[l]) != ftz(b[l]) {
+			if numeric.Ftz(a[l]) != numeric.Ftz(a[l]) || numeric.Ftz(b[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2335,28 +2337,28 @@ func setpNeF64(w *warp, in *inst, m uint32) {
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
-			if lessOrGreater(a[0], b[0]) {
+			if numeric.LessOrGreater(a[0], b[0]) {
 				s |= 1 << 0
 			}
-			if lessOrGreater(a[1], b[1]) {
+			if numeric.LessOrGreater(a[1], b[1]) {
 				s |= 1 << 1
 			}
-			if lessOrGreater(a[2], b[2]) {
+			if numeric.LessOrGreater(a[2], b[2]) {
 				s |= 1 << 2
 			}
-			if lessOrGreater(a[3], b[3]) {
+			if numeric.LessOrGreater(a[3], b[3]) {
 				s |= 1 << 3
 			}
-			if lessOrGreater(a[4], b[4]) {
+			if numeric.LessOrGreater(a[4], b[4]) {
 				s |= 1 << 4
 			}
-			if lessOrGreater(a[5], b[5]) {
+			if numeric.LessOrGreater(a[5], b[5]) {
 				s |= 1 << 5
 			}
-			if lessOrGreater(a[6], b[6]) {
+			if numeric.LessOrGreater(a[6], b[6]) {
 				s |= 1 << 6
 			}
-			if lessOrGreater(a[7], b[7]) {
+			if numeric.LessOrGreater(a[7], b[7]) {
 				s |= 1 << 7
 			}
 			r |= s << (8 * i)
@@ -2365,7 +2367,7 @@ func setpNeF64(w *warp, in *inst, m uint32) {
 		a, b := w.f64(in.a), w.f64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if lessOrGreater(a[l], b[l]) {
+			if numeric.LessOrGreater(a[l], b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2380,28 +2382,28 @@ func setpEquF64(w *warp, in *inst, m uint32) {
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
-			if !lessOrGreater(a[0], b[0]) {
+			if !numeric.LessOrGreater(a[0], b[0]) {
 				s |= 1 << 0
 			}
-			if !lessOrGreater(a[1], b[1]) {
+			if !numeric.LessOrGreater(a[1], b[1]) {
 				s |= 1 << 1
 			}
-			if !lessOrGreater(a[2], b[2]) {
+			if !numeric.LessOrGreater(a[2], b[2]) {
 				s |= 1 << 2
 			}
-			if !lessOrGreater(a[3], b[3]) {
+			if !numeric.LessOrGreater(a[3], b[3]) {
 				s |= 1 << 3
 			}
-			if !lessOrGreater(a[4], b[4]) {
+			if !numeric.LessOrGreater(a[4], b[4]) {
 				s |= 1 << 4
 			}
-			if !lessOrGreater(a[5], b[5]) {
+			if !numeric.LessOrGreater(a[5], b[5]) {
 				s |= 1 << 5
 			}
-			if !lessOrGreater(a[6], b[6]) {
+			if !numeric.LessOrGreater(a[6], b[6]) {
 				s |= 1 << 6
 			}
-			if !lessOrGreater(a[7], b[7]) {
+			if !numeric.LessOrGreater(a[7], b[7]) {
 				s |= 1 << 7
 			}
 			r |= s << (8 * i)
@@ -2410,7 +2412,7 @@ func setpEquF64(w *warp, in *inst, m uint32) {
 		a, b := w.f64(in.a), w.f64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !lessOrGreater(a[l], b[l]) {
+			if !numeric.LessOrGreater(a[l], b[l]) {
 				r |= 1 << l
 			}
 		}
@@ -2918,7 +2920,7 @@ func setpEqF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) == fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2926,7 +2928,7 @@ func setpEqF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) == fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2939,7 +2941,7 @@ func setpNeF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
+			if numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -2947,7 +2949,7 @@ func setpNeF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
+			if numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -2960,7 +2962,7 @@ func setpEquF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
+			if !numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -2968,7 +2970,7 @@ func setpEquF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !lessOrGreater(fromHalf(uint16(a[l])), fromHalf(uint16(b[l]))) {
+			if !numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -2981,7 +2983,7 @@ func setpNeuF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) != fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -2989,7 +2991,7 @@ func setpNeuF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) != fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3002,7 +3004,7 @@ func setpLtF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) < fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3010,7 +3012,7 @@ func setpLtF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) < fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3023,7 +3025,7 @@ func setpLtuF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3031,7 +3033,7 @@ func setpLtuF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3044,7 +3046,7 @@ func setpLeF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3052,7 +3054,7 @@ func setpLeF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3065,7 +3067,7 @@ func setpLeuF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromHalf(uint16(a[l])) > fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3073,7 +3075,7 @@ func setpLeuF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromHalf(uint16(a[l])) > fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3086,7 +3088,7 @@ func setpGtF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) > fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3094,7 +3096,7 @@ func setpGtF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) > fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3107,7 +3109,7 @@ func setpGtuF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3115,7 +3117,7 @@ func setpGtuF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromHalf(uint16(a[l])) <= fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3128,7 +3130,7 @@ func setpGeF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3136,7 +3138,7 @@ func setpGeF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) >= fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3149,7 +3151,7 @@ func setpGeuF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromHalf(uint16(a[l])) < fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3157,7 +3159,7 @@ func setpGeuF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromHalf(uint16(a[l])) < fromHalf(uint16(b[l]))) {
+			if !(numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3170,7 +3172,7 @@ func setpNumF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) == fromHalf(uint16(a[l])) && fromHalf(uint16(b[l])) == fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(a[l])) && numeric.FromHalf(uint16(b[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3178,7 +3180,7 @@ func setpNumF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) == fromHalf(uint16(a[l])) && fromHalf(uint16(b[l])) == fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(a[l])) && numeric.FromHalf(uint16(b[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3191,7 +3193,7 @@ func setpNanF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromHalf(uint16(a[l])) != fromHalf(uint16(a[l])) || fromHalf(uint16(b[l])) != fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(a[l])) || numeric.FromHalf(uint16(b[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3199,7 +3201,7 @@ func setpNanF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromHalf(uint16(a[l])) != fromHalf(uint16(a[l])) || fromHalf(uint16(b[l])) != fromHalf(uint16(b[l])) {
+			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(a[l])) || numeric.FromHalf(uint16(b[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3212,7 +3214,7 @@ func setpEqBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3220,7 +3222,7 @@ func setpEqBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3233,7 +3235,7 @@ func setpNeBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
+			if numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3241,7 +3243,7 @@ func setpNeBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
+			if numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3254,7 +3256,7 @@ func setpEquBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
+			if !numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3262,7 +3264,7 @@ func setpEquBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !lessOrGreater(fromBfloat(uint16(a[l])), fromBfloat(uint16(b[l]))) {
+			if !numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3275,7 +3277,7 @@ func setpNeuBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3283,7 +3285,7 @@ func setpNeuBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3296,7 +3298,7 @@ func setpLtBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3304,7 +3306,7 @@ func setpLtBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3317,7 +3319,7 @@ func setpLtuBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3325,7 +3327,7 @@ func setpLtuBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3338,7 +3340,7 @@ func setpLeBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3346,7 +3348,7 @@ func setpLeBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3359,7 +3361,7 @@ func setpLeuBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3367,7 +3369,7 @@ func setpLeuBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3380,7 +3382,7 @@ func setpGtBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3388,7 +3390,7 @@ func setpGtBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) > fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3401,7 +3403,7 @@ func setpGtuBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3409,7 +3411,7 @@ func setpGtuBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromBfloat(uint16(a[l])) <= fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3422,7 +3424,7 @@ func setpGeBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3430,7 +3432,7 @@ func setpGeBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) >= fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3443,7 +3445,7 @@ func setpGeuBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if !(fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3451,7 +3453,7 @@ func setpGeuBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if !(fromBfloat(uint16(a[l])) < fromBfloat(uint16(b[l]))) {
+			if !(numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
@@ -3464,7 +3466,7 @@ func setpNumBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(a[l])) && fromBfloat(uint16(b[l])) == fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(a[l])) && numeric.FromBFloat(uint16(b[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3472,7 +3474,7 @@ func setpNumBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) == fromBfloat(uint16(a[l])) && fromBfloat(uint16(b[l])) == fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(a[l])) && numeric.FromBFloat(uint16(b[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3485,7 +3487,7 @@ func setpNanBF16(w *warp, in *inst, m uint32) {
 	if bits.OnesCount32(m) > 6 {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for l := range a {
-			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(a[l])) || fromBfloat(uint16(b[l])) != fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(a[l])) || numeric.FromBFloat(uint16(b[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
@@ -3493,7 +3495,7 @@ func setpNanBF16(w *warp, in *inst, m uint32) {
 		a, b := w.u32(in.a), w.u32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if fromBfloat(uint16(a[l])) != fromBfloat(uint16(a[l])) || fromBfloat(uint16(b[l])) != fromBfloat(uint16(b[l])) {
+			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(a[l])) || numeric.FromBFloat(uint16(b[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}

@@ -7,6 +7,8 @@ package ptxvm
 
 import (
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 func extendU8Of16To16(w *warp, in *inst, m uint32) {
@@ -1094,14 +1096,14 @@ func cvtU32FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = toU32(float64(a[l]))
+			d[l] = numeric.ToU32(float64(a[l]))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toU32(float64(a[l]))
+		d[l] = numeric.ToU32(float64(a[l]))
 	}
 }
 
@@ -1109,14 +1111,14 @@ func cvtU32FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = doubleToU32(a[l])
+			d[l] = numeric.DoubleToU32(a[l])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = doubleToU32(a[l])
+		d[l] = numeric.DoubleToU32(a[l])
 	}
 }
 
@@ -1170,14 +1172,14 @@ func cvtS32FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.s32(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = toS32(float64(a[l]))
+			d[l] = numeric.ToS32(float64(a[l]))
 		}
 		return
 	}
 	d, a := w.s32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toS32(float64(a[l]))
+		d[l] = numeric.ToS32(float64(a[l]))
 	}
 }
 
@@ -1185,14 +1187,14 @@ func cvtS32FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.s32(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = doubleToS32(a[l])
+			d[l] = numeric.DoubleToS32(a[l])
 		}
 		return
 	}
 	d, a := w.s32(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = doubleToS32(a[l])
+		d[l] = numeric.DoubleToS32(a[l])
 	}
 }
 
@@ -1246,14 +1248,14 @@ func cvtU64FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u64(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = toU64(float64(a[l]))
+			d[l] = numeric.ToU64(float64(a[l]))
 		}
 		return
 	}
 	d, a := w.u64(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toU64(float64(a[l]))
+		d[l] = numeric.ToU64(float64(a[l]))
 	}
 }
 
@@ -1261,14 +1263,14 @@ func cvtU64FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u64(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = toU64(a[l])
+			d[l] = numeric.ToU64(a[l])
 		}
 		return
 	}
 	d, a := w.u64(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toU64(a[l])
+		d[l] = numeric.ToU64(a[l])
 	}
 }
 
@@ -1322,14 +1324,14 @@ func cvtS64FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.s64(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = toS64(float64(a[l]))
+			d[l] = numeric.ToS64(float64(a[l]))
 		}
 		return
 	}
 	d, a := w.s64(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toS64(float64(a[l]))
+		d[l] = numeric.ToS64(float64(a[l]))
 	}
 }
 
@@ -1337,14 +1339,14 @@ func cvtS64FromF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.s64(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = toS64(a[l])
+			d[l] = numeric.ToS64(a[l])
 		}
 		return
 	}
 	d, a := w.s64(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = toS64(a[l])
+		d[l] = numeric.ToS64(a[l])
 	}
 }
 
@@ -1356,42 +1358,42 @@ func cvtF32FromF64(w *warp, in *inst, m uint32) {
 			if r := float32(a[0]); r == r {
 				d[0] = r
 			} else {
-				d[0] = nan32
+				d[0] = numeric.NaN32
 			}
 			if r := float32(a[1]); r == r {
 				d[1] = r
 			} else {
-				d[1] = nan32
+				d[1] = numeric.NaN32
 			}
 			if r := float32(a[2]); r == r {
 				d[2] = r
 			} else {
-				d[2] = nan32
+				d[2] = numeric.NaN32
 			}
 			if r := float32(a[3]); r == r {
 				d[3] = r
 			} else {
-				d[3] = nan32
+				d[3] = numeric.NaN32
 			}
 			if r := float32(a[4]); r == r {
 				d[4] = r
 			} else {
-				d[4] = nan32
+				d[4] = numeric.NaN32
 			}
 			if r := float32(a[5]); r == r {
 				d[5] = r
 			} else {
-				d[5] = nan32
+				d[5] = numeric.NaN32
 			}
 			if r := float32(a[6]); r == r {
 				d[6] = r
 			} else {
-				d[6] = nan32
+				d[6] = numeric.NaN32
 			}
 			if r := float32(a[7]); r == r {
 				d[7] = r
 			} else {
-				d[7] = nan32
+				d[7] = numeric.NaN32
 			}
 		}
 		return
@@ -1402,7 +1404,7 @@ func cvtF32FromF64(w *warp, in *inst, m uint32) {
 		if r := float32(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1434,14 +1436,14 @@ func cvtF32FromF16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = fromHalf(uint16(a[l]))
+			d[l] = numeric.FromHalf(uint16(a[l]))
 		}
 		return
 	}
 	d, a := w.f32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = fromHalf(uint16(a[l]))
+		d[l] = numeric.FromHalf(uint16(a[l]))
 	}
 }
 
@@ -1449,14 +1451,14 @@ func cvtF32FromBF16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = fromBfloat(uint16(a[l]))
+			d[l] = numeric.FromBFloat(uint16(a[l]))
 		}
 		return
 	}
 	d, a := w.f32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = fromBfloat(uint16(a[l]))
+		d[l] = numeric.FromBFloat(uint16(a[l]))
 	}
 }
 
@@ -1464,14 +1466,14 @@ func cvtF16FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(toHalf(a[l])))
+			d[l] = uint32(uint16(numeric.ToHalf(a[l])))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(toHalf(a[l])))
+		d[l] = uint32(uint16(numeric.ToHalf(a[l])))
 	}
 }
 
@@ -1479,14 +1481,14 @@ func cvtBF16FromF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(toBfloat(a[l])))
+			d[l] = uint32(uint16(numeric.ToBFloat(a[l])))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(toBfloat(a[l])))
+		d[l] = uint32(uint16(numeric.ToBFloat(a[l])))
 	}
 }
 
@@ -1494,13 +1496,13 @@ func cvtSatF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			d[l] = sat32(a[l])
+			d[l] = numeric.Sat32(a[l])
 		}
 		return
 	}
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = sat32(a[l])
+		d[l] = numeric.Sat32(a[l])
 	}
 }

@@ -8,6 +8,8 @@ package ptxvm
 import (
 	"math"
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 func addF32(w *warp, in *inst, m uint32) {
@@ -18,42 +20,42 @@ func addF32(w *warp, in *inst, m uint32) {
 			if r := a[0] + b[0]; r == r {
 				d[0] = r
 			} else {
-				d[0] = nan32
+				d[0] = numeric.NaN32
 			}
 			if r := a[1] + b[1]; r == r {
 				d[1] = r
 			} else {
-				d[1] = nan32
+				d[1] = numeric.NaN32
 			}
 			if r := a[2] + b[2]; r == r {
 				d[2] = r
 			} else {
-				d[2] = nan32
+				d[2] = numeric.NaN32
 			}
 			if r := a[3] + b[3]; r == r {
 				d[3] = r
 			} else {
-				d[3] = nan32
+				d[3] = numeric.NaN32
 			}
 			if r := a[4] + b[4]; r == r {
 				d[4] = r
 			} else {
-				d[4] = nan32
+				d[4] = numeric.NaN32
 			}
 			if r := a[5] + b[5]; r == r {
 				d[5] = r
 			} else {
-				d[5] = nan32
+				d[5] = numeric.NaN32
 			}
 			if r := a[6] + b[6]; r == r {
 				d[6] = r
 			} else {
-				d[6] = nan32
+				d[6] = numeric.NaN32
 			}
 			if r := a[7] + b[7]; r == r {
 				d[7] = r
 			} else {
-				d[7] = nan32
+				d[7] = numeric.NaN32
 			}
 		}
 		return
@@ -64,7 +66,7 @@ func addF32(w *warp, in *inst, m uint32) {
 		if r := a[l] + b[l]; r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -73,10 +75,10 @@ func addFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := ftz(ftz(a[l]) + ftz(b[l])); r == r {
+			if r := numeric.Ftz(numeric.Ftz(a[l]) + numeric.Ftz(b[l])); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -84,10 +86,10 @@ func addFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(ftz(a[l]) + ftz(b[l])); r == r {
+		if r := numeric.Ftz(numeric.Ftz(a[l]) + numeric.Ftz(b[l])); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -96,10 +98,10 @@ func addAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := add32(in.ir, a[l], b[l]); r == r {
+			if r := numeric.Add32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -107,10 +109,10 @@ func addAnyF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := add32(in.ir, a[l], b[l]); r == r {
+		if r := numeric.Add32(in.ir, a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -123,42 +125,42 @@ func subF32(w *warp, in *inst, m uint32) {
 			if r := a[0] - b[0]; r == r {
 				d[0] = r
 			} else {
-				d[0] = nan32
+				d[0] = numeric.NaN32
 			}
 			if r := a[1] - b[1]; r == r {
 				d[1] = r
 			} else {
-				d[1] = nan32
+				d[1] = numeric.NaN32
 			}
 			if r := a[2] - b[2]; r == r {
 				d[2] = r
 			} else {
-				d[2] = nan32
+				d[2] = numeric.NaN32
 			}
 			if r := a[3] - b[3]; r == r {
 				d[3] = r
 			} else {
-				d[3] = nan32
+				d[3] = numeric.NaN32
 			}
 			if r := a[4] - b[4]; r == r {
 				d[4] = r
 			} else {
-				d[4] = nan32
+				d[4] = numeric.NaN32
 			}
 			if r := a[5] - b[5]; r == r {
 				d[5] = r
 			} else {
-				d[5] = nan32
+				d[5] = numeric.NaN32
 			}
 			if r := a[6] - b[6]; r == r {
 				d[6] = r
 			} else {
-				d[6] = nan32
+				d[6] = numeric.NaN32
 			}
 			if r := a[7] - b[7]; r == r {
 				d[7] = r
 			} else {
-				d[7] = nan32
+				d[7] = numeric.NaN32
 			}
 		}
 		return
@@ -169,7 +171,7 @@ func subF32(w *warp, in *inst, m uint32) {
 		if r := a[l] - b[l]; r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -178,10 +180,10 @@ func subFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := ftz(ftz(a[l]) - ftz(b[l])); r == r {
+			if r := numeric.Ftz(numeric.Ftz(a[l]) - numeric.Ftz(b[l])); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -189,10 +191,10 @@ func subFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(ftz(a[l]) - ftz(b[l])); r == r {
+		if r := numeric.Ftz(numeric.Ftz(a[l]) - numeric.Ftz(b[l])); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -201,10 +203,10 @@ func subAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := sub32(in.ir, a[l], b[l]); r == r {
+			if r := numeric.Sub32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -212,10 +214,10 @@ func subAnyF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := sub32(in.ir, a[l], b[l]); r == r {
+		if r := numeric.Sub32(in.ir, a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -228,42 +230,42 @@ func mulF32(w *warp, in *inst, m uint32) {
 			if r := a[0] * b[0]; r == r {
 				d[0] = r
 			} else {
-				d[0] = nan32
+				d[0] = numeric.NaN32
 			}
 			if r := a[1] * b[1]; r == r {
 				d[1] = r
 			} else {
-				d[1] = nan32
+				d[1] = numeric.NaN32
 			}
 			if r := a[2] * b[2]; r == r {
 				d[2] = r
 			} else {
-				d[2] = nan32
+				d[2] = numeric.NaN32
 			}
 			if r := a[3] * b[3]; r == r {
 				d[3] = r
 			} else {
-				d[3] = nan32
+				d[3] = numeric.NaN32
 			}
 			if r := a[4] * b[4]; r == r {
 				d[4] = r
 			} else {
-				d[4] = nan32
+				d[4] = numeric.NaN32
 			}
 			if r := a[5] * b[5]; r == r {
 				d[5] = r
 			} else {
-				d[5] = nan32
+				d[5] = numeric.NaN32
 			}
 			if r := a[6] * b[6]; r == r {
 				d[6] = r
 			} else {
-				d[6] = nan32
+				d[6] = numeric.NaN32
 			}
 			if r := a[7] * b[7]; r == r {
 				d[7] = r
 			} else {
-				d[7] = nan32
+				d[7] = numeric.NaN32
 			}
 		}
 		return
@@ -274,7 +276,7 @@ func mulF32(w *warp, in *inst, m uint32) {
 		if r := a[l] * b[l]; r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -283,10 +285,10 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := mulFtz(a[l], b[l]); r == r {
+			if r := numeric.MulFtz(a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -294,10 +296,10 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := mulFtz(a[l], b[l]); r == r {
+		if r := numeric.MulFtz(a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -306,10 +308,10 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := mul32(in.ir, a[l], b[l]); r == r {
+			if r := numeric.Mul32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -317,10 +319,10 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := mul32(in.ir, a[l], b[l]); r == r {
+		if r := numeric.Mul32(in.ir, a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -331,42 +333,42 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); roundsTwice(s) {
+			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); numeric.RoundsTwice(s) {
 				d[0] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 0)
 			}
-			if s := float64(float64(a[1])*float64(b[1])) + float64(c[1]); roundsTwice(s) {
+			if s := float64(float64(a[1])*float64(b[1])) + float64(c[1]); numeric.RoundsTwice(s) {
 				d[1] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 1)
 			}
-			if s := float64(float64(a[2])*float64(b[2])) + float64(c[2]); roundsTwice(s) {
+			if s := float64(float64(a[2])*float64(b[2])) + float64(c[2]); numeric.RoundsTwice(s) {
 				d[2] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 2)
 			}
-			if s := float64(float64(a[3])*float64(b[3])) + float64(c[3]); roundsTwice(s) {
+			if s := float64(float64(a[3])*float64(b[3])) + float64(c[3]); numeric.RoundsTwice(s) {
 				d[3] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 3)
 			}
-			if s := float64(float64(a[4])*float64(b[4])) + float64(c[4]); roundsTwice(s) {
+			if s := float64(float64(a[4])*float64(b[4])) + float64(c[4]); numeric.RoundsTwice(s) {
 				d[4] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 4)
 			}
-			if s := float64(float64(a[5])*float64(b[5])) + float64(c[5]); roundsTwice(s) {
+			if s := float64(float64(a[5])*float64(b[5])) + float64(c[5]); numeric.RoundsTwice(s) {
 				d[5] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 5)
 			}
-			if s := float64(float64(a[6])*float64(b[6])) + float64(c[6]); roundsTwice(s) {
+			if s := float64(float64(a[6])*float64(b[6])) + float64(c[6]); numeric.RoundsTwice(s) {
 				d[6] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 6)
 			}
-			if s := float64(float64(a[7])*float64(b[7])) + float64(c[7]); roundsTwice(s) {
+			if s := float64(float64(a[7])*float64(b[7])) + float64(c[7]); numeric.RoundsTwice(s) {
 				d[7] = float32(s)
 			} else {
 				redo |= 1 << (8*i + 7)
@@ -376,7 +378,7 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); roundsTwice(s) {
+			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); numeric.RoundsTwice(s) {
 				d[l] = float32(s)
 			} else {
 				redo |= 1 << l
@@ -388,7 +390,7 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for ; redo != 0; redo &= redo - 1 {
 			l := bits.TrailingZeros32(redo) & 31
-			d[l] = fma32(a[l], b[l], c[l])
+			d[l] = numeric.Fma32(a[l], b[l], c[l])
 		}
 	}
 }
@@ -399,42 +401,42 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			if r := fusedSum(float64(a[0])*float64(b[0]), float64(c[0])); r == r {
+			if r := numeric.FusedSum(float64(a[0])*float64(b[0]), float64(c[0])); r == r {
 				d[0] = r
 			} else {
 				redo |= 1 << (8*i + 0)
 			}
-			if r := fusedSum(float64(a[1])*float64(b[1]), float64(c[1])); r == r {
+			if r := numeric.FusedSum(float64(a[1])*float64(b[1]), float64(c[1])); r == r {
 				d[1] = r
 			} else {
 				redo |= 1 << (8*i + 1)
 			}
-			if r := fusedSum(float64(a[2])*float64(b[2]), float64(c[2])); r == r {
+			if r := numeric.FusedSum(float64(a[2])*float64(b[2]), float64(c[2])); r == r {
 				d[2] = r
 			} else {
 				redo |= 1 << (8*i + 2)
 			}
-			if r := fusedSum(float64(a[3])*float64(b[3]), float64(c[3])); r == r {
+			if r := numeric.FusedSum(float64(a[3])*float64(b[3]), float64(c[3])); r == r {
 				d[3] = r
 			} else {
 				redo |= 1 << (8*i + 3)
 			}
-			if r := fusedSum(float64(a[4])*float64(b[4]), float64(c[4])); r == r {
+			if r := numeric.FusedSum(float64(a[4])*float64(b[4]), float64(c[4])); r == r {
 				d[4] = r
 			} else {
 				redo |= 1 << (8*i + 4)
 			}
-			if r := fusedSum(float64(a[5])*float64(b[5]), float64(c[5])); r == r {
+			if r := numeric.FusedSum(float64(a[5])*float64(b[5]), float64(c[5])); r == r {
 				d[5] = r
 			} else {
 				redo |= 1 << (8*i + 5)
 			}
-			if r := fusedSum(float64(a[6])*float64(b[6]), float64(c[6])); r == r {
+			if r := numeric.FusedSum(float64(a[6])*float64(b[6]), float64(c[6])); r == r {
 				d[6] = r
 			} else {
 				redo |= 1 << (8*i + 6)
 			}
-			if r := fusedSum(float64(a[7])*float64(b[7]), float64(c[7])); r == r {
+			if r := numeric.FusedSum(float64(a[7])*float64(b[7]), float64(c[7])); r == r {
 				d[7] = r
 			} else {
 				redo |= 1 << (8*i + 7)
@@ -444,7 +446,7 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
-			if r := fusedSum(float64(a[l])*float64(b[l]), float64(c[l])); r == r {
+			if r := numeric.FusedSum(float64(a[l])*float64(b[l]), float64(c[l])); r == r {
 				d[l] = r
 			} else {
 				redo |= 1 << l
@@ -456,7 +458,7 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for ; redo != 0; redo &= redo - 1 {
 			l := bits.TrailingZeros32(redo) & 31
-			d[l] = fma32(a[l], b[l], c[l])
+			d[l] = numeric.Fma32(a[l], b[l], c[l])
 		}
 	}
 }
@@ -465,10 +467,10 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for l := range d {
-			if r := fmaFtz(a[l], b[l], c[l]); r == r {
+			if r := numeric.FmaFtz(a[l], b[l], c[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -476,10 +478,10 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := fmaFtz(a[l], b[l], c[l]); r == r {
+		if r := numeric.FmaFtz(a[l], b[l], c[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -488,10 +490,10 @@ func fmaAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for l := range d {
-			if r := fmaAny32(in.ir, a[l], b[l], c[l]); r == r {
+			if r := numeric.FmaAny32(in.ir, a[l], b[l], c[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -499,10 +501,10 @@ func fmaAnyF32(w *warp, in *inst, m uint32) {
 	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := fmaAny32(in.ir, a[l], b[l], c[l]); r == r {
+		if r := numeric.FmaAny32(in.ir, a[l], b[l], c[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -515,42 +517,42 @@ func divF32(w *warp, in *inst, m uint32) {
 			if r := a[0] / b[0]; r == r {
 				d[0] = r
 			} else {
-				d[0] = nan32
+				d[0] = numeric.NaN32
 			}
 			if r := a[1] / b[1]; r == r {
 				d[1] = r
 			} else {
-				d[1] = nan32
+				d[1] = numeric.NaN32
 			}
 			if r := a[2] / b[2]; r == r {
 				d[2] = r
 			} else {
-				d[2] = nan32
+				d[2] = numeric.NaN32
 			}
 			if r := a[3] / b[3]; r == r {
 				d[3] = r
 			} else {
-				d[3] = nan32
+				d[3] = numeric.NaN32
 			}
 			if r := a[4] / b[4]; r == r {
 				d[4] = r
 			} else {
-				d[4] = nan32
+				d[4] = numeric.NaN32
 			}
 			if r := a[5] / b[5]; r == r {
 				d[5] = r
 			} else {
-				d[5] = nan32
+				d[5] = numeric.NaN32
 			}
 			if r := a[6] / b[6]; r == r {
 				d[6] = r
 			} else {
-				d[6] = nan32
+				d[6] = numeric.NaN32
 			}
 			if r := a[7] / b[7]; r == r {
 				d[7] = r
 			} else {
-				d[7] = nan32
+				d[7] = numeric.NaN32
 			}
 		}
 		return
@@ -561,7 +563,7 @@ func divF32(w *warp, in *inst, m uint32) {
 		if r := a[l] / b[l]; r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -570,10 +572,10 @@ func divFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := divFast(a[l], b[l]); r == r {
+			if r := numeric.DivFast(a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -581,10 +583,10 @@ func divFastF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := divFast(a[l], b[l]); r == r {
+		if r := numeric.DivFast(a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -593,10 +595,10 @@ func divFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := ftz(divFast(ftz(a[l]), ftz(b[l]))); r == r {
+			if r := numeric.Ftz(numeric.DivFast(numeric.Ftz(a[l]), numeric.Ftz(b[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -604,10 +606,10 @@ func divFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(divFast(ftz(a[l]), ftz(b[l]))); r == r {
+		if r := numeric.Ftz(numeric.DivFast(numeric.Ftz(a[l]), numeric.Ftz(b[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -616,10 +618,10 @@ func divAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			if r := div32(in.ir, a[l], b[l]); r == r {
+			if r := numeric.Div32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -627,10 +629,10 @@ func divAnyF32(w *warp, in *inst, m uint32) {
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := div32(in.ir, a[l], b[l]); r == r {
+		if r := numeric.Div32(in.ir, a[l], b[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -639,10 +641,10 @@ func rcp32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := rcp32(in.ir, a[l]); r == r {
+			if r := numeric.Rcp32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -650,10 +652,10 @@ func rcp32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := rcp32(in.ir, a[l]); r == r {
+		if r := numeric.Rcp32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -662,10 +664,10 @@ func rcpFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := rcpFast(a[l]); r == r {
+			if r := numeric.RcpFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -673,10 +675,10 @@ func rcpFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := rcpFast(a[l]); r == r {
+		if r := numeric.RcpFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -685,10 +687,10 @@ func rcpFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(rcpFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.RcpFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -696,10 +698,10 @@ func rcpFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(rcpFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.RcpFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -708,10 +710,10 @@ func sqrt32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := sqrt32(in.ir, a[l]); r == r {
+			if r := numeric.Sqrt32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -719,10 +721,10 @@ func sqrt32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := sqrt32(in.ir, a[l]); r == r {
+		if r := numeric.Sqrt32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -731,10 +733,10 @@ func sqrtFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := sqrtFast(a[l]); r == r {
+			if r := numeric.SqrtFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -742,10 +744,10 @@ func sqrtFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := sqrtFast(a[l]); r == r {
+		if r := numeric.SqrtFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -754,10 +756,10 @@ func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(sqrtFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.SqrtFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -765,10 +767,10 @@ func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(sqrtFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.SqrtFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -777,10 +779,10 @@ func rsqrt32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := rsqrt32(in.ir, a[l]); r == r {
+			if r := numeric.Rsqrt32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -788,10 +790,10 @@ func rsqrt32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := rsqrt32(in.ir, a[l]); r == r {
+		if r := numeric.Rsqrt32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -800,10 +802,10 @@ func rsqrtFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := rsqrtFast(a[l]); r == r {
+			if r := numeric.RsqrtFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -811,10 +813,10 @@ func rsqrtFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := rsqrtFast(a[l]); r == r {
+		if r := numeric.RsqrtFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -823,10 +825,10 @@ func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(rsqrtFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.RsqrtFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -834,10 +836,10 @@ func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(rsqrtFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.RsqrtFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -846,10 +848,10 @@ func sin32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := sin32(in.ir, a[l]); r == r {
+			if r := numeric.Sin32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -857,10 +859,10 @@ func sin32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := sin32(in.ir, a[l]); r == r {
+		if r := numeric.Sin32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -869,10 +871,10 @@ func sinFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := sinFast(a[l]); r == r {
+			if r := numeric.SinFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -880,10 +882,10 @@ func sinFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := sinFast(a[l]); r == r {
+		if r := numeric.SinFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -892,10 +894,10 @@ func sinFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(sinFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.SinFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -903,10 +905,10 @@ func sinFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(sinFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.SinFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -915,10 +917,10 @@ func cos32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := cos32(in.ir, a[l]); r == r {
+			if r := numeric.Cos32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -926,10 +928,10 @@ func cos32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := cos32(in.ir, a[l]); r == r {
+		if r := numeric.Cos32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -938,10 +940,10 @@ func cosFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := cosFast(a[l]); r == r {
+			if r := numeric.CosFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -949,10 +951,10 @@ func cosFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := cosFast(a[l]); r == r {
+		if r := numeric.CosFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -961,10 +963,10 @@ func cosFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(cosFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.CosFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -972,10 +974,10 @@ func cosFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(cosFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.CosFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -984,10 +986,10 @@ func lg232Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := lg232(in.ir, a[l]); r == r {
+			if r := numeric.Lg232(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -995,10 +997,10 @@ func lg232Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := lg232(in.ir, a[l]); r == r {
+		if r := numeric.Lg232(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1007,10 +1009,10 @@ func lg2FastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := lg2Fast(a[l]); r == r {
+			if r := numeric.Lg2Fast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1018,10 +1020,10 @@ func lg2FastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := lg2Fast(a[l]); r == r {
+		if r := numeric.Lg2Fast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1030,10 +1032,10 @@ func lg2FastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(lg2Fast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.Lg2Fast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1041,10 +1043,10 @@ func lg2FastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(lg2Fast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.Lg2Fast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1053,10 +1055,10 @@ func ex232Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ex232(in.ir, a[l]); r == r {
+			if r := numeric.Ex232(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1064,10 +1066,10 @@ func ex232Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ex232(in.ir, a[l]); r == r {
+		if r := numeric.Ex232(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1076,10 +1078,10 @@ func ex2FastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ex2Fast(a[l]); r == r {
+			if r := numeric.Ex2Fast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1087,10 +1089,10 @@ func ex2FastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ex2Fast(a[l]); r == r {
+		if r := numeric.Ex2Fast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1099,10 +1101,10 @@ func ex2FastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(ex2Fast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.Ex2Fast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1110,10 +1112,10 @@ func ex2FastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(ex2Fast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.Ex2Fast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1122,10 +1124,10 @@ func tanh32Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := tanh32(in.ir, a[l]); r == r {
+			if r := numeric.Tanh32(in.ir, a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1133,10 +1135,10 @@ func tanh32Lanes(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := tanh32(in.ir, a[l]); r == r {
+		if r := numeric.Tanh32(in.ir, a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1145,10 +1147,10 @@ func tanhFastF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := tanhFast(a[l]); r == r {
+			if r := numeric.TanhFast(a[l]); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1156,10 +1158,10 @@ func tanhFastF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := tanhFast(a[l]); r == r {
+		if r := numeric.TanhFast(a[l]); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1168,10 +1170,10 @@ func tanhFastFtzF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f32(in.d), w.f32(in.a)
 		for l := range d {
-			if r := ftz(tanhFast(ftz(a[l]))); r == r {
+			if r := numeric.Ftz(numeric.TanhFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
 			} else {
-				d[l] = nan32
+				d[l] = numeric.NaN32
 			}
 		}
 		return
@@ -1179,10 +1181,10 @@ func tanhFastFtzF32(w *warp, in *inst, m uint32) {
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if r := ftz(tanhFast(ftz(a[l]))); r == r {
+		if r := numeric.Ftz(numeric.TanhFast(numeric.Ftz(a[l]))); r == r {
 			d[l] = r
 		} else {
-			d[l] = nan32
+			d[l] = numeric.NaN32
 		}
 	}
 }
@@ -1191,14 +1193,14 @@ func minF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			d[l] = min32(a[l], b[l])
+			d[l] = numeric.Min32(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = min32(a[l], b[l])
+		d[l] = numeric.Min32(a[l], b[l])
 	}
 }
 
@@ -1206,14 +1208,14 @@ func maxF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			d[l] = max32(a[l], b[l])
+			d[l] = numeric.Max32(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = max32(a[l], b[l])
+		d[l] = numeric.Max32(a[l], b[l])
 	}
 }
 
@@ -1221,14 +1223,14 @@ func minAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			d[l] = minAny32(in.ir, a[l], b[l])
+			d[l] = numeric.MinAny32(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = minAny32(in.ir, a[l], b[l])
+		d[l] = numeric.MinAny32(in.ir, a[l], b[l])
 	}
 }
 
@@ -1236,14 +1238,14 @@ func maxAnyF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 		for l := range d {
-			d[l] = maxAny32(in.ir, a[l], b[l])
+			d[l] = numeric.MaxAny32(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxAny32(in.ir, a[l], b[l])
+		d[l] = numeric.MaxAny32(in.ir, a[l], b[l])
 	}
 }
 
@@ -1251,14 +1253,14 @@ func min3F32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for l := range d {
-			d[l] = minAny32(in.ir, minAny32(in.ir, a[l], b[l]), c[l])
+			d[l] = numeric.MinAny32(in.ir, numeric.MinAny32(in.ir, a[l], b[l]), c[l])
 		}
 		return
 	}
 	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = minAny32(in.ir, minAny32(in.ir, a[l], b[l]), c[l])
+		d[l] = numeric.MinAny32(in.ir, numeric.MinAny32(in.ir, a[l], b[l]), c[l])
 	}
 }
 
@@ -1266,14 +1268,14 @@ func max3F32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 		for l := range d {
-			d[l] = maxAny32(in.ir, maxAny32(in.ir, a[l], b[l]), c[l])
+			d[l] = numeric.MaxAny32(in.ir, numeric.MaxAny32(in.ir, a[l], b[l]), c[l])
 		}
 		return
 	}
 	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxAny32(in.ir, maxAny32(in.ir, a[l], b[l]), c[l])
+		d[l] = numeric.MaxAny32(in.ir, numeric.MaxAny32(in.ir, a[l], b[l]), c[l])
 	}
 }
 
@@ -1281,14 +1283,14 @@ func addF32x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 		for l := range d {
-			d[l] = floatPair(in.ir, add32, a[l], b[l])
+			d[l] = numeric.FloatPair(in.ir, numeric.Add32, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = floatPair(in.ir, add32, a[l], b[l])
+		d[l] = numeric.FloatPair(in.ir, numeric.Add32, a[l], b[l])
 	}
 }
 
@@ -1296,14 +1298,14 @@ func subF32x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 		for l := range d {
-			d[l] = floatPair(in.ir, sub32, a[l], b[l])
+			d[l] = numeric.FloatPair(in.ir, numeric.Sub32, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = floatPair(in.ir, sub32, a[l], b[l])
+		d[l] = numeric.FloatPair(in.ir, numeric.Sub32, a[l], b[l])
 	}
 }
 
@@ -1311,14 +1313,14 @@ func mulF32x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 		for l := range d {
-			d[l] = floatPair(in.ir, mul32, a[l], b[l])
+			d[l] = numeric.FloatPair(in.ir, numeric.Mul32, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = floatPair(in.ir, mul32, a[l], b[l])
+		d[l] = numeric.FloatPair(in.ir, numeric.Mul32, a[l], b[l])
 	}
 }
 
@@ -1326,14 +1328,14 @@ func fmaF32x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
 		for l := range d {
-			d[l] = fmaPair(in.ir, a[l], b[l], c[l])
+			d[l] = numeric.FmaPair(in.ir, a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = fmaPair(in.ir, a[l], b[l], c[l])
+		d[l] = numeric.FmaPair(in.ir, a[l], b[l], c[l])
 	}
 }
 
@@ -1388,21 +1390,21 @@ func absFtzF32(w *warp, in *inst, m uint32) {
 		d, a := w.f32x8(in.d), w.f32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = abs32(ftz(a[0]))
-			d[1] = abs32(ftz(a[1]))
-			d[2] = abs32(ftz(a[2]))
-			d[3] = abs32(ftz(a[3]))
-			d[4] = abs32(ftz(a[4]))
-			d[5] = abs32(ftz(a[5]))
-			d[6] = abs32(ftz(a[6]))
-			d[7] = abs32(ftz(a[7]))
+			d[0] = numeric.Abs32(numeric.Ftz(a[0]))
+			d[1] = numeric.Abs32(numeric.Ftz(a[1]))
+			d[2] = numeric.Abs32(numeric.Ftz(a[2]))
+			d[3] = numeric.Abs32(numeric.Ftz(a[3]))
+			d[4] = numeric.Abs32(numeric.Ftz(a[4]))
+			d[5] = numeric.Abs32(numeric.Ftz(a[5]))
+			d[6] = numeric.Abs32(numeric.Ftz(a[6]))
+			d[7] = numeric.Abs32(numeric.Ftz(a[7]))
 		}
 		return
 	}
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = abs32(ftz(a[l]))
+		d[l] = numeric.Abs32(numeric.Ftz(a[l]))
 	}
 }
 
@@ -1411,21 +1413,21 @@ func negFtzF32(w *warp, in *inst, m uint32) {
 		d, a := w.f32x8(in.d), w.f32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = -ftz(a[0])
-			d[1] = -ftz(a[1])
-			d[2] = -ftz(a[2])
-			d[3] = -ftz(a[3])
-			d[4] = -ftz(a[4])
-			d[5] = -ftz(a[5])
-			d[6] = -ftz(a[6])
-			d[7] = -ftz(a[7])
+			d[0] = -numeric.Ftz(a[0])
+			d[1] = -numeric.Ftz(a[1])
+			d[2] = -numeric.Ftz(a[2])
+			d[3] = -numeric.Ftz(a[3])
+			d[4] = -numeric.Ftz(a[4])
+			d[5] = -numeric.Ftz(a[5])
+			d[6] = -numeric.Ftz(a[6])
+			d[7] = -numeric.Ftz(a[7])
 		}
 		return
 	}
 	d, a := w.f32(in.d), w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = -ftz(a[l])
+		d[l] = -numeric.Ftz(a[l])
 	}
 }
 
@@ -1457,7 +1459,7 @@ func testpFiniteF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testFinite) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsFinite) {
 				r |= 1 << l
 			}
 		}
@@ -1467,7 +1469,7 @@ func testpFiniteF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testFinite) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsFinite) {
 			r |= 1 << l
 		}
 	}
@@ -1479,7 +1481,7 @@ func testpFiniteF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testFinite) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsFinite) {
 				r |= 1 << l
 			}
 		}
@@ -1489,7 +1491,7 @@ func testpFiniteF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testFinite) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsFinite) {
 			r |= 1 << l
 		}
 	}
@@ -1501,7 +1503,7 @@ func testpInfiniteF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testInfinite) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsInfinite) {
 				r |= 1 << l
 			}
 		}
@@ -1511,7 +1513,7 @@ func testpInfiniteF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testInfinite) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsInfinite) {
 			r |= 1 << l
 		}
 	}
@@ -1523,7 +1525,7 @@ func testpInfiniteF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testInfinite) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsInfinite) {
 				r |= 1 << l
 			}
 		}
@@ -1533,7 +1535,7 @@ func testpInfiniteF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testInfinite) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsInfinite) {
 			r |= 1 << l
 		}
 	}
@@ -1545,7 +1547,7 @@ func testpNumberF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testNumber) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNumber) {
 				r |= 1 << l
 			}
 		}
@@ -1555,7 +1557,7 @@ func testpNumberF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testNumber) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNumber) {
 			r |= 1 << l
 		}
 	}
@@ -1567,7 +1569,7 @@ func testpNumberF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testNumber) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNumber) {
 				r |= 1 << l
 			}
 		}
@@ -1577,7 +1579,7 @@ func testpNumberF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testNumber) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNumber) {
 			r |= 1 << l
 		}
 	}
@@ -1589,7 +1591,7 @@ func testpNotANumberF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testNotANumber) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNotANumber) {
 				r |= 1 << l
 			}
 		}
@@ -1599,7 +1601,7 @@ func testpNotANumberF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testNotANumber) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNotANumber) {
 			r |= 1 << l
 		}
 	}
@@ -1611,7 +1613,7 @@ func testpNotANumberF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testNotANumber) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNotANumber) {
 				r |= 1 << l
 			}
 		}
@@ -1621,7 +1623,7 @@ func testpNotANumberF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testNotANumber) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNotANumber) {
 			r |= 1 << l
 		}
 	}
@@ -1633,7 +1635,7 @@ func testpNormalF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testNormal) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNormal) {
 				r |= 1 << l
 			}
 		}
@@ -1643,7 +1645,7 @@ func testpNormalF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testNormal) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNormal) {
 			r |= 1 << l
 		}
 	}
@@ -1655,7 +1657,7 @@ func testpNormalF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testNormal) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNormal) {
 				r |= 1 << l
 			}
 		}
@@ -1665,7 +1667,7 @@ func testpNormalF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testNormal) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNormal) {
 			r |= 1 << l
 		}
 	}
@@ -1677,7 +1679,7 @@ func testpSubnormalF32(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f32(in.a)
 		for l := range a {
-			if testp(float64(a[l]), 0x1p-126, testSubnormal) {
+			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsSubnormal) {
 				r |= 1 << l
 			}
 		}
@@ -1687,7 +1689,7 @@ func testpSubnormalF32(w *warp, in *inst, m uint32) {
 	a := w.f32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(float64(a[l]), 0x1p-126, testSubnormal) {
+		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsSubnormal) {
 			r |= 1 << l
 		}
 	}
@@ -1699,7 +1701,7 @@ func testpSubnormalF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		a := w.f64(in.a)
 		for l := range a {
-			if testp(a[l], 0x1p-1022, testSubnormal) {
+			if numeric.Testp(a[l], 0x1p-1022, numeric.IsSubnormal) {
 				r |= 1 << l
 			}
 		}
@@ -1709,7 +1711,7 @@ func testpSubnormalF64(w *warp, in *inst, m uint32) {
 	a := w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if testp(a[l], 0x1p-1022, testSubnormal) {
+		if numeric.Testp(a[l], 0x1p-1022, numeric.IsSubnormal) {
 			r |= 1 << l
 		}
 	}
@@ -1835,14 +1837,14 @@ func addAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = add64(in.ir, a[l], b[l])
+			d[l] = numeric.Add64(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = add64(in.ir, a[l], b[l])
+		d[l] = numeric.Add64(in.ir, a[l], b[l])
 	}
 }
 
@@ -1850,14 +1852,14 @@ func subAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = sub64(in.ir, a[l], b[l])
+			d[l] = numeric.Sub64(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = sub64(in.ir, a[l], b[l])
+		d[l] = numeric.Sub64(in.ir, a[l], b[l])
 	}
 }
 
@@ -1865,14 +1867,14 @@ func mulAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = mul64(in.ir, a[l], b[l])
+			d[l] = numeric.Mul64(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul64(in.ir, a[l], b[l])
+		d[l] = numeric.Mul64(in.ir, a[l], b[l])
 	}
 }
 
@@ -1880,14 +1882,14 @@ func divAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = div64(in.ir, a[l], b[l])
+			d[l] = numeric.Div64(in.ir, a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = div64(in.ir, a[l], b[l])
+		d[l] = numeric.Div64(in.ir, a[l], b[l])
 	}
 }
 
@@ -1895,14 +1897,14 @@ func fmaAnyF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.f64(in.d), w.f64(in.a), w.f64(in.b), w.f64(in.c)
 		for l := range d {
-			d[l] = fma64(in.ir, a[l], b[l], c[l])
+			d[l] = numeric.Fma64(in.ir, a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.f64(in.d), w.f64(in.a), w.f64(in.b), w.f64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = fma64(in.ir, a[l], b[l], c[l])
+		d[l] = numeric.Fma64(in.ir, a[l], b[l], c[l])
 	}
 }
 
@@ -1910,14 +1912,14 @@ func rcp64Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f64(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = rcp64(in.ir, a[l])
+			d[l] = numeric.Rcp64(in.ir, a[l])
 		}
 		return
 	}
 	d, a := w.f64(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = rcp64(in.ir, a[l])
+		d[l] = numeric.Rcp64(in.ir, a[l])
 	}
 }
 
@@ -1925,14 +1927,14 @@ func sqrt64Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f64(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = sqrt64(in.ir, a[l])
+			d[l] = numeric.Sqrt64(in.ir, a[l])
 		}
 		return
 	}
 	d, a := w.f64(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = sqrt64(in.ir, a[l])
+		d[l] = numeric.Sqrt64(in.ir, a[l])
 	}
 }
 
@@ -1940,14 +1942,14 @@ func rsqrt64Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.f64(in.d), w.f64(in.a)
 		for l := range d {
-			d[l] = rsqrt64(in.ir, a[l])
+			d[l] = numeric.Rsqrt64(in.ir, a[l])
 		}
 		return
 	}
 	d, a := w.f64(in.d), w.f64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = rsqrt64(in.ir, a[l])
+		d[l] = numeric.Rsqrt64(in.ir, a[l])
 	}
 }
 
@@ -1955,14 +1957,14 @@ func minF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = min64(a[l], b[l])
+			d[l] = numeric.Min64(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = min64(a[l], b[l])
+		d[l] = numeric.Min64(a[l], b[l])
 	}
 }
 
@@ -1970,14 +1972,14 @@ func maxF64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 		for l := range d {
-			d[l] = max64(a[l], b[l])
+			d[l] = numeric.Max64(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = max64(a[l], b[l])
+		d[l] = numeric.Max64(a[l], b[l])
 	}
 }
 
@@ -2090,14 +2092,14 @@ func halfAddF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opAdd, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opAdd, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2105,14 +2107,14 @@ func halfSubF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opSub, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opSub, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2120,14 +2122,14 @@ func halfMulF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opMul, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opMul, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2135,14 +2137,14 @@ func halfFmaF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 	}
 }
 
@@ -2150,14 +2152,14 @@ func halfMinF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opMin, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opMin, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2165,14 +2167,14 @@ func halfMaxF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opMax, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opMax, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2180,14 +2182,14 @@ func halfEx2F16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opEx2, uint16(a[l]), 0, 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opEx2, uint16(a[l]), 0, 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 	}
 }
 
@@ -2195,14 +2197,14 @@ func halfTanhF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(halfLane(in.ir, opTanh, uint16(a[l]), 0, 0)))
+			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(halfLane(in.ir, opTanh, uint16(a[l]), 0, 0)))
+		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 	}
 }
 
@@ -2256,14 +2258,14 @@ func halfAbsFtzF16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(ftzHalf(uint16(a[l])) &^ 0x8000))
+			d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) &^ 0x8000))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(ftzHalf(uint16(a[l])) &^ 0x8000))
+		d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) &^ 0x8000))
 	}
 }
 
@@ -2271,14 +2273,14 @@ func halfNegFtzF16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(ftzHalf(uint16(a[l])) ^ 0x8000))
+			d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) ^ 0x8000))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(ftzHalf(uint16(a[l])) ^ 0x8000))
+		d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) ^ 0x8000))
 	}
 }
 
@@ -2286,14 +2288,14 @@ func halfAddBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opAdd, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opAdd, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2301,14 +2303,14 @@ func halfSubBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opSub, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opSub, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2316,14 +2318,14 @@ func halfMulBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opMul, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opMul, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2331,14 +2333,14 @@ func halfFmaBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 	}
 }
 
@@ -2346,14 +2348,14 @@ func halfMinBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opMin, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opMin, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2361,14 +2363,14 @@ func halfMaxBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opMax, uint16(a[l]), uint16(b[l]), 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opMax, uint16(a[l]), uint16(b[l]), 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 	}
 }
 
@@ -2376,14 +2378,14 @@ func halfEx2BF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opEx2, uint16(a[l]), 0, 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opEx2, uint16(a[l]), 0, 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 	}
 }
 
@@ -2391,14 +2393,14 @@ func halfTanhBF16Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = uint32(uint16(bfloatLane(in.ir, opTanh, uint16(a[l]), 0, 0)))
+			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(bfloatLane(in.ir, opTanh, uint16(a[l]), 0, 0)))
+		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 	}
 }
 
@@ -2452,14 +2454,14 @@ func halfAddF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = halfPair(in.ir, opAdd, a[l], b[l], 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opAdd, a[l], b[l], 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 	}
 }
 
@@ -2467,14 +2469,14 @@ func halfSubF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = halfPair(in.ir, opSub, a[l], b[l], 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opSub, a[l], b[l], 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 	}
 }
 
@@ -2482,14 +2484,14 @@ func halfMulF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = halfPair(in.ir, opMul, a[l], b[l], 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opMul, a[l], b[l], 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 	}
 }
 
@@ -2497,14 +2499,14 @@ func halfFmaF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = halfPair(in.ir, opFma, a[l], b[l], c[l])
+			d[l] = numeric.HalfPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opFma, a[l], b[l], c[l])
+		d[l] = numeric.HalfPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 	}
 }
 
@@ -2512,14 +2514,14 @@ func halfMinF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = halfPair(in.ir, opMin, a[l], b[l], 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opMin, a[l], b[l], 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 	}
 }
 
@@ -2527,14 +2529,14 @@ func halfMaxF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = halfPair(in.ir, opMax, a[l], b[l], 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opMax, a[l], b[l], 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 	}
 }
 
@@ -2542,14 +2544,14 @@ func halfEx2F16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = halfPair(in.ir, opEx2, a[l], 0, 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opEx2, a[l], 0, 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 	}
 }
 
@@ -2557,14 +2559,14 @@ func halfTanhF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = halfPair(in.ir, opTanh, a[l], 0, 0)
+			d[l] = numeric.HalfPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = halfPair(in.ir, opTanh, a[l], 0, 0)
+		d[l] = numeric.HalfPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 	}
 }
 
@@ -2618,14 +2620,14 @@ func halfAbsFtzF16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = ftzHalves(a[l]) &^ 0x80008000
+			d[l] = numeric.FtzHalves(a[l]) &^ 0x80008000
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = ftzHalves(a[l]) &^ 0x80008000
+		d[l] = numeric.FtzHalves(a[l]) &^ 0x80008000
 	}
 }
 
@@ -2633,14 +2635,14 @@ func halfNegFtzF16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = ftzHalves(a[l]) ^ 0x80008000
+			d[l] = numeric.FtzHalves(a[l]) ^ 0x80008000
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = ftzHalves(a[l]) ^ 0x80008000
+		d[l] = numeric.FtzHalves(a[l]) ^ 0x80008000
 	}
 }
 
@@ -2648,14 +2650,14 @@ func halfAddBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opAdd, a[l], b[l], 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opAdd, a[l], b[l], 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 	}
 }
 
@@ -2663,14 +2665,14 @@ func halfSubBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opSub, a[l], b[l], 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opSub, a[l], b[l], 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 	}
 }
 
@@ -2678,14 +2680,14 @@ func halfMulBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opMul, a[l], b[l], 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opMul, a[l], b[l], 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 	}
 }
 
@@ -2693,14 +2695,14 @@ func halfFmaBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opFma, a[l], b[l], c[l])
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opFma, a[l], b[l], c[l])
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 	}
 }
 
@@ -2708,14 +2710,14 @@ func halfMinBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opMin, a[l], b[l], 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opMin, a[l], b[l], 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 	}
 }
 
@@ -2723,14 +2725,14 @@ func halfMaxBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opMax, a[l], b[l], 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opMax, a[l], b[l], 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 	}
 }
 
@@ -2738,14 +2740,14 @@ func halfEx2BF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opEx2, a[l], 0, 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opEx2, a[l], 0, 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 	}
 }
 
@@ -2753,14 +2755,14 @@ func halfTanhBF16x2Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32(in.d), w.u32(in.a)
 		for l := range d {
-			d[l] = bfloatPair(in.ir, opTanh, a[l], 0, 0)
+			d[l] = numeric.BFloatPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfloatPair(in.ir, opTanh, a[l], 0, 0)
+		d[l] = numeric.BFloatPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 	}
 }
 

@@ -7,6 +7,8 @@ package ptxvm
 
 import (
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
 )
 
 func addU16(w *warp, in *inst, m uint32) {
@@ -422,21 +424,21 @@ func slctF32U16(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = uint32(uint16(slctF32(uint16(a[0]), uint16(b[0]), c[0])))
-			d[1] = uint32(uint16(slctF32(uint16(a[1]), uint16(b[1]), c[1])))
-			d[2] = uint32(uint16(slctF32(uint16(a[2]), uint16(b[2]), c[2])))
-			d[3] = uint32(uint16(slctF32(uint16(a[3]), uint16(b[3]), c[3])))
-			d[4] = uint32(uint16(slctF32(uint16(a[4]), uint16(b[4]), c[4])))
-			d[5] = uint32(uint16(slctF32(uint16(a[5]), uint16(b[5]), c[5])))
-			d[6] = uint32(uint16(slctF32(uint16(a[6]), uint16(b[6]), c[6])))
-			d[7] = uint32(uint16(slctF32(uint16(a[7]), uint16(b[7]), c[7])))
+			d[0] = uint32(uint16(numeric.SlctF32(uint16(a[0]), uint16(b[0]), c[0])))
+			d[1] = uint32(uint16(numeric.SlctF32(uint16(a[1]), uint16(b[1]), c[1])))
+			d[2] = uint32(uint16(numeric.SlctF32(uint16(a[2]), uint16(b[2]), c[2])))
+			d[3] = uint32(uint16(numeric.SlctF32(uint16(a[3]), uint16(b[3]), c[3])))
+			d[4] = uint32(uint16(numeric.SlctF32(uint16(a[4]), uint16(b[4]), c[4])))
+			d[5] = uint32(uint16(numeric.SlctF32(uint16(a[5]), uint16(b[5]), c[5])))
+			d[6] = uint32(uint16(numeric.SlctF32(uint16(a[6]), uint16(b[6]), c[6])))
+			d[7] = uint32(uint16(numeric.SlctF32(uint16(a[7]), uint16(b[7]), c[7])))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(slctF32(uint16(a[l]), uint16(b[l]), c[l])))
+		d[l] = uint32(uint16(numeric.SlctF32(uint16(a[l]), uint16(b[l]), c[l])))
 	}
 }
 
@@ -445,21 +447,21 @@ func slctFtzU16(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = uint32(uint16(slctF32(uint16(a[0]), uint16(b[0]), ftz(c[0]))))
-			d[1] = uint32(uint16(slctF32(uint16(a[1]), uint16(b[1]), ftz(c[1]))))
-			d[2] = uint32(uint16(slctF32(uint16(a[2]), uint16(b[2]), ftz(c[2]))))
-			d[3] = uint32(uint16(slctF32(uint16(a[3]), uint16(b[3]), ftz(c[3]))))
-			d[4] = uint32(uint16(slctF32(uint16(a[4]), uint16(b[4]), ftz(c[4]))))
-			d[5] = uint32(uint16(slctF32(uint16(a[5]), uint16(b[5]), ftz(c[5]))))
-			d[6] = uint32(uint16(slctF32(uint16(a[6]), uint16(b[6]), ftz(c[6]))))
-			d[7] = uint32(uint16(slctF32(uint16(a[7]), uint16(b[7]), ftz(c[7]))))
+			d[0] = uint32(uint16(numeric.SlctF32(uint16(a[0]), uint16(b[0]), numeric.Ftz(c[0]))))
+			d[1] = uint32(uint16(numeric.SlctF32(uint16(a[1]), uint16(b[1]), numeric.Ftz(c[1]))))
+			d[2] = uint32(uint16(numeric.SlctF32(uint16(a[2]), uint16(b[2]), numeric.Ftz(c[2]))))
+			d[3] = uint32(uint16(numeric.SlctF32(uint16(a[3]), uint16(b[3]), numeric.Ftz(c[3]))))
+			d[4] = uint32(uint16(numeric.SlctF32(uint16(a[4]), uint16(b[4]), numeric.Ftz(c[4]))))
+			d[5] = uint32(uint16(numeric.SlctF32(uint16(a[5]), uint16(b[5]), numeric.Ftz(c[5]))))
+			d[6] = uint32(uint16(numeric.SlctF32(uint16(a[6]), uint16(b[6]), numeric.Ftz(c[6]))))
+			d[7] = uint32(uint16(numeric.SlctF32(uint16(a[7]), uint16(b[7]), numeric.Ftz(c[7]))))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(slctF32(uint16(a[l]), uint16(b[l]), ftz(c[l]))))
+		d[l] = uint32(uint16(numeric.SlctF32(uint16(a[l]), uint16(b[l]), numeric.Ftz(c[l]))))
 	}
 }
 
@@ -536,14 +538,14 @@ func divU16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(divInt(uint16(a[l]), uint16(b[l]))))
+			d[l] = uint32(uint16(numeric.DivInt(uint16(a[l]), uint16(b[l]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(divInt(uint16(a[l]), uint16(b[l]))))
+		d[l] = uint32(uint16(numeric.DivInt(uint16(a[l]), uint16(b[l]))))
 	}
 }
 
@@ -551,14 +553,14 @@ func remU16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(remInt(uint16(a[l]), uint16(b[l]))))
+			d[l] = uint32(uint16(numeric.RemInt(uint16(a[l]), uint16(b[l]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(remInt(uint16(a[l]), uint16(b[l]))))
+		d[l] = uint32(uint16(numeric.RemInt(uint16(a[l]), uint16(b[l]))))
 	}
 }
 
@@ -585,26 +587,26 @@ func sadU16(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiU16Lanes(w *warp, in *inst, m uint32) {
+func mulHiU16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = uint32(uint16(mulHiU16(uint16(a[0]), uint16(b[0]))))
-			d[1] = uint32(uint16(mulHiU16(uint16(a[1]), uint16(b[1]))))
-			d[2] = uint32(uint16(mulHiU16(uint16(a[2]), uint16(b[2]))))
-			d[3] = uint32(uint16(mulHiU16(uint16(a[3]), uint16(b[3]))))
-			d[4] = uint32(uint16(mulHiU16(uint16(a[4]), uint16(b[4]))))
-			d[5] = uint32(uint16(mulHiU16(uint16(a[5]), uint16(b[5]))))
-			d[6] = uint32(uint16(mulHiU16(uint16(a[6]), uint16(b[6]))))
-			d[7] = uint32(uint16(mulHiU16(uint16(a[7]), uint16(b[7]))))
+			d[0] = uint32(uint16(numeric.MulHiU16(uint16(a[0]), uint16(b[0]))))
+			d[1] = uint32(uint16(numeric.MulHiU16(uint16(a[1]), uint16(b[1]))))
+			d[2] = uint32(uint16(numeric.MulHiU16(uint16(a[2]), uint16(b[2]))))
+			d[3] = uint32(uint16(numeric.MulHiU16(uint16(a[3]), uint16(b[3]))))
+			d[4] = uint32(uint16(numeric.MulHiU16(uint16(a[4]), uint16(b[4]))))
+			d[5] = uint32(uint16(numeric.MulHiU16(uint16(a[5]), uint16(b[5]))))
+			d[6] = uint32(uint16(numeric.MulHiU16(uint16(a[6]), uint16(b[6]))))
+			d[7] = uint32(uint16(numeric.MulHiU16(uint16(a[7]), uint16(b[7]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(mulHiU16(uint16(a[l]), uint16(b[l]))))
+		d[l] = uint32(uint16(numeric.MulHiU16(uint16(a[l]), uint16(b[l]))))
 	}
 }
 
@@ -613,21 +615,21 @@ func madHiU16(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = uint32(uint16(mulHiU16(uint16(a[0]), uint16(b[0])) + uint16(c[0])))
-			d[1] = uint32(uint16(mulHiU16(uint16(a[1]), uint16(b[1])) + uint16(c[1])))
-			d[2] = uint32(uint16(mulHiU16(uint16(a[2]), uint16(b[2])) + uint16(c[2])))
-			d[3] = uint32(uint16(mulHiU16(uint16(a[3]), uint16(b[3])) + uint16(c[3])))
-			d[4] = uint32(uint16(mulHiU16(uint16(a[4]), uint16(b[4])) + uint16(c[4])))
-			d[5] = uint32(uint16(mulHiU16(uint16(a[5]), uint16(b[5])) + uint16(c[5])))
-			d[6] = uint32(uint16(mulHiU16(uint16(a[6]), uint16(b[6])) + uint16(c[6])))
-			d[7] = uint32(uint16(mulHiU16(uint16(a[7]), uint16(b[7])) + uint16(c[7])))
+			d[0] = uint32(uint16(numeric.MulHiU16(uint16(a[0]), uint16(b[0])) + uint16(c[0])))
+			d[1] = uint32(uint16(numeric.MulHiU16(uint16(a[1]), uint16(b[1])) + uint16(c[1])))
+			d[2] = uint32(uint16(numeric.MulHiU16(uint16(a[2]), uint16(b[2])) + uint16(c[2])))
+			d[3] = uint32(uint16(numeric.MulHiU16(uint16(a[3]), uint16(b[3])) + uint16(c[3])))
+			d[4] = uint32(uint16(numeric.MulHiU16(uint16(a[4]), uint16(b[4])) + uint16(c[4])))
+			d[5] = uint32(uint16(numeric.MulHiU16(uint16(a[5]), uint16(b[5])) + uint16(c[5])))
+			d[6] = uint32(uint16(numeric.MulHiU16(uint16(a[6]), uint16(b[6])) + uint16(c[6])))
+			d[7] = uint32(uint16(numeric.MulHiU16(uint16(a[7]), uint16(b[7])) + uint16(c[7])))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(mulHiU16(uint16(a[l]), uint16(b[l])) + uint16(c[l])))
+		d[l] = uint32(uint16(numeric.MulHiU16(uint16(a[l]), uint16(b[l])) + uint16(c[l])))
 	}
 }
 
@@ -750,14 +752,14 @@ func divS16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(divInt(int16(a[l]), int16(b[l]))))
+			d[l] = uint32(uint16(numeric.DivInt(int16(a[l]), int16(b[l]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(divInt(int16(a[l]), int16(b[l]))))
+		d[l] = uint32(uint16(numeric.DivInt(int16(a[l]), int16(b[l]))))
 	}
 }
 
@@ -765,14 +767,14 @@ func remS16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = uint32(uint16(remInt(int16(a[l]), int16(b[l]))))
+			d[l] = uint32(uint16(numeric.RemInt(int16(a[l]), int16(b[l]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(remInt(int16(a[l]), int16(b[l]))))
+		d[l] = uint32(uint16(numeric.RemInt(int16(a[l]), int16(b[l]))))
 	}
 }
 
@@ -822,26 +824,26 @@ func absS16(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiS16Lanes(w *warp, in *inst, m uint32) {
+func mulHiS16(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = uint32(uint16(mulHiS16(int16(a[0]), int16(b[0]))))
-			d[1] = uint32(uint16(mulHiS16(int16(a[1]), int16(b[1]))))
-			d[2] = uint32(uint16(mulHiS16(int16(a[2]), int16(b[2]))))
-			d[3] = uint32(uint16(mulHiS16(int16(a[3]), int16(b[3]))))
-			d[4] = uint32(uint16(mulHiS16(int16(a[4]), int16(b[4]))))
-			d[5] = uint32(uint16(mulHiS16(int16(a[5]), int16(b[5]))))
-			d[6] = uint32(uint16(mulHiS16(int16(a[6]), int16(b[6]))))
-			d[7] = uint32(uint16(mulHiS16(int16(a[7]), int16(b[7]))))
+			d[0] = uint32(uint16(numeric.MulHiS16(int16(a[0]), int16(b[0]))))
+			d[1] = uint32(uint16(numeric.MulHiS16(int16(a[1]), int16(b[1]))))
+			d[2] = uint32(uint16(numeric.MulHiS16(int16(a[2]), int16(b[2]))))
+			d[3] = uint32(uint16(numeric.MulHiS16(int16(a[3]), int16(b[3]))))
+			d[4] = uint32(uint16(numeric.MulHiS16(int16(a[4]), int16(b[4]))))
+			d[5] = uint32(uint16(numeric.MulHiS16(int16(a[5]), int16(b[5]))))
+			d[6] = uint32(uint16(numeric.MulHiS16(int16(a[6]), int16(b[6]))))
+			d[7] = uint32(uint16(numeric.MulHiS16(int16(a[7]), int16(b[7]))))
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(mulHiS16(int16(a[l]), int16(b[l]))))
+		d[l] = uint32(uint16(numeric.MulHiS16(int16(a[l]), int16(b[l]))))
 	}
 }
 
@@ -850,21 +852,21 @@ func madHiS16(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = uint32(uint16(mulHiS16(int16(a[0]), int16(b[0])) + int16(c[0])))
-			d[1] = uint32(uint16(mulHiS16(int16(a[1]), int16(b[1])) + int16(c[1])))
-			d[2] = uint32(uint16(mulHiS16(int16(a[2]), int16(b[2])) + int16(c[2])))
-			d[3] = uint32(uint16(mulHiS16(int16(a[3]), int16(b[3])) + int16(c[3])))
-			d[4] = uint32(uint16(mulHiS16(int16(a[4]), int16(b[4])) + int16(c[4])))
-			d[5] = uint32(uint16(mulHiS16(int16(a[5]), int16(b[5])) + int16(c[5])))
-			d[6] = uint32(uint16(mulHiS16(int16(a[6]), int16(b[6])) + int16(c[6])))
-			d[7] = uint32(uint16(mulHiS16(int16(a[7]), int16(b[7])) + int16(c[7])))
+			d[0] = uint32(uint16(numeric.MulHiS16(int16(a[0]), int16(b[0])) + int16(c[0])))
+			d[1] = uint32(uint16(numeric.MulHiS16(int16(a[1]), int16(b[1])) + int16(c[1])))
+			d[2] = uint32(uint16(numeric.MulHiS16(int16(a[2]), int16(b[2])) + int16(c[2])))
+			d[3] = uint32(uint16(numeric.MulHiS16(int16(a[3]), int16(b[3])) + int16(c[3])))
+			d[4] = uint32(uint16(numeric.MulHiS16(int16(a[4]), int16(b[4])) + int16(c[4])))
+			d[5] = uint32(uint16(numeric.MulHiS16(int16(a[5]), int16(b[5])) + int16(c[5])))
+			d[6] = uint32(uint16(numeric.MulHiS16(int16(a[6]), int16(b[6])) + int16(c[6])))
+			d[7] = uint32(uint16(numeric.MulHiS16(int16(a[7]), int16(b[7])) + int16(c[7])))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = uint32(uint16(mulHiS16(int16(a[l]), int16(b[l])) + int16(c[l])))
+		d[l] = uint32(uint16(numeric.MulHiS16(int16(a[l]), int16(b[l])) + int16(c[l])))
 	}
 }
 
@@ -1327,21 +1329,21 @@ func slctF32U32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = slctF32(a[0], b[0], c[0])
-			d[1] = slctF32(a[1], b[1], c[1])
-			d[2] = slctF32(a[2], b[2], c[2])
-			d[3] = slctF32(a[3], b[3], c[3])
-			d[4] = slctF32(a[4], b[4], c[4])
-			d[5] = slctF32(a[5], b[5], c[5])
-			d[6] = slctF32(a[6], b[6], c[6])
-			d[7] = slctF32(a[7], b[7], c[7])
+			d[0] = numeric.SlctF32(a[0], b[0], c[0])
+			d[1] = numeric.SlctF32(a[1], b[1], c[1])
+			d[2] = numeric.SlctF32(a[2], b[2], c[2])
+			d[3] = numeric.SlctF32(a[3], b[3], c[3])
+			d[4] = numeric.SlctF32(a[4], b[4], c[4])
+			d[5] = numeric.SlctF32(a[5], b[5], c[5])
+			d[6] = numeric.SlctF32(a[6], b[6], c[6])
+			d[7] = numeric.SlctF32(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = slctF32(a[l], b[l], c[l])
+		d[l] = numeric.SlctF32(a[l], b[l], c[l])
 	}
 }
 
@@ -1350,21 +1352,21 @@ func slctFtzU32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = slctF32(a[0], b[0], ftz(c[0]))
-			d[1] = slctF32(a[1], b[1], ftz(c[1]))
-			d[2] = slctF32(a[2], b[2], ftz(c[2]))
-			d[3] = slctF32(a[3], b[3], ftz(c[3]))
-			d[4] = slctF32(a[4], b[4], ftz(c[4]))
-			d[5] = slctF32(a[5], b[5], ftz(c[5]))
-			d[6] = slctF32(a[6], b[6], ftz(c[6]))
-			d[7] = slctF32(a[7], b[7], ftz(c[7]))
+			d[0] = numeric.SlctF32(a[0], b[0], numeric.Ftz(c[0]))
+			d[1] = numeric.SlctF32(a[1], b[1], numeric.Ftz(c[1]))
+			d[2] = numeric.SlctF32(a[2], b[2], numeric.Ftz(c[2]))
+			d[3] = numeric.SlctF32(a[3], b[3], numeric.Ftz(c[3]))
+			d[4] = numeric.SlctF32(a[4], b[4], numeric.Ftz(c[4]))
+			d[5] = numeric.SlctF32(a[5], b[5], numeric.Ftz(c[5]))
+			d[6] = numeric.SlctF32(a[6], b[6], numeric.Ftz(c[6]))
+			d[7] = numeric.SlctF32(a[7], b[7], numeric.Ftz(c[7]))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = slctF32(a[l], b[l], ftz(c[l]))
+		d[l] = numeric.SlctF32(a[l], b[l], numeric.Ftz(c[l]))
 	}
 }
 
@@ -1441,14 +1443,14 @@ func divU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = divInt(a[l], b[l])
+			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = divInt(a[l], b[l])
+		d[l] = numeric.DivInt(a[l], b[l])
 	}
 }
 
@@ -1456,14 +1458,14 @@ func remU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = remInt(a[l], b[l])
+			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = remInt(a[l], b[l])
+		d[l] = numeric.RemInt(a[l], b[l])
 	}
 }
 
@@ -1490,26 +1492,26 @@ func sadU32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiU32Lanes(w *warp, in *inst, m uint32) {
+func mulHiU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mulHiU32(a[0], b[0])
-			d[1] = mulHiU32(a[1], b[1])
-			d[2] = mulHiU32(a[2], b[2])
-			d[3] = mulHiU32(a[3], b[3])
-			d[4] = mulHiU32(a[4], b[4])
-			d[5] = mulHiU32(a[5], b[5])
-			d[6] = mulHiU32(a[6], b[6])
-			d[7] = mulHiU32(a[7], b[7])
+			d[0] = numeric.MulHiU32(a[0], b[0])
+			d[1] = numeric.MulHiU32(a[1], b[1])
+			d[2] = numeric.MulHiU32(a[2], b[2])
+			d[3] = numeric.MulHiU32(a[3], b[3])
+			d[4] = numeric.MulHiU32(a[4], b[4])
+			d[5] = numeric.MulHiU32(a[5], b[5])
+			d[6] = numeric.MulHiU32(a[6], b[6])
+			d[7] = numeric.MulHiU32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiU32(a[l], b[l])
+		d[l] = numeric.MulHiU32(a[l], b[l])
 	}
 }
 
@@ -1518,21 +1520,21 @@ func madHiU32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mulHiU32(a[0], b[0]) + c[0]
-			d[1] = mulHiU32(a[1], b[1]) + c[1]
-			d[2] = mulHiU32(a[2], b[2]) + c[2]
-			d[3] = mulHiU32(a[3], b[3]) + c[3]
-			d[4] = mulHiU32(a[4], b[4]) + c[4]
-			d[5] = mulHiU32(a[5], b[5]) + c[5]
-			d[6] = mulHiU32(a[6], b[6]) + c[6]
-			d[7] = mulHiU32(a[7], b[7]) + c[7]
+			d[0] = numeric.MulHiU32(a[0], b[0]) + c[0]
+			d[1] = numeric.MulHiU32(a[1], b[1]) + c[1]
+			d[2] = numeric.MulHiU32(a[2], b[2]) + c[2]
+			d[3] = numeric.MulHiU32(a[3], b[3]) + c[3]
+			d[4] = numeric.MulHiU32(a[4], b[4]) + c[4]
+			d[5] = numeric.MulHiU32(a[5], b[5]) + c[5]
+			d[6] = numeric.MulHiU32(a[6], b[6]) + c[6]
+			d[7] = numeric.MulHiU32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiU32(a[l], b[l]) + c[l]
+		d[l] = numeric.MulHiU32(a[l], b[l]) + c[l]
 	}
 }
 
@@ -1582,95 +1584,95 @@ func madWideU32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func bfeU32Lanes(w *warp, in *inst, m uint32) {
+func bfeU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = bfeU32(a[0], b[0], c[0])
-			d[1] = bfeU32(a[1], b[1], c[1])
-			d[2] = bfeU32(a[2], b[2], c[2])
-			d[3] = bfeU32(a[3], b[3], c[3])
-			d[4] = bfeU32(a[4], b[4], c[4])
-			d[5] = bfeU32(a[5], b[5], c[5])
-			d[6] = bfeU32(a[6], b[6], c[6])
-			d[7] = bfeU32(a[7], b[7], c[7])
+			d[0] = numeric.BfeU32(a[0], b[0], c[0])
+			d[1] = numeric.BfeU32(a[1], b[1], c[1])
+			d[2] = numeric.BfeU32(a[2], b[2], c[2])
+			d[3] = numeric.BfeU32(a[3], b[3], c[3])
+			d[4] = numeric.BfeU32(a[4], b[4], c[4])
+			d[5] = numeric.BfeU32(a[5], b[5], c[5])
+			d[6] = numeric.BfeU32(a[6], b[6], c[6])
+			d[7] = numeric.BfeU32(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfeU32(a[l], b[l], c[l])
+		d[l] = numeric.BfeU32(a[l], b[l], c[l])
 	}
 }
 
-func bfindU32Lanes(w *warp, in *inst, m uint32) {
+func bfindU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindU32(a[0])
-			d[1] = bfindU32(a[1])
-			d[2] = bfindU32(a[2])
-			d[3] = bfindU32(a[3])
-			d[4] = bfindU32(a[4])
-			d[5] = bfindU32(a[5])
-			d[6] = bfindU32(a[6])
-			d[7] = bfindU32(a[7])
+			d[0] = numeric.BfindU32(a[0])
+			d[1] = numeric.BfindU32(a[1])
+			d[2] = numeric.BfindU32(a[2])
+			d[3] = numeric.BfindU32(a[3])
+			d[4] = numeric.BfindU32(a[4])
+			d[5] = numeric.BfindU32(a[5])
+			d[6] = numeric.BfindU32(a[6])
+			d[7] = numeric.BfindU32(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindU32(a[l])
+		d[l] = numeric.BfindU32(a[l])
 	}
 }
 
-func bfindShiftU32Lanes(w *warp, in *inst, m uint32) {
+func bfindShiftU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindShiftU32(a[0])
-			d[1] = bfindShiftU32(a[1])
-			d[2] = bfindShiftU32(a[2])
-			d[3] = bfindShiftU32(a[3])
-			d[4] = bfindShiftU32(a[4])
-			d[5] = bfindShiftU32(a[5])
-			d[6] = bfindShiftU32(a[6])
-			d[7] = bfindShiftU32(a[7])
+			d[0] = numeric.BfindShiftU32(a[0])
+			d[1] = numeric.BfindShiftU32(a[1])
+			d[2] = numeric.BfindShiftU32(a[2])
+			d[3] = numeric.BfindShiftU32(a[3])
+			d[4] = numeric.BfindShiftU32(a[4])
+			d[5] = numeric.BfindShiftU32(a[5])
+			d[6] = numeric.BfindShiftU32(a[6])
+			d[7] = numeric.BfindShiftU32(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindShiftU32(a[l])
+		d[l] = numeric.BfindShiftU32(a[l])
 	}
 }
 
-func mul24LoU32Lanes(w *warp, in *inst, m uint32) {
+func mul24LoU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mul24LoU32(a[0], b[0])
-			d[1] = mul24LoU32(a[1], b[1])
-			d[2] = mul24LoU32(a[2], b[2])
-			d[3] = mul24LoU32(a[3], b[3])
-			d[4] = mul24LoU32(a[4], b[4])
-			d[5] = mul24LoU32(a[5], b[5])
-			d[6] = mul24LoU32(a[6], b[6])
-			d[7] = mul24LoU32(a[7], b[7])
+			d[0] = numeric.Mul24LoU32(a[0], b[0])
+			d[1] = numeric.Mul24LoU32(a[1], b[1])
+			d[2] = numeric.Mul24LoU32(a[2], b[2])
+			d[3] = numeric.Mul24LoU32(a[3], b[3])
+			d[4] = numeric.Mul24LoU32(a[4], b[4])
+			d[5] = numeric.Mul24LoU32(a[5], b[5])
+			d[6] = numeric.Mul24LoU32(a[6], b[6])
+			d[7] = numeric.Mul24LoU32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24LoU32(a[l], b[l])
+		d[l] = numeric.Mul24LoU32(a[l], b[l])
 	}
 }
 
@@ -1679,44 +1681,44 @@ func mad24LoU32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mul24LoU32(a[0], b[0]) + c[0]
-			d[1] = mul24LoU32(a[1], b[1]) + c[1]
-			d[2] = mul24LoU32(a[2], b[2]) + c[2]
-			d[3] = mul24LoU32(a[3], b[3]) + c[3]
-			d[4] = mul24LoU32(a[4], b[4]) + c[4]
-			d[5] = mul24LoU32(a[5], b[5]) + c[5]
-			d[6] = mul24LoU32(a[6], b[6]) + c[6]
-			d[7] = mul24LoU32(a[7], b[7]) + c[7]
+			d[0] = numeric.Mul24LoU32(a[0], b[0]) + c[0]
+			d[1] = numeric.Mul24LoU32(a[1], b[1]) + c[1]
+			d[2] = numeric.Mul24LoU32(a[2], b[2]) + c[2]
+			d[3] = numeric.Mul24LoU32(a[3], b[3]) + c[3]
+			d[4] = numeric.Mul24LoU32(a[4], b[4]) + c[4]
+			d[5] = numeric.Mul24LoU32(a[5], b[5]) + c[5]
+			d[6] = numeric.Mul24LoU32(a[6], b[6]) + c[6]
+			d[7] = numeric.Mul24LoU32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24LoU32(a[l], b[l]) + c[l]
+		d[l] = numeric.Mul24LoU32(a[l], b[l]) + c[l]
 	}
 }
 
-func mul24HiU32Lanes(w *warp, in *inst, m uint32) {
+func mul24HiU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mul24HiU32(a[0], b[0])
-			d[1] = mul24HiU32(a[1], b[1])
-			d[2] = mul24HiU32(a[2], b[2])
-			d[3] = mul24HiU32(a[3], b[3])
-			d[4] = mul24HiU32(a[4], b[4])
-			d[5] = mul24HiU32(a[5], b[5])
-			d[6] = mul24HiU32(a[6], b[6])
-			d[7] = mul24HiU32(a[7], b[7])
+			d[0] = numeric.Mul24HiU32(a[0], b[0])
+			d[1] = numeric.Mul24HiU32(a[1], b[1])
+			d[2] = numeric.Mul24HiU32(a[2], b[2])
+			d[3] = numeric.Mul24HiU32(a[3], b[3])
+			d[4] = numeric.Mul24HiU32(a[4], b[4])
+			d[5] = numeric.Mul24HiU32(a[5], b[5])
+			d[6] = numeric.Mul24HiU32(a[6], b[6])
+			d[7] = numeric.Mul24HiU32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24HiU32(a[l], b[l])
+		d[l] = numeric.Mul24HiU32(a[l], b[l])
 	}
 }
 
@@ -1725,111 +1727,111 @@ func mad24HiU32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mul24HiU32(a[0], b[0]) + c[0]
-			d[1] = mul24HiU32(a[1], b[1]) + c[1]
-			d[2] = mul24HiU32(a[2], b[2]) + c[2]
-			d[3] = mul24HiU32(a[3], b[3]) + c[3]
-			d[4] = mul24HiU32(a[4], b[4]) + c[4]
-			d[5] = mul24HiU32(a[5], b[5]) + c[5]
-			d[6] = mul24HiU32(a[6], b[6]) + c[6]
-			d[7] = mul24HiU32(a[7], b[7]) + c[7]
+			d[0] = numeric.Mul24HiU32(a[0], b[0]) + c[0]
+			d[1] = numeric.Mul24HiU32(a[1], b[1]) + c[1]
+			d[2] = numeric.Mul24HiU32(a[2], b[2]) + c[2]
+			d[3] = numeric.Mul24HiU32(a[3], b[3]) + c[3]
+			d[4] = numeric.Mul24HiU32(a[4], b[4]) + c[4]
+			d[5] = numeric.Mul24HiU32(a[5], b[5]) + c[5]
+			d[6] = numeric.Mul24HiU32(a[6], b[6]) + c[6]
+			d[7] = numeric.Mul24HiU32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24HiU32(a[l], b[l]) + c[l]
+		d[l] = numeric.Mul24HiU32(a[l], b[l]) + c[l]
 	}
 }
 
-func dp4aUULanes(w *warp, in *inst, m uint32) {
+func dp4aUU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp4aUU(a[l], b[l], c[l])
+			d[l] = numeric.Dp4aUU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp4aUU(a[l], b[l], c[l])
+		d[l] = numeric.Dp4aUU(a[l], b[l], c[l])
 	}
 }
 
-func dp2aLoUULanes(w *warp, in *inst, m uint32) {
+func dp2aLoUU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aLoUU(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aLoUU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aLoUU(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aLoUU(a[l], b[l], c[l])
 	}
 }
 
-func dp2aHiUULanes(w *warp, in *inst, m uint32) {
+func dp2aHiUU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aHiUU(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aHiUU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aHiUU(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aHiUU(a[l], b[l], c[l])
 	}
 }
 
-func dp4aUSLanes(w *warp, in *inst, m uint32) {
+func dp4aUS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp4aUS(a[l], b[l], c[l])
+			d[l] = numeric.Dp4aUS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp4aUS(a[l], b[l], c[l])
+		d[l] = numeric.Dp4aUS(a[l], b[l], c[l])
 	}
 }
 
-func dp2aLoUSLanes(w *warp, in *inst, m uint32) {
+func dp2aLoUS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aLoUS(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aLoUS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aLoUS(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aLoUS(a[l], b[l], c[l])
 	}
 }
 
-func dp2aHiUSLanes(w *warp, in *inst, m uint32) {
+func dp2aHiUS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aHiUS(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aHiUS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aHiUS(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aHiUS(a[l], b[l], c[l])
 	}
 }
 
@@ -1906,14 +1908,14 @@ func divS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 		for l := range d {
-			d[l] = divInt(a[l], b[l])
+			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = divInt(a[l], b[l])
+		d[l] = numeric.DivInt(a[l], b[l])
 	}
 }
 
@@ -1921,14 +1923,14 @@ func remS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 		for l := range d {
-			d[l] = remInt(a[l], b[l])
+			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = remInt(a[l], b[l])
+		d[l] = numeric.RemInt(a[l], b[l])
 	}
 }
 
@@ -1978,26 +1980,26 @@ func absS32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiS32Lanes(w *warp, in *inst, m uint32) {
+func mulHiS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mulHiS32(a[0], b[0])
-			d[1] = mulHiS32(a[1], b[1])
-			d[2] = mulHiS32(a[2], b[2])
-			d[3] = mulHiS32(a[3], b[3])
-			d[4] = mulHiS32(a[4], b[4])
-			d[5] = mulHiS32(a[5], b[5])
-			d[6] = mulHiS32(a[6], b[6])
-			d[7] = mulHiS32(a[7], b[7])
+			d[0] = numeric.MulHiS32(a[0], b[0])
+			d[1] = numeric.MulHiS32(a[1], b[1])
+			d[2] = numeric.MulHiS32(a[2], b[2])
+			d[3] = numeric.MulHiS32(a[3], b[3])
+			d[4] = numeric.MulHiS32(a[4], b[4])
+			d[5] = numeric.MulHiS32(a[5], b[5])
+			d[6] = numeric.MulHiS32(a[6], b[6])
+			d[7] = numeric.MulHiS32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiS32(a[l], b[l])
+		d[l] = numeric.MulHiS32(a[l], b[l])
 	}
 }
 
@@ -2006,21 +2008,21 @@ func madHiS32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mulHiS32(a[0], b[0]) + c[0]
-			d[1] = mulHiS32(a[1], b[1]) + c[1]
-			d[2] = mulHiS32(a[2], b[2]) + c[2]
-			d[3] = mulHiS32(a[3], b[3]) + c[3]
-			d[4] = mulHiS32(a[4], b[4]) + c[4]
-			d[5] = mulHiS32(a[5], b[5]) + c[5]
-			d[6] = mulHiS32(a[6], b[6]) + c[6]
-			d[7] = mulHiS32(a[7], b[7]) + c[7]
+			d[0] = numeric.MulHiS32(a[0], b[0]) + c[0]
+			d[1] = numeric.MulHiS32(a[1], b[1]) + c[1]
+			d[2] = numeric.MulHiS32(a[2], b[2]) + c[2]
+			d[3] = numeric.MulHiS32(a[3], b[3]) + c[3]
+			d[4] = numeric.MulHiS32(a[4], b[4]) + c[4]
+			d[5] = numeric.MulHiS32(a[5], b[5]) + c[5]
+			d[6] = numeric.MulHiS32(a[6], b[6]) + c[6]
+			d[7] = numeric.MulHiS32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiS32(a[l], b[l]) + c[l]
+		d[l] = numeric.MulHiS32(a[l], b[l]) + c[l]
 	}
 }
 
@@ -2070,95 +2072,95 @@ func madWideS32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func bfeS32Lanes(w *warp, in *inst, m uint32) {
+func bfeS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = bfeS32(a[0], b[0], c[0])
-			d[1] = bfeS32(a[1], b[1], c[1])
-			d[2] = bfeS32(a[2], b[2], c[2])
-			d[3] = bfeS32(a[3], b[3], c[3])
-			d[4] = bfeS32(a[4], b[4], c[4])
-			d[5] = bfeS32(a[5], b[5], c[5])
-			d[6] = bfeS32(a[6], b[6], c[6])
-			d[7] = bfeS32(a[7], b[7], c[7])
+			d[0] = numeric.BfeS32(a[0], b[0], c[0])
+			d[1] = numeric.BfeS32(a[1], b[1], c[1])
+			d[2] = numeric.BfeS32(a[2], b[2], c[2])
+			d[3] = numeric.BfeS32(a[3], b[3], c[3])
+			d[4] = numeric.BfeS32(a[4], b[4], c[4])
+			d[5] = numeric.BfeS32(a[5], b[5], c[5])
+			d[6] = numeric.BfeS32(a[6], b[6], c[6])
+			d[7] = numeric.BfeS32(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfeS32(a[l], b[l], c[l])
+		d[l] = numeric.BfeS32(a[l], b[l], c[l])
 	}
 }
 
-func bfindS32Lanes(w *warp, in *inst, m uint32) {
+func bfindS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.s32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindS32(a[0])
-			d[1] = bfindS32(a[1])
-			d[2] = bfindS32(a[2])
-			d[3] = bfindS32(a[3])
-			d[4] = bfindS32(a[4])
-			d[5] = bfindS32(a[5])
-			d[6] = bfindS32(a[6])
-			d[7] = bfindS32(a[7])
+			d[0] = numeric.BfindS32(a[0])
+			d[1] = numeric.BfindS32(a[1])
+			d[2] = numeric.BfindS32(a[2])
+			d[3] = numeric.BfindS32(a[3])
+			d[4] = numeric.BfindS32(a[4])
+			d[5] = numeric.BfindS32(a[5])
+			d[6] = numeric.BfindS32(a[6])
+			d[7] = numeric.BfindS32(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.s32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindS32(a[l])
+		d[l] = numeric.BfindS32(a[l])
 	}
 }
 
-func bfindShiftS32Lanes(w *warp, in *inst, m uint32) {
+func bfindShiftS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.s32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindShiftS32(a[0])
-			d[1] = bfindShiftS32(a[1])
-			d[2] = bfindShiftS32(a[2])
-			d[3] = bfindShiftS32(a[3])
-			d[4] = bfindShiftS32(a[4])
-			d[5] = bfindShiftS32(a[5])
-			d[6] = bfindShiftS32(a[6])
-			d[7] = bfindShiftS32(a[7])
+			d[0] = numeric.BfindShiftS32(a[0])
+			d[1] = numeric.BfindShiftS32(a[1])
+			d[2] = numeric.BfindShiftS32(a[2])
+			d[3] = numeric.BfindShiftS32(a[3])
+			d[4] = numeric.BfindShiftS32(a[4])
+			d[5] = numeric.BfindShiftS32(a[5])
+			d[6] = numeric.BfindShiftS32(a[6])
+			d[7] = numeric.BfindShiftS32(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.s32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindShiftS32(a[l])
+		d[l] = numeric.BfindShiftS32(a[l])
 	}
 }
 
-func mul24LoS32Lanes(w *warp, in *inst, m uint32) {
+func mul24LoS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mul24LoS32(a[0], b[0])
-			d[1] = mul24LoS32(a[1], b[1])
-			d[2] = mul24LoS32(a[2], b[2])
-			d[3] = mul24LoS32(a[3], b[3])
-			d[4] = mul24LoS32(a[4], b[4])
-			d[5] = mul24LoS32(a[5], b[5])
-			d[6] = mul24LoS32(a[6], b[6])
-			d[7] = mul24LoS32(a[7], b[7])
+			d[0] = numeric.Mul24LoS32(a[0], b[0])
+			d[1] = numeric.Mul24LoS32(a[1], b[1])
+			d[2] = numeric.Mul24LoS32(a[2], b[2])
+			d[3] = numeric.Mul24LoS32(a[3], b[3])
+			d[4] = numeric.Mul24LoS32(a[4], b[4])
+			d[5] = numeric.Mul24LoS32(a[5], b[5])
+			d[6] = numeric.Mul24LoS32(a[6], b[6])
+			d[7] = numeric.Mul24LoS32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24LoS32(a[l], b[l])
+		d[l] = numeric.Mul24LoS32(a[l], b[l])
 	}
 }
 
@@ -2167,44 +2169,44 @@ func mad24LoS32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mul24LoS32(a[0], b[0]) + c[0]
-			d[1] = mul24LoS32(a[1], b[1]) + c[1]
-			d[2] = mul24LoS32(a[2], b[2]) + c[2]
-			d[3] = mul24LoS32(a[3], b[3]) + c[3]
-			d[4] = mul24LoS32(a[4], b[4]) + c[4]
-			d[5] = mul24LoS32(a[5], b[5]) + c[5]
-			d[6] = mul24LoS32(a[6], b[6]) + c[6]
-			d[7] = mul24LoS32(a[7], b[7]) + c[7]
+			d[0] = numeric.Mul24LoS32(a[0], b[0]) + c[0]
+			d[1] = numeric.Mul24LoS32(a[1], b[1]) + c[1]
+			d[2] = numeric.Mul24LoS32(a[2], b[2]) + c[2]
+			d[3] = numeric.Mul24LoS32(a[3], b[3]) + c[3]
+			d[4] = numeric.Mul24LoS32(a[4], b[4]) + c[4]
+			d[5] = numeric.Mul24LoS32(a[5], b[5]) + c[5]
+			d[6] = numeric.Mul24LoS32(a[6], b[6]) + c[6]
+			d[7] = numeric.Mul24LoS32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24LoS32(a[l], b[l]) + c[l]
+		d[l] = numeric.Mul24LoS32(a[l], b[l]) + c[l]
 	}
 }
 
-func mul24HiS32Lanes(w *warp, in *inst, m uint32) {
+func mul24HiS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mul24HiS32(a[0], b[0])
-			d[1] = mul24HiS32(a[1], b[1])
-			d[2] = mul24HiS32(a[2], b[2])
-			d[3] = mul24HiS32(a[3], b[3])
-			d[4] = mul24HiS32(a[4], b[4])
-			d[5] = mul24HiS32(a[5], b[5])
-			d[6] = mul24HiS32(a[6], b[6])
-			d[7] = mul24HiS32(a[7], b[7])
+			d[0] = numeric.Mul24HiS32(a[0], b[0])
+			d[1] = numeric.Mul24HiS32(a[1], b[1])
+			d[2] = numeric.Mul24HiS32(a[2], b[2])
+			d[3] = numeric.Mul24HiS32(a[3], b[3])
+			d[4] = numeric.Mul24HiS32(a[4], b[4])
+			d[5] = numeric.Mul24HiS32(a[5], b[5])
+			d[6] = numeric.Mul24HiS32(a[6], b[6])
+			d[7] = numeric.Mul24HiS32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24HiS32(a[l], b[l])
+		d[l] = numeric.Mul24HiS32(a[l], b[l])
 	}
 }
 
@@ -2213,111 +2215,111 @@ func mad24HiS32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mul24HiS32(a[0], b[0]) + c[0]
-			d[1] = mul24HiS32(a[1], b[1]) + c[1]
-			d[2] = mul24HiS32(a[2], b[2]) + c[2]
-			d[3] = mul24HiS32(a[3], b[3]) + c[3]
-			d[4] = mul24HiS32(a[4], b[4]) + c[4]
-			d[5] = mul24HiS32(a[5], b[5]) + c[5]
-			d[6] = mul24HiS32(a[6], b[6]) + c[6]
-			d[7] = mul24HiS32(a[7], b[7]) + c[7]
+			d[0] = numeric.Mul24HiS32(a[0], b[0]) + c[0]
+			d[1] = numeric.Mul24HiS32(a[1], b[1]) + c[1]
+			d[2] = numeric.Mul24HiS32(a[2], b[2]) + c[2]
+			d[3] = numeric.Mul24HiS32(a[3], b[3]) + c[3]
+			d[4] = numeric.Mul24HiS32(a[4], b[4]) + c[4]
+			d[5] = numeric.Mul24HiS32(a[5], b[5]) + c[5]
+			d[6] = numeric.Mul24HiS32(a[6], b[6]) + c[6]
+			d[7] = numeric.Mul24HiS32(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mul24HiS32(a[l], b[l]) + c[l]
+		d[l] = numeric.Mul24HiS32(a[l], b[l]) + c[l]
 	}
 }
 
-func dp4aSULanes(w *warp, in *inst, m uint32) {
+func dp4aSU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp4aSU(a[l], b[l], c[l])
+			d[l] = numeric.Dp4aSU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp4aSU(a[l], b[l], c[l])
+		d[l] = numeric.Dp4aSU(a[l], b[l], c[l])
 	}
 }
 
-func dp2aLoSULanes(w *warp, in *inst, m uint32) {
+func dp2aLoSU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aLoSU(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aLoSU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aLoSU(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aLoSU(a[l], b[l], c[l])
 	}
 }
 
-func dp2aHiSULanes(w *warp, in *inst, m uint32) {
+func dp2aHiSU(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aHiSU(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aHiSU(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aHiSU(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aHiSU(a[l], b[l], c[l])
 	}
 }
 
-func dp4aSSLanes(w *warp, in *inst, m uint32) {
+func dp4aSS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp4aSS(a[l], b[l], c[l])
+			d[l] = numeric.Dp4aSS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp4aSS(a[l], b[l], c[l])
+		d[l] = numeric.Dp4aSS(a[l], b[l], c[l])
 	}
 }
 
-func dp2aLoSSLanes(w *warp, in *inst, m uint32) {
+func dp2aLoSS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aLoSS(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aLoSS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aLoSS(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aLoSS(a[l], b[l], c[l])
 	}
 }
 
-func dp2aHiSSLanes(w *warp, in *inst, m uint32) {
+func dp2aHiSS(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = dp2aHiSS(a[l], b[l], c[l])
+			d[l] = numeric.Dp2aHiSS(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = dp2aHiSS(a[l], b[l], c[l])
+		d[l] = numeric.Dp2aHiSS(a[l], b[l], c[l])
 	}
 }
 
@@ -2734,21 +2736,21 @@ func slctF32U64(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = slctF32(a[0], b[0], c[0])
-			d[1] = slctF32(a[1], b[1], c[1])
-			d[2] = slctF32(a[2], b[2], c[2])
-			d[3] = slctF32(a[3], b[3], c[3])
-			d[4] = slctF32(a[4], b[4], c[4])
-			d[5] = slctF32(a[5], b[5], c[5])
-			d[6] = slctF32(a[6], b[6], c[6])
-			d[7] = slctF32(a[7], b[7], c[7])
+			d[0] = numeric.SlctF32(a[0], b[0], c[0])
+			d[1] = numeric.SlctF32(a[1], b[1], c[1])
+			d[2] = numeric.SlctF32(a[2], b[2], c[2])
+			d[3] = numeric.SlctF32(a[3], b[3], c[3])
+			d[4] = numeric.SlctF32(a[4], b[4], c[4])
+			d[5] = numeric.SlctF32(a[5], b[5], c[5])
+			d[6] = numeric.SlctF32(a[6], b[6], c[6])
+			d[7] = numeric.SlctF32(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = slctF32(a[l], b[l], c[l])
+		d[l] = numeric.SlctF32(a[l], b[l], c[l])
 	}
 }
 
@@ -2757,21 +2759,21 @@ func slctFtzU64(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.f32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = slctF32(a[0], b[0], ftz(c[0]))
-			d[1] = slctF32(a[1], b[1], ftz(c[1]))
-			d[2] = slctF32(a[2], b[2], ftz(c[2]))
-			d[3] = slctF32(a[3], b[3], ftz(c[3]))
-			d[4] = slctF32(a[4], b[4], ftz(c[4]))
-			d[5] = slctF32(a[5], b[5], ftz(c[5]))
-			d[6] = slctF32(a[6], b[6], ftz(c[6]))
-			d[7] = slctF32(a[7], b[7], ftz(c[7]))
+			d[0] = numeric.SlctF32(a[0], b[0], numeric.Ftz(c[0]))
+			d[1] = numeric.SlctF32(a[1], b[1], numeric.Ftz(c[1]))
+			d[2] = numeric.SlctF32(a[2], b[2], numeric.Ftz(c[2]))
+			d[3] = numeric.SlctF32(a[3], b[3], numeric.Ftz(c[3]))
+			d[4] = numeric.SlctF32(a[4], b[4], numeric.Ftz(c[4]))
+			d[5] = numeric.SlctF32(a[5], b[5], numeric.Ftz(c[5]))
+			d[6] = numeric.SlctF32(a[6], b[6], numeric.Ftz(c[6]))
+			d[7] = numeric.SlctF32(a[7], b[7], numeric.Ftz(c[7]))
 		}
 		return
 	}
 	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.f32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = slctF32(a[l], b[l], ftz(c[l]))
+		d[l] = numeric.SlctF32(a[l], b[l], numeric.Ftz(c[l]))
 	}
 }
 
@@ -2848,14 +2850,14 @@ func divU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 		for l := range d {
-			d[l] = divInt(a[l], b[l])
+			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = divInt(a[l], b[l])
+		d[l] = numeric.DivInt(a[l], b[l])
 	}
 }
 
@@ -2863,14 +2865,14 @@ func remU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 		for l := range d {
-			d[l] = remInt(a[l], b[l])
+			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = remInt(a[l], b[l])
+		d[l] = numeric.RemInt(a[l], b[l])
 	}
 }
 
@@ -2897,26 +2899,26 @@ func sadU64(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiU64Lanes(w *warp, in *inst, m uint32) {
+func mulHiU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mulHiU64(a[0], b[0])
-			d[1] = mulHiU64(a[1], b[1])
-			d[2] = mulHiU64(a[2], b[2])
-			d[3] = mulHiU64(a[3], b[3])
-			d[4] = mulHiU64(a[4], b[4])
-			d[5] = mulHiU64(a[5], b[5])
-			d[6] = mulHiU64(a[6], b[6])
-			d[7] = mulHiU64(a[7], b[7])
+			d[0] = numeric.MulHiU64(a[0], b[0])
+			d[1] = numeric.MulHiU64(a[1], b[1])
+			d[2] = numeric.MulHiU64(a[2], b[2])
+			d[3] = numeric.MulHiU64(a[3], b[3])
+			d[4] = numeric.MulHiU64(a[4], b[4])
+			d[5] = numeric.MulHiU64(a[5], b[5])
+			d[6] = numeric.MulHiU64(a[6], b[6])
+			d[7] = numeric.MulHiU64(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiU64(a[l], b[l])
+		d[l] = numeric.MulHiU64(a[l], b[l])
 	}
 }
 
@@ -2925,90 +2927,90 @@ func madHiU64(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.u64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mulHiU64(a[0], b[0]) + c[0]
-			d[1] = mulHiU64(a[1], b[1]) + c[1]
-			d[2] = mulHiU64(a[2], b[2]) + c[2]
-			d[3] = mulHiU64(a[3], b[3]) + c[3]
-			d[4] = mulHiU64(a[4], b[4]) + c[4]
-			d[5] = mulHiU64(a[5], b[5]) + c[5]
-			d[6] = mulHiU64(a[6], b[6]) + c[6]
-			d[7] = mulHiU64(a[7], b[7]) + c[7]
+			d[0] = numeric.MulHiU64(a[0], b[0]) + c[0]
+			d[1] = numeric.MulHiU64(a[1], b[1]) + c[1]
+			d[2] = numeric.MulHiU64(a[2], b[2]) + c[2]
+			d[3] = numeric.MulHiU64(a[3], b[3]) + c[3]
+			d[4] = numeric.MulHiU64(a[4], b[4]) + c[4]
+			d[5] = numeric.MulHiU64(a[5], b[5]) + c[5]
+			d[6] = numeric.MulHiU64(a[6], b[6]) + c[6]
+			d[7] = numeric.MulHiU64(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiU64(a[l], b[l]) + c[l]
+		d[l] = numeric.MulHiU64(a[l], b[l]) + c[l]
 	}
 }
 
-func bfeU64Lanes(w *warp, in *inst, m uint32) {
+func bfeU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = bfeU64(a[0], b[0], c[0])
-			d[1] = bfeU64(a[1], b[1], c[1])
-			d[2] = bfeU64(a[2], b[2], c[2])
-			d[3] = bfeU64(a[3], b[3], c[3])
-			d[4] = bfeU64(a[4], b[4], c[4])
-			d[5] = bfeU64(a[5], b[5], c[5])
-			d[6] = bfeU64(a[6], b[6], c[6])
-			d[7] = bfeU64(a[7], b[7], c[7])
+			d[0] = numeric.BfeU64(a[0], b[0], c[0])
+			d[1] = numeric.BfeU64(a[1], b[1], c[1])
+			d[2] = numeric.BfeU64(a[2], b[2], c[2])
+			d[3] = numeric.BfeU64(a[3], b[3], c[3])
+			d[4] = numeric.BfeU64(a[4], b[4], c[4])
+			d[5] = numeric.BfeU64(a[5], b[5], c[5])
+			d[6] = numeric.BfeU64(a[6], b[6], c[6])
+			d[7] = numeric.BfeU64(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfeU64(a[l], b[l], c[l])
+		d[l] = numeric.BfeU64(a[l], b[l], c[l])
 	}
 }
 
-func bfindU64Lanes(w *warp, in *inst, m uint32) {
+func bfindU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindU64(a[0])
-			d[1] = bfindU64(a[1])
-			d[2] = bfindU64(a[2])
-			d[3] = bfindU64(a[3])
-			d[4] = bfindU64(a[4])
-			d[5] = bfindU64(a[5])
-			d[6] = bfindU64(a[6])
-			d[7] = bfindU64(a[7])
+			d[0] = numeric.BfindU64(a[0])
+			d[1] = numeric.BfindU64(a[1])
+			d[2] = numeric.BfindU64(a[2])
+			d[3] = numeric.BfindU64(a[3])
+			d[4] = numeric.BfindU64(a[4])
+			d[5] = numeric.BfindU64(a[5])
+			d[6] = numeric.BfindU64(a[6])
+			d[7] = numeric.BfindU64(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindU64(a[l])
+		d[l] = numeric.BfindU64(a[l])
 	}
 }
 
-func bfindShiftU64Lanes(w *warp, in *inst, m uint32) {
+func bfindShiftU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.u64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindShiftU64(a[0])
-			d[1] = bfindShiftU64(a[1])
-			d[2] = bfindShiftU64(a[2])
-			d[3] = bfindShiftU64(a[3])
-			d[4] = bfindShiftU64(a[4])
-			d[5] = bfindShiftU64(a[5])
-			d[6] = bfindShiftU64(a[6])
-			d[7] = bfindShiftU64(a[7])
+			d[0] = numeric.BfindShiftU64(a[0])
+			d[1] = numeric.BfindShiftU64(a[1])
+			d[2] = numeric.BfindShiftU64(a[2])
+			d[3] = numeric.BfindShiftU64(a[3])
+			d[4] = numeric.BfindShiftU64(a[4])
+			d[5] = numeric.BfindShiftU64(a[5])
+			d[6] = numeric.BfindShiftU64(a[6])
+			d[7] = numeric.BfindShiftU64(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.u64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindShiftU64(a[l])
+		d[l] = numeric.BfindShiftU64(a[l])
 	}
 }
 
@@ -3085,14 +3087,14 @@ func divS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
 		for l := range d {
-			d[l] = divInt(a[l], b[l])
+			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = divInt(a[l], b[l])
+		d[l] = numeric.DivInt(a[l], b[l])
 	}
 }
 
@@ -3100,14 +3102,14 @@ func remS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
 		for l := range d {
-			d[l] = remInt(a[l], b[l])
+			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = remInt(a[l], b[l])
+		d[l] = numeric.RemInt(a[l], b[l])
 	}
 }
 
@@ -3157,26 +3159,26 @@ func absS64(w *warp, in *inst, m uint32) {
 	}
 }
 
-func mulHiS64Lanes(w *warp, in *inst, m uint32) {
+func mulHiS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = mulHiS64(a[0], b[0])
-			d[1] = mulHiS64(a[1], b[1])
-			d[2] = mulHiS64(a[2], b[2])
-			d[3] = mulHiS64(a[3], b[3])
-			d[4] = mulHiS64(a[4], b[4])
-			d[5] = mulHiS64(a[5], b[5])
-			d[6] = mulHiS64(a[6], b[6])
-			d[7] = mulHiS64(a[7], b[7])
+			d[0] = numeric.MulHiS64(a[0], b[0])
+			d[1] = numeric.MulHiS64(a[1], b[1])
+			d[2] = numeric.MulHiS64(a[2], b[2])
+			d[3] = numeric.MulHiS64(a[3], b[3])
+			d[4] = numeric.MulHiS64(a[4], b[4])
+			d[5] = numeric.MulHiS64(a[5], b[5])
+			d[6] = numeric.MulHiS64(a[6], b[6])
+			d[7] = numeric.MulHiS64(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiS64(a[l], b[l])
+		d[l] = numeric.MulHiS64(a[l], b[l])
 	}
 }
 
@@ -3185,90 +3187,90 @@ func madHiS64(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b), w.s64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = mulHiS64(a[0], b[0]) + c[0]
-			d[1] = mulHiS64(a[1], b[1]) + c[1]
-			d[2] = mulHiS64(a[2], b[2]) + c[2]
-			d[3] = mulHiS64(a[3], b[3]) + c[3]
-			d[4] = mulHiS64(a[4], b[4]) + c[4]
-			d[5] = mulHiS64(a[5], b[5]) + c[5]
-			d[6] = mulHiS64(a[6], b[6]) + c[6]
-			d[7] = mulHiS64(a[7], b[7]) + c[7]
+			d[0] = numeric.MulHiS64(a[0], b[0]) + c[0]
+			d[1] = numeric.MulHiS64(a[1], b[1]) + c[1]
+			d[2] = numeric.MulHiS64(a[2], b[2]) + c[2]
+			d[3] = numeric.MulHiS64(a[3], b[3]) + c[3]
+			d[4] = numeric.MulHiS64(a[4], b[4]) + c[4]
+			d[5] = numeric.MulHiS64(a[5], b[5]) + c[5]
+			d[6] = numeric.MulHiS64(a[6], b[6]) + c[6]
+			d[7] = numeric.MulHiS64(a[7], b[7]) + c[7]
 		}
 		return
 	}
 	d, a, b, c := w.s64(in.d), w.s64(in.a), w.s64(in.b), w.s64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = mulHiS64(a[l], b[l]) + c[l]
+		d[l] = numeric.MulHiS64(a[l], b[l]) + c[l]
 	}
 }
 
-func bfeS64Lanes(w *warp, in *inst, m uint32) {
+func bfeS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.s64x8(in.d), w.s64x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = bfeS64(a[0], b[0], c[0])
-			d[1] = bfeS64(a[1], b[1], c[1])
-			d[2] = bfeS64(a[2], b[2], c[2])
-			d[3] = bfeS64(a[3], b[3], c[3])
-			d[4] = bfeS64(a[4], b[4], c[4])
-			d[5] = bfeS64(a[5], b[5], c[5])
-			d[6] = bfeS64(a[6], b[6], c[6])
-			d[7] = bfeS64(a[7], b[7], c[7])
+			d[0] = numeric.BfeS64(a[0], b[0], c[0])
+			d[1] = numeric.BfeS64(a[1], b[1], c[1])
+			d[2] = numeric.BfeS64(a[2], b[2], c[2])
+			d[3] = numeric.BfeS64(a[3], b[3], c[3])
+			d[4] = numeric.BfeS64(a[4], b[4], c[4])
+			d[5] = numeric.BfeS64(a[5], b[5], c[5])
+			d[6] = numeric.BfeS64(a[6], b[6], c[6])
+			d[7] = numeric.BfeS64(a[7], b[7], c[7])
 		}
 		return
 	}
 	d, a, b, c := w.s64(in.d), w.s64(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfeS64(a[l], b[l], c[l])
+		d[l] = numeric.BfeS64(a[l], b[l], c[l])
 	}
 }
 
-func bfindS64Lanes(w *warp, in *inst, m uint32) {
+func bfindS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.s64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindS64(a[0])
-			d[1] = bfindS64(a[1])
-			d[2] = bfindS64(a[2])
-			d[3] = bfindS64(a[3])
-			d[4] = bfindS64(a[4])
-			d[5] = bfindS64(a[5])
-			d[6] = bfindS64(a[6])
-			d[7] = bfindS64(a[7])
+			d[0] = numeric.BfindS64(a[0])
+			d[1] = numeric.BfindS64(a[1])
+			d[2] = numeric.BfindS64(a[2])
+			d[3] = numeric.BfindS64(a[3])
+			d[4] = numeric.BfindS64(a[4])
+			d[5] = numeric.BfindS64(a[5])
+			d[6] = numeric.BfindS64(a[6])
+			d[7] = numeric.BfindS64(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.s64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindS64(a[l])
+		d[l] = numeric.BfindS64(a[l])
 	}
 }
 
-func bfindShiftS64Lanes(w *warp, in *inst, m uint32) {
+func bfindShiftS64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a := w.u32x8(in.d), w.s64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
-			d[0] = bfindShiftS64(a[0])
-			d[1] = bfindShiftS64(a[1])
-			d[2] = bfindShiftS64(a[2])
-			d[3] = bfindShiftS64(a[3])
-			d[4] = bfindShiftS64(a[4])
-			d[5] = bfindShiftS64(a[5])
-			d[6] = bfindShiftS64(a[6])
-			d[7] = bfindShiftS64(a[7])
+			d[0] = numeric.BfindShiftS64(a[0])
+			d[1] = numeric.BfindShiftS64(a[1])
+			d[2] = numeric.BfindShiftS64(a[2])
+			d[3] = numeric.BfindShiftS64(a[3])
+			d[4] = numeric.BfindShiftS64(a[4])
+			d[5] = numeric.BfindShiftS64(a[5])
+			d[6] = numeric.BfindShiftS64(a[6])
+			d[7] = numeric.BfindShiftS64(a[7])
 		}
 		return
 	}
 	d, a := w.u32(in.d), w.s64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfindShiftS64(a[l])
+		d[l] = numeric.BfindShiftS64(a[l])
 	}
 }
 
@@ -3299,14 +3301,14 @@ func minU16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = minOfU16x2(a[l], b[l])
+			d[l] = numeric.MinOfU16x2(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = minOfU16x2(a[l], b[l])
+		d[l] = numeric.MinOfU16x2(a[l], b[l])
 	}
 }
 
@@ -3314,14 +3316,14 @@ func maxU16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = maxOfU16x2(a[l], b[l])
+			d[l] = numeric.MaxOfU16x2(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxOfU16x2(a[l], b[l])
+		d[l] = numeric.MaxOfU16x2(a[l], b[l])
 	}
 }
 
@@ -3329,14 +3331,14 @@ func minS16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = minOfS16x2(a[l], b[l])
+			d[l] = numeric.MinOfS16x2(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = minOfS16x2(a[l], b[l])
+		d[l] = numeric.MinOfS16x2(a[l], b[l])
 	}
 }
 
@@ -3344,14 +3346,14 @@ func minReluS16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = maxOfS16x2(minOfS16x2(a[l], b[l]), 0)
+			d[l] = numeric.MaxOfS16x2(numeric.MinOfS16x2(a[l], b[l]), 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxOfS16x2(minOfS16x2(a[l], b[l]), 0)
+		d[l] = numeric.MaxOfS16x2(numeric.MinOfS16x2(a[l], b[l]), 0)
 	}
 }
 
@@ -3359,14 +3361,14 @@ func maxS16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = maxOfS16x2(a[l], b[l])
+			d[l] = numeric.MaxOfS16x2(a[l], b[l])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxOfS16x2(a[l], b[l])
+		d[l] = numeric.MaxOfS16x2(a[l], b[l])
 	}
 }
 
@@ -3374,14 +3376,14 @@ func maxReluS16x2(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 		for l := range d {
-			d[l] = maxOfS16x2(maxOfS16x2(a[l], b[l]), 0)
+			d[l] = numeric.MaxOfS16x2(numeric.MaxOfS16x2(a[l], b[l]), 0)
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = maxOfS16x2(maxOfS16x2(a[l], b[l]), 0)
+		d[l] = numeric.MaxOfS16x2(numeric.MaxOfS16x2(a[l], b[l]), 0)
 	}
 }
 
@@ -3454,18 +3456,18 @@ func brevU32(w *warp, in *inst, m uint32) {
 	}
 }
 
-func bfiU32Lanes(w *warp, in *inst, m uint32) {
+func bfiU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c, e := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c), w.u32(in.members)
 		for l := range d {
-			d[l] = bfiU32(a[l], b[l], c[l], e[l])
+			d[l] = numeric.BfiU32(a[l], b[l], c[l], e[l])
 		}
 		return
 	}
 	d, a, b, c, e := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c), w.u32(in.members)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfiU32(a[l], b[l], c[l], e[l])
+		d[l] = numeric.BfiU32(a[l], b[l], c[l], e[l])
 	}
 }
 
@@ -3538,18 +3540,18 @@ func brevU64(w *warp, in *inst, m uint32) {
 	}
 }
 
-func bfiU64Lanes(w *warp, in *inst, m uint32) {
+func bfiU64(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c, e := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u32(in.c), w.u32(in.members)
 		for l := range d {
-			d[l] = bfiU64(a[l], b[l], c[l], e[l])
+			d[l] = numeric.BfiU64(a[l], b[l], c[l], e[l])
 		}
 		return
 	}
 	d, a, b, c, e := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u32(in.c), w.u32(in.members)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bfiU64(a[l], b[l], c[l], e[l])
+		d[l] = numeric.BfiU64(a[l], b[l], c[l], e[l])
 	}
 }
 
@@ -3558,21 +3560,21 @@ func bmskClamp(w *warp, in *inst, m uint32) {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = bmskClamp32(a[0], b[0])
-			d[1] = bmskClamp32(a[1], b[1])
-			d[2] = bmskClamp32(a[2], b[2])
-			d[3] = bmskClamp32(a[3], b[3])
-			d[4] = bmskClamp32(a[4], b[4])
-			d[5] = bmskClamp32(a[5], b[5])
-			d[6] = bmskClamp32(a[6], b[6])
-			d[7] = bmskClamp32(a[7], b[7])
+			d[0] = numeric.BmskClamp32(a[0], b[0])
+			d[1] = numeric.BmskClamp32(a[1], b[1])
+			d[2] = numeric.BmskClamp32(a[2], b[2])
+			d[3] = numeric.BmskClamp32(a[3], b[3])
+			d[4] = numeric.BmskClamp32(a[4], b[4])
+			d[5] = numeric.BmskClamp32(a[5], b[5])
+			d[6] = numeric.BmskClamp32(a[6], b[6])
+			d[7] = numeric.BmskClamp32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bmskClamp32(a[l], b[l])
+		d[l] = numeric.BmskClamp32(a[l], b[l])
 	}
 }
 
@@ -3581,21 +3583,21 @@ func bmskWrap(w *warp, in *inst, m uint32) {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = bmskWrap32(a[0], b[0])
-			d[1] = bmskWrap32(a[1], b[1])
-			d[2] = bmskWrap32(a[2], b[2])
-			d[3] = bmskWrap32(a[3], b[3])
-			d[4] = bmskWrap32(a[4], b[4])
-			d[5] = bmskWrap32(a[5], b[5])
-			d[6] = bmskWrap32(a[6], b[6])
-			d[7] = bmskWrap32(a[7], b[7])
+			d[0] = numeric.BmskWrap32(a[0], b[0])
+			d[1] = numeric.BmskWrap32(a[1], b[1])
+			d[2] = numeric.BmskWrap32(a[2], b[2])
+			d[3] = numeric.BmskWrap32(a[3], b[3])
+			d[4] = numeric.BmskWrap32(a[4], b[4])
+			d[5] = numeric.BmskWrap32(a[5], b[5])
+			d[6] = numeric.BmskWrap32(a[6], b[6])
+			d[7] = numeric.BmskWrap32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = bmskWrap32(a[l], b[l])
+		d[l] = numeric.BmskWrap32(a[l], b[l])
 	}
 }
 
@@ -3695,14 +3697,14 @@ func prmtLanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = prmt(a[l], b[l], c[l], in.mode)
+			d[l] = numeric.Prmt(a[l], b[l], c[l], in.mode)
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = prmt(a[l], b[l], c[l], in.mode)
+		d[l] = numeric.Prmt(a[l], b[l], c[l], in.mode)
 	}
 }
 
@@ -3710,14 +3712,14 @@ func lop3Lanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 		for l := range d {
-			d[l] = lop3(a[l], b[l], c[l], uint32(in.imm))
+			d[l] = numeric.Lop3(a[l], b[l], c[l], uint32(in.imm))
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = lop3(a[l], b[l], c[l], uint32(in.imm))
+		d[l] = numeric.Lop3(a[l], b[l], c[l], uint32(in.imm))
 	}
 }
 
@@ -3725,106 +3727,106 @@ func fnsLanes(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
 		for l := range d {
-			d[l] = fns(a[l], b[l], c[l])
+			d[l] = numeric.Fns(a[l], b[l], c[l])
 		}
 		return
 	}
 	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = fns(a[l], b[l], c[l])
+		d[l] = numeric.Fns(a[l], b[l], c[l])
 	}
 }
 
-func szextClampU32Lanes(w *warp, in *inst, m uint32) {
+func szextClampU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = szextClampU32(a[0], b[0])
-			d[1] = szextClampU32(a[1], b[1])
-			d[2] = szextClampU32(a[2], b[2])
-			d[3] = szextClampU32(a[3], b[3])
-			d[4] = szextClampU32(a[4], b[4])
-			d[5] = szextClampU32(a[5], b[5])
-			d[6] = szextClampU32(a[6], b[6])
-			d[7] = szextClampU32(a[7], b[7])
+			d[0] = numeric.SzextClampU32(a[0], b[0])
+			d[1] = numeric.SzextClampU32(a[1], b[1])
+			d[2] = numeric.SzextClampU32(a[2], b[2])
+			d[3] = numeric.SzextClampU32(a[3], b[3])
+			d[4] = numeric.SzextClampU32(a[4], b[4])
+			d[5] = numeric.SzextClampU32(a[5], b[5])
+			d[6] = numeric.SzextClampU32(a[6], b[6])
+			d[7] = numeric.SzextClampU32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = szextClampU32(a[l], b[l])
+		d[l] = numeric.SzextClampU32(a[l], b[l])
 	}
 }
 
-func szextWrapU32Lanes(w *warp, in *inst, m uint32) {
+func szextWrapU32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = szextWrapU32(a[0], b[0])
-			d[1] = szextWrapU32(a[1], b[1])
-			d[2] = szextWrapU32(a[2], b[2])
-			d[3] = szextWrapU32(a[3], b[3])
-			d[4] = szextWrapU32(a[4], b[4])
-			d[5] = szextWrapU32(a[5], b[5])
-			d[6] = szextWrapU32(a[6], b[6])
-			d[7] = szextWrapU32(a[7], b[7])
+			d[0] = numeric.SzextWrapU32(a[0], b[0])
+			d[1] = numeric.SzextWrapU32(a[1], b[1])
+			d[2] = numeric.SzextWrapU32(a[2], b[2])
+			d[3] = numeric.SzextWrapU32(a[3], b[3])
+			d[4] = numeric.SzextWrapU32(a[4], b[4])
+			d[5] = numeric.SzextWrapU32(a[5], b[5])
+			d[6] = numeric.SzextWrapU32(a[6], b[6])
+			d[7] = numeric.SzextWrapU32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = szextWrapU32(a[l], b[l])
+		d[l] = numeric.SzextWrapU32(a[l], b[l])
 	}
 }
 
-func szextClampS32Lanes(w *warp, in *inst, m uint32) {
+func szextClampS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = szextClampS32(a[0], b[0])
-			d[1] = szextClampS32(a[1], b[1])
-			d[2] = szextClampS32(a[2], b[2])
-			d[3] = szextClampS32(a[3], b[3])
-			d[4] = szextClampS32(a[4], b[4])
-			d[5] = szextClampS32(a[5], b[5])
-			d[6] = szextClampS32(a[6], b[6])
-			d[7] = szextClampS32(a[7], b[7])
+			d[0] = numeric.SzextClampS32(a[0], b[0])
+			d[1] = numeric.SzextClampS32(a[1], b[1])
+			d[2] = numeric.SzextClampS32(a[2], b[2])
+			d[3] = numeric.SzextClampS32(a[3], b[3])
+			d[4] = numeric.SzextClampS32(a[4], b[4])
+			d[5] = numeric.SzextClampS32(a[5], b[5])
+			d[6] = numeric.SzextClampS32(a[6], b[6])
+			d[7] = numeric.SzextClampS32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = szextClampS32(a[l], b[l])
+		d[l] = numeric.SzextClampS32(a[l], b[l])
 	}
 }
 
-func szextWrapS32Lanes(w *warp, in *inst, m uint32) {
+func szextWrapS32(w *warp, in *inst, m uint32) {
 	if m == full {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = szextWrapS32(a[0], b[0])
-			d[1] = szextWrapS32(a[1], b[1])
-			d[2] = szextWrapS32(a[2], b[2])
-			d[3] = szextWrapS32(a[3], b[3])
-			d[4] = szextWrapS32(a[4], b[4])
-			d[5] = szextWrapS32(a[5], b[5])
-			d[6] = szextWrapS32(a[6], b[6])
-			d[7] = szextWrapS32(a[7], b[7])
+			d[0] = numeric.SzextWrapS32(a[0], b[0])
+			d[1] = numeric.SzextWrapS32(a[1], b[1])
+			d[2] = numeric.SzextWrapS32(a[2], b[2])
+			d[3] = numeric.SzextWrapS32(a[3], b[3])
+			d[4] = numeric.SzextWrapS32(a[4], b[4])
+			d[5] = numeric.SzextWrapS32(a[5], b[5])
+			d[6] = numeric.SzextWrapS32(a[6], b[6])
+			d[7] = numeric.SzextWrapS32(a[7], b[7])
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.u32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = szextWrapS32(a[l], b[l])
+		d[l] = numeric.SzextWrapS32(a[l], b[l])
 	}
 }
 
@@ -3833,21 +3835,21 @@ func addSatS32(w *warp, in *inst, m uint32) {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = satS32(int64(a[0]) + int64(b[0]))
-			d[1] = satS32(int64(a[1]) + int64(b[1]))
-			d[2] = satS32(int64(a[2]) + int64(b[2]))
-			d[3] = satS32(int64(a[3]) + int64(b[3]))
-			d[4] = satS32(int64(a[4]) + int64(b[4]))
-			d[5] = satS32(int64(a[5]) + int64(b[5]))
-			d[6] = satS32(int64(a[6]) + int64(b[6]))
-			d[7] = satS32(int64(a[7]) + int64(b[7]))
+			d[0] = numeric.SatS32(int64(a[0]) + int64(b[0]))
+			d[1] = numeric.SatS32(int64(a[1]) + int64(b[1]))
+			d[2] = numeric.SatS32(int64(a[2]) + int64(b[2]))
+			d[3] = numeric.SatS32(int64(a[3]) + int64(b[3]))
+			d[4] = numeric.SatS32(int64(a[4]) + int64(b[4]))
+			d[5] = numeric.SatS32(int64(a[5]) + int64(b[5]))
+			d[6] = numeric.SatS32(int64(a[6]) + int64(b[6]))
+			d[7] = numeric.SatS32(int64(a[7]) + int64(b[7]))
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = satS32(int64(a[l]) + int64(b[l]))
+		d[l] = numeric.SatS32(int64(a[l]) + int64(b[l]))
 	}
 }
 
@@ -3856,21 +3858,21 @@ func subSatS32(w *warp, in *inst, m uint32) {
 		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
-			d[0] = satS32(int64(a[0]) - int64(b[0]))
-			d[1] = satS32(int64(a[1]) - int64(b[1]))
-			d[2] = satS32(int64(a[2]) - int64(b[2]))
-			d[3] = satS32(int64(a[3]) - int64(b[3]))
-			d[4] = satS32(int64(a[4]) - int64(b[4]))
-			d[5] = satS32(int64(a[5]) - int64(b[5]))
-			d[6] = satS32(int64(a[6]) - int64(b[6]))
-			d[7] = satS32(int64(a[7]) - int64(b[7]))
+			d[0] = numeric.SatS32(int64(a[0]) - int64(b[0]))
+			d[1] = numeric.SatS32(int64(a[1]) - int64(b[1]))
+			d[2] = numeric.SatS32(int64(a[2]) - int64(b[2]))
+			d[3] = numeric.SatS32(int64(a[3]) - int64(b[3]))
+			d[4] = numeric.SatS32(int64(a[4]) - int64(b[4]))
+			d[5] = numeric.SatS32(int64(a[5]) - int64(b[5]))
+			d[6] = numeric.SatS32(int64(a[6]) - int64(b[6]))
+			d[7] = numeric.SatS32(int64(a[7]) - int64(b[7]))
 		}
 		return
 	}
 	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = satS32(int64(a[l]) - int64(b[l]))
+		d[l] = numeric.SatS32(int64(a[l]) - int64(b[l]))
 	}
 }
 
@@ -3879,21 +3881,21 @@ func madHiSatS32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = satS32(int64(mulHiS32(a[0], b[0])) + int64(c[0]))
-			d[1] = satS32(int64(mulHiS32(a[1], b[1])) + int64(c[1]))
-			d[2] = satS32(int64(mulHiS32(a[2], b[2])) + int64(c[2]))
-			d[3] = satS32(int64(mulHiS32(a[3], b[3])) + int64(c[3]))
-			d[4] = satS32(int64(mulHiS32(a[4], b[4])) + int64(c[4]))
-			d[5] = satS32(int64(mulHiS32(a[5], b[5])) + int64(c[5]))
-			d[6] = satS32(int64(mulHiS32(a[6], b[6])) + int64(c[6]))
-			d[7] = satS32(int64(mulHiS32(a[7], b[7])) + int64(c[7]))
+			d[0] = numeric.SatS32(int64(numeric.MulHiS32(a[0], b[0])) + int64(c[0]))
+			d[1] = numeric.SatS32(int64(numeric.MulHiS32(a[1], b[1])) + int64(c[1]))
+			d[2] = numeric.SatS32(int64(numeric.MulHiS32(a[2], b[2])) + int64(c[2]))
+			d[3] = numeric.SatS32(int64(numeric.MulHiS32(a[3], b[3])) + int64(c[3]))
+			d[4] = numeric.SatS32(int64(numeric.MulHiS32(a[4], b[4])) + int64(c[4]))
+			d[5] = numeric.SatS32(int64(numeric.MulHiS32(a[5], b[5])) + int64(c[5]))
+			d[6] = numeric.SatS32(int64(numeric.MulHiS32(a[6], b[6])) + int64(c[6]))
+			d[7] = numeric.SatS32(int64(numeric.MulHiS32(a[7], b[7])) + int64(c[7]))
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = satS32(int64(mulHiS32(a[l], b[l])) + int64(c[l]))
+		d[l] = numeric.SatS32(int64(numeric.MulHiS32(a[l], b[l])) + int64(c[l]))
 	}
 }
 
@@ -3902,21 +3904,21 @@ func mad24HiSatS32(w *warp, in *inst, m uint32) {
 		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
-			d[0] = satS32(int64(mul24HiS32(a[0], b[0])) + int64(c[0]))
-			d[1] = satS32(int64(mul24HiS32(a[1], b[1])) + int64(c[1]))
-			d[2] = satS32(int64(mul24HiS32(a[2], b[2])) + int64(c[2]))
-			d[3] = satS32(int64(mul24HiS32(a[3], b[3])) + int64(c[3]))
-			d[4] = satS32(int64(mul24HiS32(a[4], b[4])) + int64(c[4]))
-			d[5] = satS32(int64(mul24HiS32(a[5], b[5])) + int64(c[5]))
-			d[6] = satS32(int64(mul24HiS32(a[6], b[6])) + int64(c[6]))
-			d[7] = satS32(int64(mul24HiS32(a[7], b[7])) + int64(c[7]))
+			d[0] = numeric.SatS32(int64(numeric.Mul24HiS32(a[0], b[0])) + int64(c[0]))
+			d[1] = numeric.SatS32(int64(numeric.Mul24HiS32(a[1], b[1])) + int64(c[1]))
+			d[2] = numeric.SatS32(int64(numeric.Mul24HiS32(a[2], b[2])) + int64(c[2]))
+			d[3] = numeric.SatS32(int64(numeric.Mul24HiS32(a[3], b[3])) + int64(c[3]))
+			d[4] = numeric.SatS32(int64(numeric.Mul24HiS32(a[4], b[4])) + int64(c[4]))
+			d[5] = numeric.SatS32(int64(numeric.Mul24HiS32(a[5], b[5])) + int64(c[5]))
+			d[6] = numeric.SatS32(int64(numeric.Mul24HiS32(a[6], b[6])) + int64(c[6]))
+			d[7] = numeric.SatS32(int64(numeric.Mul24HiS32(a[7], b[7])) + int64(c[7]))
 		}
 		return
 	}
 	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		d[l] = satS32(int64(mul24HiS32(a[l], b[l])) + int64(c[l]))
+		d[l] = numeric.SatS32(int64(numeric.Mul24HiS32(a[l], b[l])) + int64(c[l]))
 	}
 }
 

@@ -32,17 +32,17 @@ func comparisons() []comparison {
 		}
 	}
 	for _, f := range []struct{ typ, kind, load string }{
-		{"F32", "f32", "%s"}, {"F32", "f32", "ftz(%s)"}, {"F64", "f64", "%s"},
-		{"F16", "u16", "fromHalf(%s)"}, {"BF16", "u16", "fromBfloat(%s)"},
+		{"F32", "f32", "%s"}, {"F32", "f32", "numeric.Ftz(%s)"}, {"F64", "f64", "%s"},
+		{"F16", "u16", "numeric.FromHalf(%s)"}, {"BF16", "u16", "numeric.FromBFloat(%s)"},
 	} {
 		a, b := fmt.Sprintf(f.load, "A"), fmt.Sprintf(f.load, "B")
 		plain := f.load == "%s"
 		add := func(cmp, expr string) {
-			list = append(list, comparison{f.typ, cmp, f.load == "ftz(%s)", f.kind, expr, plain})
+			list = append(list, comparison{f.typ, cmp, f.load == "numeric.Ftz(%s)", f.kind, expr, plain})
 		}
 		add("Eq", a+" == "+b)
-		add("Ne", "lessOrGreater("+a+", "+b+")")
-		add("Equ", "!lessOrGreater("+a+", "+b+")")
+		add("Ne", "numeric.LessOrGreater("+a+", "+b+")")
+		add("Equ", "!numeric.LessOrGreater("+a+", "+b+")")
 		add("Neu", a+" != "+b)
 		for _, c := range ordered {
 			inverse := map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<"}[c[1]]

@@ -23,14 +23,14 @@ func convertOps() []op {
 	}
 	for _, i := range []string{"u32", "s32", "u64", "s64"} {
 		class := "class" + i[1:]
-		toInteger := "to"
+		toInteger := "numeric.To"
 		if class == "class32" {
-			toInteger = "doubleTo" // NaN is another number there
+			toInteger = "numeric.DoubleTo" // NaN is another number there
 		}
 		ops = append(ops,
 			conversion("f32", i, "class32", class, "float32(A)", "f32", i, ", round: ptxir.RoundRN", false),
 			conversion("f64", i, "class64", class, "float64(A)", "f64", i, ", round: ptxir.RoundRN", false),
-			conversion(i, "f32", class, "class32", "to"+title(i)+"(float64(A))", i, "f32", ", round: ptxir.RoundRZI", true),
+			conversion(i, "f32", class, "class32", "numeric.To"+title(i)+"(float64(A))", i, "f32", ", round: ptxir.RoundRZI", true),
 			conversion(i, "f64", class, "class64", toInteger+title(i)+"(A)", i, "f64", ", round: ptxir.RoundRZI", true),
 		)
 	}
@@ -38,12 +38,12 @@ func convertOps() []op {
 	nan.nan = true
 	ops = append(ops, nan,
 		conversion("f64", "f32", "class64", "class32", "float64(A)", "f64", "f32", "", false),
-		conversion("f32", "f16", "class32", "class16", "fromHalf(A)", "f32", "u16", "", true),
-		conversion("f32", "bf16", "class32", "class16", "fromBfloat(A)", "f32", "u16", "", true),
-		conversion("f16", "f32", "class16", "class32", "toHalf(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
-		conversion("bf16", "f32", "class16", "class32", "toBfloat(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
+		conversion("f32", "f16", "class32", "class16", "numeric.FromHalf(A)", "f32", "u16", "", true),
+		conversion("f32", "bf16", "class32", "class16", "numeric.FromBFloat(A)", "f32", "u16", "", true),
+		conversion("f16", "f32", "class16", "class32", "numeric.ToHalf(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
+		conversion("bf16", "f32", "class16", "class32", "numeric.ToBFloat(A)", "u16", "f32", ", round: ptxir.RoundRN", true),
 	)
-	sat := conversion("f32", "f32", "class32", "class32", "sat32(A)", "f32", "f32", ", mod: ptxir.ModSat", true)
+	sat := conversion("f32", "f32", "class32", "class32", "numeric.Sat32(A)", "f32", "f32", ", mod: ptxir.ModSat", true)
 	sat.name = "cvtSatF32"
 	return append(ops, sat)
 }

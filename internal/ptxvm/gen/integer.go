@@ -48,8 +48,8 @@ func integerOps() []op {
 		add(op{name: "shl" + title(u), op: "Shl", key: b, dst: u, src: []string{u, "u32"}, expr: "A << B"})
 		add(op{name: "selp" + title(u), op: "Selp", key: b, dst: u, src: []string{u, u, "pred"}, expr: "IF C THEN A ELSE B"})
 		add(op{name: "slctS32" + title(u), op: "Slct", key: b + ", from: ptxir.S32", dst: u, src: []string{u, u, "s32"}, expr: "IF C >= 0 THEN A ELSE B"})
-		add(op{name: "slctF32" + title(u), op: "Slct", key: b + ", from: ptxir.F32", dst: u, src: []string{u, u, "f32"}, expr: "slctF32(A, B, C)"})
-		add(op{name: "slctFtz" + title(u), op: "Slct", key: b + ", from: ptxir.F32, mod: ptxir.ModFtz", dst: u, src: []string{u, u, "f32"}, expr: "slctF32(A, B, ftz(C))"})
+		add(op{name: "slctF32" + title(u), op: "Slct", key: b + ", from: ptxir.F32", dst: u, src: []string{u, u, "f32"}, expr: "numeric.SlctF32(A, B, C)"})
+		add(op{name: "slctFtz" + title(u), op: "Slct", key: b + ", from: ptxir.F32, mod: ptxir.ModFtz", dst: u, src: []string{u, u, "f32"}, expr: "numeric.SlctF32(A, B, numeric.Ftz(C))"})
 		for _, t := range []string{"u", "s"} {
 			signedOps(t+bits, add)
 		}
@@ -68,13 +68,13 @@ func signedOps(k string, add func(op)) {
 	add(op{name: "min" + T, op: "Min", key: typ, dst: k, src: two, expr: "min(A, B)"})
 	add(op{name: "max" + T, op: "Max", key: typ, dst: k, src: two, expr: "max(A, B)"})
 	add(op{name: "shr" + T, op: "Shr", key: typ, dst: k, src: []string{k, "u32"}, expr: "A >> B"})
-	add(op{name: "div" + T, op: "Div", key: typ, dst: k, src: two, expr: "divInt(A, B)", long: true})
-	add(op{name: "rem" + T, op: "Rem", key: typ, dst: k, src: two, expr: "remInt(A, B)", long: true})
+	add(op{name: "div" + T, op: "Div", key: typ, dst: k, src: two, expr: "numeric.DivInt(A, B)", long: true})
+	add(op{name: "rem" + T, op: "Rem", key: typ, dst: k, src: two, expr: "numeric.RemInt(A, B)", long: true})
 	add(op{name: "sad" + T, op: "Sad", key: typ, dst: k, src: three, expr: "C + max(A, B) - min(A, B)"})
 	if k[0] == 's' {
 		add(op{name: "abs" + T, op: "Abs", key: typ, dst: k, src: []string{k}, expr: "max(A, -A)"})
 	}
-	hi := fmt.Sprintf("mulHi%s(A, B)", T)
+	hi := fmt.Sprintf("numeric.MulHi%s(A, B)", T)
 	add(op{name: "mulHi" + T, op: "Mul", key: typ + ", mode: ptxir.ModeHi", dst: k, src: two, expr: hi})
 	add(op{name: "madHi" + T, op: "Mad", key: typ + ", mode: ptxir.ModeHi", dst: k, src: three, expr: hi + " + C"})
 	if bits != "64" {
@@ -85,22 +85,22 @@ func signedOps(k string, add func(op)) {
 		add(op{name: "madWide" + T, op: "Mad", key: typ + ", mode: ptxir.ModeWide", dst: wide, src: []string{k, k, wide}, expr: e + " + C"})
 	}
 	if bits != "16" {
-		add(op{name: "bfe" + T, op: "Bfe", key: typ, dst: k, src: []string{k, "u32", "u32"}, expr: "bfe" + T + "(A, B, C)"})
-		add(op{name: "bfind" + T, op: "Bfind", key: typ, dst: "u32", src: []string{k}, expr: "bfind" + T + "(A)"})
-		add(op{name: "bfindShift" + T, op: "Bfind", key: typ + ", mod: ptxir.ModShiftAmt", dst: "u32", src: []string{k}, expr: "bfindShift" + T + "(A)"})
+		add(op{name: "bfe" + T, op: "Bfe", key: typ, dst: k, src: []string{k, "u32", "u32"}, expr: "numeric.Bfe" + T + "(A, B, C)"})
+		add(op{name: "bfind" + T, op: "Bfind", key: typ, dst: "u32", src: []string{k}, expr: "numeric.Bfind" + T + "(A)"})
+		add(op{name: "bfindShift" + T, op: "Bfind", key: typ + ", mod: ptxir.ModShiftAmt", dst: "u32", src: []string{k}, expr: "numeric.BfindShift" + T + "(A)"})
 	}
 	if bits == "32" {
 		for _, m := range []string{"Lo", "Hi"} {
-			e := fmt.Sprintf("mul24%s%s(A, B)", m, T)
+			e := fmt.Sprintf("numeric.Mul24%s%s(A, B)", m, T)
 			add(op{name: "mul24" + m + T, op: "Mul24", key: typ + ", mode: ptxir.Mode" + m, dst: k, src: two, expr: e})
 			add(op{name: "mad24" + m + T, op: "Mad24", key: typ + ", mode: ptxir.Mode" + m, dst: k, src: three, expr: e + " + C"})
 		}
 		for _, from := range []string{"u", "s"} {
 			f := "from: ptxir." + title(from) + "32"
 			fn := title(k[:1]) + title(from)
-			add(op{name: "dp4a" + fn, op: "Dp4a", key: typ + ", " + f, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "dp4a" + fn + "(A, B, C)", long: true})
+			add(op{name: "dp4a" + fn, op: "Dp4a", key: typ + ", " + f, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "numeric.Dp4a" + fn + "(A, B, C)", long: true})
 			for _, m := range []string{"Lo", "Hi"} {
-				add(op{name: "dp2a" + m + fn, op: "Dp2a", key: typ + ", " + f + ", mode: ptxir.Mode" + m, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "dp2a" + m + fn + "(A, B, C)", long: true})
+				add(op{name: "dp2a" + m + fn, op: "Dp2a", key: typ + ", " + f + ", mode: ptxir.Mode" + m, dst: "u32", src: []string{"u32", "u32", "u32"}, expr: "numeric.Dp2a" + m + fn + "(A, B, C)", long: true})
 			}
 		}
 	}
@@ -114,9 +114,9 @@ func pairOps(add func(op)) {
 		add(op{name: "addPair", op: "Add", key: typ, dst: "u32", src: uu, expr: "(A&0x7fff7fff + B&0x7fff7fff) ^ (A^B)&0x80008000"})
 		for _, o := range []string{"Min", "Max"} {
 			lower := strings.ToLower(o)
-			add(op{name: lower + t, op: o, key: typ, dst: "u32", src: uu, expr: lower + "Of" + t + "(A, B)", long: true})
+			add(op{name: lower + t, op: o, key: typ, dst: "u32", src: uu, expr: "numeric." + o + "Of" + t + "(A, B)", long: true})
 			if t == "S16x2" {
-				add(op{name: lower + "Relu" + t, op: o, key: typ + ", mod: ptxir.ModRelu", dst: "u32", src: uu, expr: "maxOfS16x2(" + lower + "OfS16x2(A, B), 0)", long: true})
+				add(op{name: lower + "Relu" + t, op: o, key: typ + ", mod: ptxir.ModRelu", dst: "u32", src: uu, expr: "numeric.MaxOfS16x2(numeric." + o + "OfS16x2(A, B), 0)", long: true})
 			}
 		}
 	}
@@ -130,28 +130,28 @@ func bitOps(add func(op)) {
 		add(op{name: "popc" + T, op: "Popc", key: typ, dst: "u32", src: []string{u}, expr: "uint32(bits.OnesCount" + bits + "(A))"})
 		add(op{name: "clz" + T, op: "Clz", key: typ, dst: "u32", src: []string{u}, expr: "uint32(bits.LeadingZeros" + bits + "(A))"})
 		add(op{name: "brev" + T, op: "Brev", key: typ, dst: u, src: []string{u}, expr: "bits.Reverse" + bits + "(A)"})
-		add(op{name: "bfi" + T, op: "Bfi", key: typ, dst: u, src: []string{u, u, "u32", "u32"}, expr: "bfi" + T + "(A, B, C, D)", long: true})
+		add(op{name: "bfi" + T, op: "Bfi", key: typ, dst: u, src: []string{u, u, "u32", "u32"}, expr: "numeric.Bfi" + T + "(A, B, C, D)", long: true})
 	}
 	b32 := "typ: ptxir.B32"
 	uuu := []string{"u32", "u32", "u32"}
-	add(op{name: "bmskClamp", op: "Bmsk", key: b32 + ", mod: ptxir.ModClamp", dst: "u32", src: uuu[:2], expr: "bmskClamp32(A, B)"})
-	add(op{name: "bmskWrap", op: "Bmsk", key: b32, dst: "u32", src: uuu[:2], expr: "bmskWrap32(A, B)"})
+	add(op{name: "bmskClamp", op: "Bmsk", key: b32 + ", mod: ptxir.ModClamp", dst: "u32", src: uuu[:2], expr: "numeric.BmskClamp32(A, B)"})
+	add(op{name: "bmskWrap", op: "Bmsk", key: b32, dst: "u32", src: uuu[:2], expr: "numeric.BmskWrap32(A, B)"})
 	add(op{name: "shfLClamp", op: "Shf", key: b32 + ", mode: ptxir.ModeShfL, mod: ptxir.ModClamp", dst: "u32", src: uuu, expr: "uint32((uint64(B)<<32 | uint64(A)) << min(C, 32) >> 32)"})
 	add(op{name: "shfRClamp", op: "Shf", key: b32 + ", mode: ptxir.ModeShfR, mod: ptxir.ModClamp", dst: "u32", src: uuu, expr: "uint32((uint64(B)<<32 | uint64(A)) >> min(C, 32))"})
 	add(op{name: "shfLWrap", op: "Shf", key: b32 + ", mode: ptxir.ModeShfL", dst: "u32", src: uuu, expr: "uint32((uint64(B)<<32 | uint64(A)) << (C & 31) >> 32)"})
 	add(op{name: "shfRWrap", op: "Shf", key: b32 + ", mode: ptxir.ModeShfR", dst: "u32", src: uuu, expr: "uint32((uint64(B)<<32 | uint64(A)) >> (C & 31))"})
 	for _, m := range []string{"None", "PrmtF4E", "PrmtB4E", "PrmtRC8", "PrmtECL", "PrmtECR", "PrmtRC16"} {
-		add(op{name: "prmtLanes", op: "Prmt", key: b32 + ", mode: ptxir.Mode" + m, dst: "u32", src: uuu, expr: "prmt(A, B, C, in.mode)", long: true})
+		add(op{name: "prmtLanes", op: "Prmt", key: b32 + ", mode: ptxir.Mode" + m, dst: "u32", src: uuu, expr: "numeric.Prmt(A, B, C, in.mode)", long: true})
 	}
-	add(op{name: "lop3Lanes", op: "Lop3", key: b32, dst: "u32", src: uuu, expr: "lop3(A, B, C, uint32(in.imm))", long: true})
-	add(op{name: "fnsLanes", op: "Fns", key: b32, dst: "u32", src: []string{"u32", "u32", "s32"}, expr: "fns(A, B, C)", long: true})
+	add(op{name: "lop3Lanes", op: "Lop3", key: b32, dst: "u32", src: uuu, expr: "numeric.Lop3(A, B, C, uint32(in.imm))", long: true})
+	add(op{name: "fnsLanes", op: "Fns", key: b32, dst: "u32", src: []string{"u32", "u32", "s32"}, expr: "numeric.Fns(A, B, C)", long: true})
 	for _, t := range []string{"u32", "s32"} {
 		for _, m := range []string{"Clamp", "Wrap"} {
 			key := "typ: ptxir." + title(t)
 			if m == "Clamp" {
 				key += ", mod: ptxir.ModClamp"
 			}
-			add(op{name: "szext" + m + title(t), op: "Szext", key: key, dst: t, src: []string{t, "u32"}, expr: "szext" + m + title(t) + "(A, B)"})
+			add(op{name: "szext" + m + title(t), op: "Szext", key: key, dst: t, src: []string{t, "u32"}, expr: "numeric.Szext" + m + title(t) + "(A, B)"})
 		}
 	}
 }
@@ -160,10 +160,10 @@ func bitOps(add func(op)) {
 func saturatedOps(add func(op)) {
 	ss := []string{"s32", "s32", "s32"}
 	sat := "typ: ptxir.S32, mod: ptxir.ModSat"
-	add(op{name: "addSatS32", op: "Add", key: sat, dst: "s32", src: ss[:2], expr: "satS32(int64(A) + int64(B))"})
-	add(op{name: "subSatS32", op: "Sub", key: sat, dst: "s32", src: ss[:2], expr: "satS32(int64(A) - int64(B))"})
-	add(op{name: "madHiSatS32", op: "Mad", key: sat + ", mode: ptxir.ModeHi", dst: "s32", src: ss, expr: "satS32(int64(mulHiS32(A, B)) + int64(C))"})
-	add(op{name: "mad24HiSatS32", op: "Mad24", key: sat + ", mode: ptxir.ModeHi", dst: "s32", src: ss, expr: "satS32(int64(mul24HiS32(A, B)) + int64(C))"})
+	add(op{name: "addSatS32", op: "Add", key: sat, dst: "s32", src: ss[:2], expr: "numeric.SatS32(int64(A) + int64(B))"})
+	add(op{name: "subSatS32", op: "Sub", key: sat, dst: "s32", src: ss[:2], expr: "numeric.SatS32(int64(A) - int64(B))"})
+	add(op{name: "madHiSatS32", op: "Mad", key: sat + ", mode: ptxir.ModeHi", dst: "s32", src: ss, expr: "numeric.SatS32(int64(numeric.MulHiS32(A, B)) + int64(C))"})
+	add(op{name: "mad24HiSatS32", op: "Mad24", key: sat + ", mode: ptxir.ModeHi", dst: "s32", src: ss, expr: "numeric.SatS32(int64(numeric.Mul24HiS32(A, B)) + int64(C))"})
 	relu := "typ: ptxir.S32, mod: ptxir.ModRelu"
 	add(op{name: "minReluS32", op: "Min", key: relu, dst: "s32", src: ss[:2], expr: "max(min(A, B), 0)"})
 	add(op{name: "maxReluS32", op: "Max", key: relu, dst: "s32", src: ss[:2], expr: "max(A, B, 0)"})

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package numeric
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
@@ -12,65 +11,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// cvt chooses a generated conversion where there is one, else the general one.
-// PTX ISA, "cvt".
-func (s *selection) cvt() error {
-	ir := s.ir
-	if len(ir.Dst) != 1 || len(ir.Src) == 0 {
-		return fmt.Errorf("cvt wants one destination")
-	}
-	if len(ir.Src) == 2 || ir.Type == ptxir.F16x2 || ir.Type == ptxir.BF16x2 || ir.From == ptxir.F16x2 || ir.From == ptxir.BF16x2 {
-		return s.cvtPacked()
-	}
-	key := opKey{
-		op: ptxir.OpCvt, typ: unsignedType(ir.Type), from: unsignedType(ir.From), round: ir.Round, mod: ir.Mod,
-		dst: s.class(ir.Dst[0]), src: s.class(ir.Src[0]),
-	}
-	if k, ok := extensionKey(key); ok {
-		key = k
-	}
-	if e := executors()[key]; e != nil {
-		s.in.fn = e.fn
-		return s.operands(e)
-	}
-	if numberOf[key.typ].size == 0 || numberOf[key.from].size == 0 {
-		return errNoExecutor
-	}
-	if err := s.take(&s.in.d, ir.Dst[0], key.dst); err != nil {
-		return err
-	}
-	if err := s.take(&s.in.a, ir.Src[0], key.src); err != nil {
-		return err
-	}
-	s.in.b = uint32(key.dst)<<8 | uint32(key.src) // operand classes, for load and store
-	s.in.fn = cvtGeneral
-	return nil
-}
-
-// extensionKey turns a conversion between integers without saturation into the
-// extension of low bits that it amounts to.
-func extensionKey(k opKey) (opKey, bool) {
-	to, from := numberOf[k.typ], numberOf[k.from]
-	if to.size == 0 || from.size == 0 || !to.integer() || !from.integer() || k.mod&ptxir.ModSat != 0 {
-		return k, false
-	}
-	ext := opKey{op: ptxir.OpCvt, typ: k.from, dst: k.dst, src: k.src}
-	register := 2 << (k.dst - class16)
-	switch {
-	case to.size <= from.size:
-		ext.typ = k.typ
-	case from.kind == numSigned && to.kind == numUnsigned && to.size < register:
-		return k, false // the sign stops at the type, zeros follow
-	}
-	if ext.typ == ptxir.S64 {
-		ext.typ = ptxir.U64
-	}
-	return ext, true
-}
-
 // number says how a type's bits are a number.
 type number struct {
-	size  int // bytes; 0: not convertible here
+	Size  int // bytes; 0: not convertible here
 	kind  byte
 	least float64 // floats: smallest normal number, for ftz
 }
@@ -84,62 +27,41 @@ const (
 	numTF32     = 't'
 )
 
-var numberOf = map[ptxir.Type]number{
+var NumberOf = map[ptxir.Type]number{
 	ptxir.U8: {1, numUnsigned, 0}, ptxir.U16: {2, numUnsigned, 0}, ptxir.U32: {4, numUnsigned, 0}, ptxir.U64: {8, numUnsigned, 0},
 	ptxir.S8: {1, numSigned, 0}, ptxir.S16: {2, numSigned, 0}, ptxir.S32: {4, numSigned, 0}, ptxir.S64: {8, numSigned, 0},
 	ptxir.F16: {2, numFloat, 0x1p-14}, ptxir.F32: {4, numFloat, 0x1p-126}, ptxir.F64: {8, numFloat, 0x1p-1022},
+	ptxir.B8: {1, numUnsigned, 0}, ptxir.B16: {2, numUnsigned, 0}, ptxir.B32: {4, numUnsigned, 0}, ptxir.B64: {8, numUnsigned, 0},
 	ptxir.BF16: {2, numBfloat, 0x1p-126}, ptxir.TF32: {4, numTF32, 0x1p-126},
 }
 
-func (n number) integer() bool { return n.kind == numUnsigned || n.kind == numSigned }
+// Convertible reports whether there are conversions from and to the type.
+func (n number) Convertible() bool { return n.Size != 0 }
 
-// cvtGeneral converts lane by lane whatever the types. An integer travels in 64
-// bits, a float in f64, which holds every source exactly.
-func cvtGeneral(w *warp, in *inst, m uint32) {
-	ir := in.ir
-	to, from := numberOf[unsignedType(ir.Type)], numberOf[unsignedType(ir.From)]
-	for ; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m) & 31
-		raw := w.raw(in.a, operandClass(in.b&255), l)
-		var out uint64
-		switch {
-		case from.integer() && to.integer():
-			out = intToInt(ir, to, from, raw)
-		case from.integer() && to.size == 8:
-			out = math.Float64bits(intToF64(from, raw, ir.Round))
-		case from.integer():
-			out = encodeFloat(ir, to, intToOdd(from, raw, to), false)
-		case to.integer():
-			out = floatToInt(ir, to, from, decodeFloat(ir, from, raw))
-		default:
-			out = floatToFloat(ir, to, from, decodeFloat(ir, from, raw))
-		}
-		w.setRaw(in.d, operandClass(in.b>>8), l, extend(to, out))
-	}
-}
+func (n number) Signed() bool { return n.kind == numSigned }
 
-// raw is a lane of a register as 64 bits.
-func (w *warp) raw(o uint32, c operandClass, l int) uint64 {
-	if c == class64 {
-		return w.u64(o)[l]
-	}
-	return uint64(w.u32(o)[l])
-}
+func (n number) Integer() bool { return n.kind == numUnsigned || n.kind == numSigned }
 
-func (w *warp) setRaw(o uint32, c operandClass, l int, v uint64) {
-	switch c {
-	case class64:
-		w.u64(o)[l] = v
-	case class16:
-		w.u32(o)[l] = uint32(uint16(v))
+// Convert converts a number whatever the types. An integer travels in 64 bits, a
+// float in f64, which holds every source exactly.
+func Convert(ir *ptxir.Instr, to, from number, raw uint64) uint64 {
+	switch {
+	case from.Integer() && to.Integer():
+		return extend(to, intToInt(ir, to, from, raw))
+	case from.Integer() && to.Size == 8:
+		return extend(to, math.Float64bits(intToF64(from, raw, ir.Round)))
+	case from.Integer():
+		return extend(to, encodeFloat(ir, to, intToOdd(from, raw, to), false))
+	case to.Integer():
+		return extend(to, floatToInt(ir, to, from, decodeFloat(ir, from, raw)))
 	default:
-		w.u32(o)[l] = uint32(v)
+		return extend(to, floatToFloat(ir, to, from, decodeFloat(ir, from, raw)))
 	}
 }
 
 // extend widens a value of the number's size to 64 bits, by its sign.
 func extend(n number, v uint64) uint64 {
-	shift := 64 - 8*n.size
+	shift := 64 - 8*n.Size
 	if n.kind == numSigned {
 		return uint64(int64(v<<shift) >> shift)
 	}
@@ -153,7 +75,7 @@ func intToInt(ir *ptxir.Instr, to, from number, raw uint64) uint64 {
 		return v
 	}
 	negative := from.kind == numSigned && int64(v) < 0
-	width := 8 * to.size
+	width := 8 * to.Size
 	if to.kind == numUnsigned {
 		if negative {
 			return 0
@@ -175,7 +97,7 @@ func intToOdd(from number, raw uint64, to number) float64 {
 	if negative {
 		v = -v
 	}
-	if extra := bits.Len64(v) - 53; extra > 0 && to.size < 8 {
+	if extra := bits.Len64(v) - 53; extra > 0 && to.Size < 8 {
 		if v&(1<<extra-1) != 0 {
 			v = v>>extra<<extra | 1<<extra
 		}
@@ -201,12 +123,12 @@ func intToF64(from number, raw uint64, mode ptxir.Round) float64 {
 func decodeFloat(ir *ptxir.Instr, from number, raw uint64) float64 {
 	switch {
 	case from.kind == numBfloat:
-		return float64(fromBfloat(uint16(raw)))
-	case from.size == 2:
-		return float64(fromHalf(uint16(raw)))
-	case from.size == 4 && ir.Type == ptxir.F16:
+		return float64(FromBFloat(uint16(raw)))
+	case from.Size == 2:
+		return float64(FromHalf(uint16(raw)))
+	case from.Size == 4 && ir.Type == ptxir.F16:
 		return float64(math.Float32frombits(uint32(raw)))
-	case from.size == 4:
+	case from.Size == 4:
 		return float64(in32(ir, math.Float32frombits(uint32(raw))))
 	}
 	return math.Float64frombits(raw)
@@ -215,9 +137,9 @@ func decodeFloat(ir *ptxir.Instr, from number, raw uint64) float64 {
 // floatToInt rounds and clamps: out of range gives the nearest bound. A NaN is
 // 0, or the top bit alone where source or destination has 64 bits.
 func floatToInt(ir *ptxir.Instr, to, from number, x float64) uint64 {
-	width := 8 * to.size
+	width := 8 * to.Size
 	if x != x {
-		if to.size == 8 || from.size == 8 {
+		if to.Size == 8 || from.Size == 8 {
 			return 1 << (width - 1)
 		}
 		return 0
@@ -261,7 +183,7 @@ func floatToFloat(ir *ptxir.Instr, to, from number, x float64) uint64 {
 	if integral {
 		x = roundIntegral(x, ir.Round)
 	}
-	return encodeFloat(ir, to, x, from.size == to.size)
+	return encodeFloat(ir, to, x, from.Size == to.Size)
 }
 
 // encodeFloat rounds a value that is exact or odd to a float's bits, with .sat
@@ -281,13 +203,13 @@ func encodeFloat(ir *ptxir.Instr, to number, x float64, sameSize bool) uint64 {
 	case to.kind == numTF32:
 		return uint64(toTF32(float32(clamped(ir, x, 0x1.ffcp127)), mode))
 	case to.kind == numBfloat:
-		return uint64(roundSmall(clamped(ir, x, bfloat.largest), bfloat, mode))
-	case to.size == 2:
-		return uint64(roundSmall(clamped(ir, x, half.largest), half, mode))
-	case to.size == 4:
+		return uint64(RoundTo(clamped(ir, x, BFloat.largest), BFloat, mode))
+	case to.Size == 2:
+		return uint64(RoundTo(clamped(ir, x, Half.largest), Half, mode))
+	case to.Size == 4:
 		r := in32(ir, round32(x, mode))
 		if r != r {
-			r = nan32
+			r = NaN32
 		}
 		return uint64(math.Float32bits(r))
 	}
@@ -331,7 +253,7 @@ func toTF32(x float32, mode ptxir.Round) uint32 {
 
 // The conversions to integers by truncation, which generated loops use. Those
 // to 32 bits take NaN to 0, as it should be for f32; f64 has its own.
-func toS32(x float64) int32 {
+func ToS32(x float64) int32 {
 	switch {
 	case x >= 1<<31:
 		return math.MaxInt32
@@ -343,7 +265,7 @@ func toS32(x float64) int32 {
 	return math.MinInt32
 }
 
-func toU32(x float64) uint32 {
+func ToU32(x float64) uint32 {
 	switch {
 	case x >= 1<<32:
 		return math.MaxUint32
@@ -353,21 +275,21 @@ func toU32(x float64) uint32 {
 	return 0
 }
 
-func doubleToS32(x float64) int32 {
+func DoubleToS32(x float64) int32 {
 	if x != x {
 		return math.MinInt32
 	}
-	return toS32(x)
+	return ToS32(x)
 }
 
-func doubleToU32(x float64) uint32 {
+func DoubleToU32(x float64) uint32 {
 	if x != x {
 		return 1 << 31
 	}
-	return toU32(x)
+	return ToU32(x)
 }
 
-func toS64(x float64) int64 {
+func ToS64(x float64) int64 {
 	switch {
 	case x >= 1<<63:
 		return math.MaxInt64
@@ -377,7 +299,7 @@ func toS64(x float64) int64 {
 	return math.MinInt64 // and NaN
 }
 
-func toU64(x float64) uint64 {
+func ToU64(x float64) uint64 {
 	switch {
 	case x >= 1<<64:
 		return math.MaxUint64

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package numeric
 
 import (
 	"math"
@@ -9,11 +9,11 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// combine32 and combine64 compute an atomic operation's new value from the old
+// Combine32 and Combine64 compute an atomic operation's new value from the old
 // one and the operands.
 type (
-	combine32 func(old, b, c uint32) uint32
-	combine64 func(old, b, c uint64) uint64
+	Combine32 func(old, b, c uint32) uint32
+	Combine64 func(old, b, c uint64) uint64
 )
 
 // integerCombine are the operations that do not depend on sign.
@@ -59,9 +59,9 @@ func integerCombine[T uint32 | uint64](op ptxir.AtomOp) func(old, b, c T) T {
 }
 
 // halfOps are the operations on halves.
-var halfOps = map[ptxir.AtomOp]halfOp{ptxir.AtomAdd: opAdd, ptxir.AtomMin: opMin, ptxir.AtomMax: opMax}
+var halfOps = map[ptxir.AtomOp]HalfOp{ptxir.AtomAdd: OpAdd, ptxir.AtomMin: OpMin, ptxir.AtomMax: OpMax}
 
-func atomCombine32(ir *ptxir.Instr) combine32 {
+func Atomic32(ir *ptxir.Instr) Combine32 {
 	extreme := ir.Atom == ptxir.AtomMin || ir.Atom == ptxir.AtomMax
 	op := halfOps[ir.Atom]
 	switch {
@@ -70,9 +70,9 @@ func atomCombine32(ir *ptxir.Instr) combine32 {
 	case ir.Type == ptxir.F32 && ir.Op == ptxir.OpRedux && extreme:
 		return reduxCombine(ir)
 	case ir.Type == ptxir.F16x2 && op != nil:
-		return func(old, b, _ uint32) uint32 { return halfPair(ir, op, old, b, 0) }
+		return func(old, b, _ uint32) uint32 { return HalfPair(ir, op, old, b, 0) }
 	case ir.Type == ptxir.BF16x2 && op != nil:
-		return func(old, b, _ uint32) uint32 { return bfloatPair(ir, op, old, b, 0) }
+		return func(old, b, _ uint32) uint32 { return BFloatPair(ir, op, old, b, 0) }
 	case ir.Type.Float() && ir.Atom != ptxir.AtomExch && ir.Atom != ptxir.AtomCas:
 		return nil
 	case ir.Type == ptxir.S32 && extreme:
@@ -87,12 +87,12 @@ func atomCombine32(ir *ptxir.Instr) combine32 {
 // addFloats adds f32. PTX ISA, "atom": in global memory subnormal numbers are
 // flushed, in shared memory they are not. A generic address counts as global,
 // where nearly all are.
-func addFloats(space ptxir.Space) combine32 {
+func addFloats(space ptxir.Space) Combine32 {
 	sum := func(x, y float32) float32 {
 		if r := x + y; r == r {
 			return r
 		}
-		return nan32
+		return NaN32
 	}
 	if space == ptxir.SpaceShared {
 		return func(old, b, _ uint32) uint32 {
@@ -100,11 +100,11 @@ func addFloats(space ptxir.Space) combine32 {
 		}
 	}
 	return func(old, b, _ uint32) uint32 {
-		return math.Float32bits(ftz(sum(ftz(math.Float32frombits(old)), ftz(math.Float32frombits(b)))))
+		return math.Float32bits(Ftz(sum(Ftz(math.Float32frombits(old)), Ftz(math.Float32frombits(b)))))
 	}
 }
 
-func atomCombine64(ir *ptxir.Instr) combine64 {
+func Atomic64(ir *ptxir.Instr) Combine64 {
 	switch {
 	case ir.Type == ptxir.F64 && ir.Atom == ptxir.AtomAdd:
 		return func(old, b, _ uint64) uint64 {
@@ -120,13 +120,13 @@ func atomCombine64(ir *ptxir.Instr) combine64 {
 	return integerCombine[uint64](ir.Atom)
 }
 
-func atomCombine16(ir *ptxir.Instr) combine32 {
+func Atomic16(ir *ptxir.Instr) Combine32 {
 	op := halfOps[ir.Atom]
 	switch {
 	case ir.Type == ptxir.F16 && op != nil:
-		return func(old, b, _ uint32) uint32 { return uint32(halfLane(ir, op, uint16(old), uint16(b), 0)) }
+		return func(old, b, _ uint32) uint32 { return uint32(HalfLane(ir, op, uint16(old), uint16(b), 0)) }
 	case ir.Type == ptxir.BF16 && op != nil:
-		return func(old, b, _ uint32) uint32 { return uint32(bfloatLane(ir, op, uint16(old), uint16(b), 0)) }
+		return func(old, b, _ uint32) uint32 { return uint32(BFloatLane(ir, op, uint16(old), uint16(b), 0)) }
 	case ir.Atom == ptxir.AtomCas, ir.Atom == ptxir.AtomExch:
 		return integerCombine[uint32](ir.Atom)
 	}
@@ -135,15 +135,15 @@ func atomCombine16(ir *ptxir.Instr) combine32 {
 
 // reduxCombine is redux.sync of f32: a NaN loses against a number, or with .NaN
 // wins. PTX ISA, "redux.sync".
-func reduxCombine(ir *ptxir.Instr) combine32 {
-	pick := min32
+func reduxCombine(ir *ptxir.Instr) Combine32 {
+	pick := Min32
 	if ir.Atom == ptxir.AtomMax {
-		pick = max32
+		pick = Max32
 	}
 	return func(old, b, _ uint32) uint32 {
 		x, y := math.Float32frombits(old), math.Float32frombits(b)
 		if ir.Mod&ptxir.ModNaN != 0 && (x != x || y != y) {
-			return math.Float32bits(nan32)
+			return math.Float32bits(NaN32)
 		}
 		return math.Float32bits(pick(x, y))
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package numeric
 
 import (
 	"math"
@@ -11,22 +11,22 @@ import (
 
 // The lane functions of f32. PTX ISA, "Floating Point Instructions".
 
-// nan32 is the NaN that f32 operations return: PTX promises this one pattern,
+// NaN32 is the NaN that f32 operations return: PTX promises this one pattern,
 // whatever NaN went in.
-var nan32 = math.Float32frombits(0x7fffffff)
+var NaN32 = math.Float32frombits(0x7fffffff)
 
-// ftz flushes a subnormal to zero of its sign.
-func ftz(x float32) float32 {
+// Ftz flushes a subnormal to zero of its sign.
+func Ftz(x float32) float32 {
 	if b := math.Float32bits(x); b&0x7f800000 == 0 {
 		return math.Float32frombits(b & (1 << 31))
 	}
 	return x
 }
 
-func abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+func Abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
 
-// sat32 clamps to [0, 1]; NaN becomes 0, and -0 becomes +0.
-func sat32(x float32) float32 {
+// Sat32 clamps to [0, 1]; NaN becomes 0, and -0 becomes +0.
+func Sat32(x float32) float32 {
 	switch {
 	case x >= 1:
 		return 1
@@ -38,18 +38,18 @@ func sat32(x float32) float32 {
 
 // The sum of an exact f64 product and an f32, rounded to f64 and then to f32, is
 // the fused result unless the f64 sum is inexact and lies half-way between two
-// f32, or below the normal range of f32, which has fewer bits. roundsTwice is
+// f32, or below the normal range of f32, which has fewer bits. RoundsTwice is
 // false for sums that may do either and for what is not finite. It is small
 // enough to be inlined. (A sum of zero is exact.)
-func roundsTwice(sum float64) bool {
+func RoundsTwice(sum float64) bool {
 	u := math.Float64bits(sum)
 	return u&0x1fffffff != 0x10000000 && (u<<1>>53-897 < 2047-897 || u<<1 == 0)
 }
 
-// fusedSum rounds the sum once, whatever it is: it is sumToOdd without branches,
+// FusedSum rounds the sum once, whatever it is: it is sumToOdd without branches,
 // and twice as slow as rounding twice. NaN stands for every result that is not
-// finite: fma32 tells those apart.
-func fusedSum(p, c float64) float32 {
+// finite: Fma32 tells those apart.
+func FusedSum(p, c float64) float32 {
 	s := p + c
 	b := s - p
 	err := math.Float64bits((p - (s - b)) + (c - b))
@@ -59,32 +59,12 @@ func fusedSum(p, c float64) float32 {
 	return float32(math.Float64frombits(bits + (step ^ down) - down))
 }
 
-// fmaF32 runs the quick loop until it keeps meeting data of few bits, whose sums
-// are often half-way: there its branches are mispredicted, and the loop without
-// branches is faster. The instruction's site keeps the score for each worker.
-func fmaF32(w *warp, in *inst, m uint32) {
-	const enough, bad = 64, 16
-	s := w.site(in.site)
-	if s.span >= enough {
-		s.span--
-		fmaFusedF32(w, in, m)
-		return
-	}
-	w.redone = 0
-	fmaQuickF32(w, in, m)
-	if w.redone > 2 {
-		s.span += bad
-	} else if s.span > 0 {
-		s.span--
-	}
-}
-
-// fma32 is a*b + c rounded once.
-func fma32(a, b, c float32) float32 {
+// Fma32 is a*b + c rounded once.
+func Fma32(a, b, c float32) float32 {
 	if r := float32(sumToOdd(float64(a)*float64(b), float64(c))); r == r {
 		return r
 	}
-	return nan32
+	return NaN32
 }
 
 // sumToOdd returns a+b rounded to odd: where the sum is inexact, the last bit of
@@ -149,21 +129,21 @@ func toward32(x float32, below bool) float32 {
 // in32 and out32 apply an instruction's flags to an operand and to a result.
 func in32(ir *ptxir.Instr, x float32) float32 {
 	if ir.Mod&ptxir.ModFtz != 0 {
-		return ftz(x)
+		return Ftz(x)
 	}
 	return x
 }
 
 func out32(ir *ptxir.Instr, x float32) float32 {
 	if ir.Mod&ptxir.ModFtz != 0 {
-		x = ftz(x)
+		x = Ftz(x)
 	}
 	if ir.Mod&ptxir.ModSat != 0 {
-		x = sat32(x)
+		x = Sat32(x)
 	}
 	if ir.Mod&ptxir.ModRelu != 0 {
 		if x != x {
-			return nan32
+			return NaN32
 		}
 		x = max(x, 0)
 	}
@@ -215,13 +195,13 @@ func rounded32(ir *ptxir.Instr, x float64) float32 {
 	return out32(ir, round32(x, ir.Round))
 }
 
-// mulFtz and fmaFtz are the operations with .ftz as their only modifier.
-func mulFtz(a, b float32) float32 {
-	return float32(flushed(float64(ftz(a))*float64(ftz(b)), normals32, ptxir.RoundRN))
+// MulFtz and FmaFtz are the operations with .ftz as their only modifier.
+func MulFtz(a, b float32) float32 {
+	return float32(flushed(float64(Ftz(a))*float64(Ftz(b)), normals32, ptxir.RoundRN))
 }
 
-func fmaFtz(a, b, c float32) float32 {
-	return float32(flushed(sumToOdd(float64(ftz(a))*float64(ftz(b)), float64(ftz(c))), normals32, ptxir.RoundRN))
+func FmaFtz(a, b, c float32) float32 {
+	return float32(flushed(sumToOdd(float64(Ftz(a))*float64(Ftz(b)), float64(Ftz(c))), normals32, ptxir.RoundRN))
 }
 
 // directedZero gives an exact zero sum its sign: -0 when rounding down.
@@ -232,31 +212,31 @@ func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
 	return s
 }
 
-func add32(ir *ptxir.Instr, x, y float32) float32 {
+func Add32(ir *ptxir.Instr, x, y float32) float32 {
 	a, b := float64(in32(ir, x)), float64(in32(ir, y))
 	s := directedZero(sumToOdd(a, b), a, b, ir.Round)
 	return rounded32(ir, s)
 }
 
-func sub32(ir *ptxir.Instr, x, y float32) float32 { return add32(ir, x, -y) }
+func Sub32(ir *ptxir.Instr, x, y float32) float32 { return Add32(ir, x, -y) }
 
-func mul32(ir *ptxir.Instr, x, y float32) float32 {
+func Mul32(ir *ptxir.Instr, x, y float32) float32 {
 	return rounded32(ir, float64(in32(ir, x))*float64(in32(ir, y)))
 }
 
-func fmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
+func FmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
 	p, c := float64(in32(ir, x))*float64(in32(ir, y)), float64(in32(ir, z))
 	return rounded32(ir, directedZero(sumToOdd(p, c), p, c, ir.Round))
 }
 
-func div32(ir *ptxir.Instr, x, y float32) float32 {
+func Div32(ir *ptxir.Instr, x, y float32) float32 {
 	x, y = in32(ir, x), in32(ir, y)
 	return rounded32(ir, quotientToOdd(float64(x), float64(y)))
 }
 
-// divFast is div.approx: x * (1/y), where 1/y is flushed beyond 2^126.
-func divFast(x, y float32) float32 {
-	if m := abs32(y); m > 0x1p126 && m <= math.MaxFloat32 {
+// DivFast is div.approx: x * (1/y), where 1/y is flushed beyond 2^126.
+func DivFast(x, y float32) float32 {
+	if m := Abs32(y); m > 0x1p126 && m <= math.MaxFloat32 {
 		return x * float32(math.Copysign(0, float64(y)))
 	}
 	return x / y
@@ -274,7 +254,7 @@ func quotientToOdd(x, y float64) float64 {
 	return q
 }
 
-func rcp32(ir *ptxir.Instr, x float32) float32 {
+func Rcp32(ir *ptxir.Instr, x float32) float32 {
 	x = in32(ir, x)
 	if ir.Mod&ptxir.ModApprox != 0 {
 		return out32(ir, 1/x)
@@ -282,7 +262,7 @@ func rcp32(ir *ptxir.Instr, x float32) float32 {
 	return rounded32(ir, quotientToOdd(1, float64(x)))
 }
 
-func sqrt32(ir *ptxir.Instr, x float32) float32 {
+func Sqrt32(ir *ptxir.Instr, x float32) float32 {
 	x = in32(ir, x)
 	s := math.Sqrt(float64(x))
 	if ir.Round > ptxir.RoundRN && s > 0 && !math.IsInf(s, 0) {
@@ -293,8 +273,8 @@ func sqrt32(ir *ptxir.Instr, x float32) float32 {
 	return out32(ir, round32(s, ir.Round))
 }
 
-// min32 and max32: a NaN loses against a number, and -0 is less than +0.
-func min32(a, b float32) float32 {
+// Min32 and Max32: a NaN loses against a number, and -0 is less than +0.
+func Min32(a, b float32) float32 {
 	switch {
 	case a < b:
 		return a
@@ -307,10 +287,10 @@ func min32(a, b float32) float32 {
 	case b == b:
 		return b
 	}
-	return nan32
+	return NaN32
 }
 
-func max32(a, b float32) float32 {
+func Max32(a, b float32) float32 {
 	switch {
 	case a > b:
 		return a
@@ -323,78 +303,78 @@ func max32(a, b float32) float32 {
 	case b == b:
 		return b
 	}
-	return nan32
+	return NaN32
 }
 
-func minAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, min32) }
-func maxAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, max32) }
+func MinAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Min32) }
+func MaxAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Max32) }
 
 // extreme32 is min and max with .ftz, .NaN and .xorsign.abs.
 func extreme32(ir *ptxir.Instr, a, b float32, pick func(a, b float32) float32) float32 {
 	a, b = in32(ir, a), in32(ir, b)
 	if ir.Mod&ptxir.ModNaN != 0 && (a != a || b != b) {
-		return nan32
+		return NaN32
 	}
 	if ir.Mod&ptxir.ModXorSignAbs != 0 {
 		sign := (math.Float32bits(a) ^ math.Float32bits(b)) & (1 << 31)
-		r := pick(abs32(a), abs32(b))
+		r := pick(Abs32(a), Abs32(b))
 		if r != r {
-			return nan32 // a NaN takes no sign
+			return NaN32 // a NaN takes no sign
 		}
 		return math.Float32frombits(math.Float32bits(r) | sign)
 	}
 	return out32(ir, pick(a, b))
 }
 
-// floatTest is one of testp's questions.
-type floatTest uint8
+// FloatTest is one of testp's questions.
+type FloatTest uint8
 
 const (
-	testFinite floatTest = iota
-	testInfinite
-	testNumber
-	testNotANumber
-	testNormal
-	testSubnormal
+	IsFinite FloatTest = iota
+	IsInfinite
+	IsNumber
+	IsNotANumber
+	IsNormal
+	IsSubnormal
 )
 
-// testp answers a question about x; least is the smallest normal number.
-func testp(x, least float64, test floatTest) bool {
+// Testp answers a question about x; least is the smallest normal number.
+func Testp(x, least float64, test FloatTest) bool {
 	switch m := math.Abs(x); test {
-	case testFinite:
+	case IsFinite:
 		return m <= math.MaxFloat64
-	case testInfinite:
+	case IsInfinite:
 		return m > math.MaxFloat64
-	case testNumber:
+	case IsNumber:
 		return x == x
-	case testNotANumber:
+	case IsNotANumber:
 		return x != x
-	case testNormal: // zeros are normal numbers here
+	case IsNormal: // zeros are normal numbers here
 		return m >= least && m <= math.MaxFloat64 || m == 0
 	default:
 		return m < least && m > 0
 	}
 }
 
-// floatPair applies an f32 operation to two numbers side by side.
-func floatPair(ir *ptxir.Instr, op func(ir *ptxir.Instr, x, y float32) float32, a, b uint64) uint64 {
+// FloatPair applies an f32 operation to two numbers side by side.
+func FloatPair(ir *ptxir.Instr, op func(ir *ptxir.Instr, x, y float32) float32, a, b uint64) uint64 {
 	lo := op(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)))
 	hi := op(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)))
 	return pairOf(lo, hi)
 }
 
-func fmaPair(ir *ptxir.Instr, a, b, c uint64) uint64 {
-	lo := fmaAny32(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)), math.Float32frombits(uint32(c)))
-	hi := fmaAny32(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)), math.Float32frombits(uint32(c>>32)))
+func FmaPair(ir *ptxir.Instr, a, b, c uint64) uint64 {
+	lo := FmaAny32(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)), math.Float32frombits(uint32(c)))
+	hi := FmaAny32(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)), math.Float32frombits(uint32(c>>32)))
 	return pairOf(lo, hi)
 }
 
 func pairOf(lo, hi float32) uint64 {
 	if lo != lo {
-		lo = nan32
+		lo = NaN32
 	}
 	if hi != hi {
-		hi = nan32
+		hi = NaN32
 	}
 	return uint64(math.Float32bits(lo)) | uint64(math.Float32bits(hi))<<32
 }

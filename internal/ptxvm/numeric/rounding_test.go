@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package numeric
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/thin"
 )
 
 var modes = map[ptxir.Round]big.RoundingMode{
@@ -78,7 +79,7 @@ func randomFloat32(r *rand.Rand) float32 {
 }
 
 func TestFloat32Rounding(t *testing.T) {
-	n := 20000 / oneIn
+	n := 20000 / thin.OneIn
 	if testing.Short() {
 		n = 2000
 	}
@@ -90,15 +91,15 @@ func TestFloat32Rounding(t *testing.T) {
 		got  func(ir *ptxir.Instr, x, y, z float32) float32
 		want func(x, y, z float32) *big.Float // nil: no finite result to compare
 	}{
-		{"add", func(ir *ptxir.Instr, x, y, _ float32) float32 { return add32(ir, x, y) },
+		{"add", func(ir *ptxir.Instr, x, y, _ float32) float32 { return Add32(ir, x, y) },
 			func(x, y, _ float32) *big.Float { return wide().Add(b(x), b(y)) }},
-		{"sub", func(ir *ptxir.Instr, x, y, _ float32) float32 { return sub32(ir, x, y) },
+		{"sub", func(ir *ptxir.Instr, x, y, _ float32) float32 { return Sub32(ir, x, y) },
 			func(x, y, _ float32) *big.Float { return wide().Sub(b(x), b(y)) }},
-		{"mul", func(ir *ptxir.Instr, x, y, _ float32) float32 { return mul32(ir, x, y) },
+		{"mul", func(ir *ptxir.Instr, x, y, _ float32) float32 { return Mul32(ir, x, y) },
 			func(x, y, _ float32) *big.Float { return wide().Mul(b(x), b(y)) }},
-		{"fma", fmaAny32,
+		{"fma", FmaAny32,
 			func(x, y, z float32) *big.Float { p := wide().Mul(b(x), b(y)); return p.Add(p, b(z)) }},
-		{"fma cancelling", func(ir *ptxir.Instr, x, y, z float32) float32 { return fmaAny32(ir, x, y, -x*y) },
+		{"fma cancelling", func(ir *ptxir.Instr, x, y, z float32) float32 { return FmaAny32(ir, x, y, -x*y) },
 			func(x, y, z float32) *big.Float {
 				if math.IsInf(float64(x*y), 0) {
 					return nil
@@ -106,22 +107,22 @@ func TestFloat32Rounding(t *testing.T) {
 				p := wide().Mul(b(x), b(y))
 				return p.Add(p, b(-x*y))
 			}},
-		{"div", func(ir *ptxir.Instr, x, y, _ float32) float32 { return div32(ir, x, y) },
+		{"div", func(ir *ptxir.Instr, x, y, _ float32) float32 { return Div32(ir, x, y) },
 			func(x, y, _ float32) *big.Float {
 				if x == 0 || y == 0 {
 					return nil
 				}
 				return wide().Quo(b(x), b(y))
 			}},
-		{"rcp", func(ir *ptxir.Instr, x, _, _ float32) float32 { return rcp32(ir, x) },
+		{"rcp", func(ir *ptxir.Instr, x, _, _ float32) float32 { return Rcp32(ir, x) },
 			func(x, _, _ float32) *big.Float {
 				if x == 0 {
 					return nil
 				}
 				return wide().Quo(big.NewFloat(1), b(x))
 			}},
-		{"sqrt", func(ir *ptxir.Instr, x, _, _ float32) float32 { return sqrt32(ir, abs32(x)) },
-			func(x, _, _ float32) *big.Float { return wide().Sqrt(b(abs32(x))) }},
+		{"sqrt", func(ir *ptxir.Instr, x, _, _ float32) float32 { return Sqrt32(ir, Abs32(x)) },
+			func(x, _, _ float32) *big.Float { return wide().Sqrt(b(Abs32(x))) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestFloat32Rounding(t *testing.T) {
 
 // TestFusedFast compares the loop that matmul lives in with the exact result.
 func TestFusedFast(t *testing.T) {
-	n := 100000 / oneIn
+	n := 100000 / thin.OneIn
 	if testing.Short() {
 		n = 5000
 	}
@@ -154,11 +155,11 @@ func TestFusedFast(t *testing.T) {
 		if r.IntN(2) == 0 { // near half-way: a small addend beside a product of few bits
 			x, y = math.Float32frombits(math.Float32bits(x)&^0xfff), math.Float32frombits(math.Float32bits(y)&^0xfff)
 		}
-		quick, fused := fma32(x, y, z), fma32(x, y, z)
-		if s := float64(x)*float64(y) + float64(z); roundsTwice(s) {
+		quick, fused := Fma32(x, y, z), Fma32(x, y, z)
+		if s := float64(x)*float64(y) + float64(z); RoundsTwice(s) {
 			quick = float32(s)
 		}
-		if r := fusedSum(float64(x)*float64(y), float64(z)); r == r {
+		if r := FusedSum(float64(x)*float64(y), float64(z)); r == r {
 			fused = r
 		}
 		p := exact(float64(x))
@@ -176,29 +177,29 @@ func TestApproximations(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 20000 {
 		x := float32(r.Float64()*252 - 126)
-		require.InEpsilon(t, math.Exp2(float64(x)), float64(ex2Fast(x)), 0x1p-23)
+		require.InEpsilon(t, math.Exp2(float64(x)), float64(Ex2Fast(x)), 0x1p-23)
 		p := math.Abs(float64(randomFloat32(r))) + 0x1p-126
-		require.InEpsilon(t, 1/math.Sqrt(p), float64(rsqrtFast(float32(p))), 0x1p-22)
+		require.InEpsilon(t, 1/math.Sqrt(p), float64(RsqrtFast(float32(p))), 0x1p-22)
 		a := float32(r.Float64()*2*math.Pi - math.Pi)
-		require.InDelta(t, math.Sin(float64(a)), float64(sinFast(a)), 5.1e-7)
-		require.InDelta(t, math.Cos(float64(a)), float64(cosFast(a)), 5.1e-7)
+		require.InDelta(t, math.Sin(float64(a)), float64(SinFast(a)), 5.1e-7)
+		require.InDelta(t, math.Cos(float64(a)), float64(CosFast(a)), 5.1e-7)
 	}
 }
 
 func TestHalfRoundTrip(t *testing.T) {
 	for h := range 1 << 16 {
-		if v := fromHalf(uint16(h)); v == v {
-			require.Equal(t, uint16(h), toHalf(v))
-			require.Equal(t, float64(v), half.value(uint16(h)))
+		if v := FromHalf(uint16(h)); v == v {
+			require.Equal(t, uint16(h), ToHalf(v))
+			require.Equal(t, float64(v), Half.Value(uint16(h)))
 		}
-		if v := fromBfloat(uint16(h)); v == v {
-			require.Equal(t, uint16(h), toBfloat(v))
+		if v := FromBFloat(uint16(h)); v == v {
+			require.Equal(t, uint16(h), ToBFloat(v))
 		}
 	}
 	for h := range 1 << 8 {
-		for _, f := range []smallFormat{e4m3, e5m2} {
-			if v := f.value(uint16(h)); v == v {
-				require.Equal(t, uint16(h), roundSmall(v, f, ptxir.RoundRN))
+		for _, f := range []Format{E4m3, E5m2} {
+			if v := f.Value(uint16(h)); v == v {
+				require.Equal(t, uint16(h), RoundTo(v, f, ptxir.RoundRN))
 			}
 		}
 	}

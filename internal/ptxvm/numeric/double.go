@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package numeric
 
 import (
 	"math"
@@ -44,7 +44,7 @@ func finite(xs ...float64) bool {
 	return true
 }
 
-func add64(ir *ptxir.Instr, a, b float64) float64 {
+func Add64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) {
 		return a + b
 	}
@@ -56,15 +56,15 @@ func add64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(s, ir.Round)
 }
 
-// sub64 leaves a NaN its sign, which adding -b would not.
-func sub64(ir *ptxir.Instr, a, b float64) float64 {
+// Sub64 leaves a NaN its sign, which adding -b would not.
+func Sub64(ir *ptxir.Instr, a, b float64) float64 {
 	if b != b {
 		return a - b
 	}
-	return add64(ir, a, -b)
+	return Add64(ir, a, -b)
 }
 
-func mul64(ir *ptxir.Instr, a, b float64) float64 {
+func Mul64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) || a == 0 || b == 0 {
 		return a * b
 	}
@@ -72,7 +72,7 @@ func mul64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(p.Mul(p, exact(b)), ir.Round)
 }
 
-func fma64(ir *ptxir.Instr, a, b, c float64) float64 {
+func Fma64(ir *ptxir.Instr, a, b, c float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b, c) {
 		return math.FMA(a, b, c)
 	}
@@ -85,7 +85,7 @@ func fma64(ir *ptxir.Instr, a, b, c float64) float64 {
 	return round64(p, ir.Round)
 }
 
-func div64(ir *ptxir.Instr, a, b float64) float64 {
+func Div64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) || a == 0 || b == 0 {
 		return a / b
 	}
@@ -95,21 +95,21 @@ func div64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(q, ir.Round)
 }
 
-func rcp64(ir *ptxir.Instr, x float64) float64 {
+func Rcp64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Mod&ptxir.ModApprox != 0 {
 		return approx64(1/upper(x), x)
 	}
-	return div64(ir, 1, x)
+	return Div64(ir, 1, x)
 }
 
-func sqrt64(ir *ptxir.Instr, x float64) float64 {
+func Sqrt64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(x) || x <= 0 {
 		return math.Sqrt(x)
 	}
 	return round64(new(big.Float).SetPrec(2200).Sqrt(exact(x)), ir.Round)
 }
 
-func rsqrt64(ir *ptxir.Instr, x float64) float64 {
+func Rsqrt64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Mod&ptxir.ModFtz == 0 {
 		return 1 / math.Sqrt(x)
 	}
@@ -133,8 +133,8 @@ func approx64(r, x float64) float64 {
 	return upper(r)
 }
 
-// min64 and max64: a NaN loses against a number, and -0 is less than +0.
-func min64(a, b float64) float64 {
+// Min64 and Max64: a NaN loses against a number, and -0 is less than +0.
+func Min64(a, b float64) float64 {
 	switch {
 	case a != a:
 		return b
@@ -144,7 +144,7 @@ func min64(a, b float64) float64 {
 	return min(a, b)
 }
 
-func max64(a, b float64) float64 {
+func Max64(a, b float64) float64 {
 	switch {
 	case a != a:
 		return b

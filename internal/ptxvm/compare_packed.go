@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxvm
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/numeric"
+)
+
+// comparePacked chooses setp and set of f16x2 and bf16x2: two comparisons, the
+// low halves' result in the first predicate, the high halves' in the second.
+func (s *selection) comparePacked(typ ptxir.Type) error {
+	ir, in := s.ir, s.in
+	if len(ir.Src) < 2 || len(ir.Dst) == 0 {
+		return fmt.Errorf("%d operands, want 2", len(ir.Src))
+	}
+	if err := s.take(&in.a, ir.Src[0], class32); err != nil {
+		return err
+	}
+	if err := s.take(&in.b, ir.Src[1], class32); err != nil {
+		return err
+	}
+	if ir.Bool != ptxir.BoolNone {
+		if len(ir.Src) != 3 {
+			return fmt.Errorf("%d operands, want 3", len(ir.Src))
+		}
+		if err := s.take(&in.c, ir.Src[2], classPred); err != nil {
+			return err
+		}
+	}
+	in.imm = uint64(typ)
+	in.fn = comparePackedLanes
+	if ir.Op == ptxir.OpSet {
+		return s.take(&in.d, ir.Dst[0], class32)
+	}
+	return s.comparePredicates()
+}
+
+func comparePackedLanes(w *warp, in *inst, m uint32) {
+	load := numeric.FromHalf
+	if ptxir.Type(in.imm) == ptxir.BF16x2 {
+		load = numeric.FromBFloat
+	} else if in.ir.Mod&ptxir.ModFtz != 0 {
+		load = func(h uint16) float32 { return numeric.InHalf(in.ir, h) }
+	}
+	a, b := w.u32(in.a), w.u32(in.b)
+	var lo, hi uint32
+	for n := m; n != 0; n &= n - 1 {
+		l := bits.TrailingZeros32(n) & 31
+		if numeric.CompareFloats(in.ir.Cmp, load(uint16(a[l])), load(uint16(b[l]))) {
+			lo |= 1 << l
+		}
+		if numeric.CompareFloats(in.ir.Cmp, load(uint16(a[l]>>16)), load(uint16(b[l]>>16))) {
+			hi |= 1 << l
+		}
+	}
+	if in.c != noOperand {
+		q := *w.pred(in.c)
+		lo, hi = numeric.Logic(in.ir.Bool, lo, q), numeric.Logic(in.ir.Bool, hi, q)
+	}
+	if in.ir.Op == ptxir.OpSet {
+		w.setPacked(in, lo, hi, m)
+		return
+	}
+	if in.d != noOperand {
+		p := w.pred(in.d)
+		*p = *p&^m | lo&m
+	}
+	if in.more != nil {
+		p := w.pred(in.more[0])
+		*p = *p&^m | hi&m
+	}
+}
+
+func (w *warp) setPacked(in *inst, lo, hi, m uint32) {
+	one := uint32(0xffff)
+	switch in.ir.Type {
+	case ptxir.F16x2:
+		one = 0x3c00
+	case ptxir.BF16x2:
+		one = 0x3f80
+	}
+	d := w.u32(in.d)
+	for ; m != 0; m &= m - 1 {
+		l := bits.TrailingZeros32(m) & 31
+		d[l] = lo>>l&1*one | hi>>l&1*one<<16
+	}
+}
