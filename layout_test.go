@@ -45,10 +45,12 @@ var mayImport = map[string][]string{
 
 	"internal/ptx":            {},
 	"internal/ptxir":          {"internal/ptx"},
-	"internal/ptxvm":          {"internal/ptxvm/memory", "internal/ptxvm/shadow", "internal/ptxvm/numeric", "internal/ptxir"},
+	"internal/ptxvm":          {"internal/ptxvm/memory", "internal/ptxvm/shadow", "internal/ptxvm/numeric", "internal/ptxvm/register", "internal/ptxvm/matrix", "internal/ptxir"},
 	"internal/ptxvm/memory":   {"internal/ptxvm/shadow"},
 	"internal/ptxvm/shadow":   {},
 	"internal/ptxvm/numeric":  {"internal/ptxir"},
+	"internal/ptxvm/register": {"internal/ptxir"},
+	"internal/ptxvm/matrix":   {"internal/ptxvm/register", "internal/ptxvm/numeric", "internal/ptxir"},
 	"internal/ptxvm/thin":     {},
 	"internal/ptxvm/gen":      {"internal/ptxir"},
 	"internal/ptxvm/benchsim": {"internal/ptxvm", "internal/ptxir"},

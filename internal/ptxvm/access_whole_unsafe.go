@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // To PTX a vector is as many accesses as it has elements, in no order ("Memory
@@ -24,7 +25,7 @@ func (s *selection) isWhole(elements []ptxir.Reg, isLoad bool) bool {
 		return false
 	}
 	for _, r := range elements {
-		if r == ptxir.NoReg && !isLoad || r != ptxir.NoReg && s.class(r) == classPred {
+		if r == ptxir.NoReg && !isLoad || r != ptxir.NoReg && s.class(r) == register.ClassPred {
 			return false
 		}
 	}
@@ -73,7 +74,7 @@ func loadWhole(w *warp, in *inst, m uint32) {
 		}
 		for i := range in.parts {
 			e := &in.parts[i]
-			w.fillRegister(e.d, ptxir.Class(e.mode-1), extended(in.ir.Type, v[e.imm/8]>>(8*(e.imm%8))), 1<<l)
+			w.Fill(e.d, ptxir.Class(e.mode-1), extended(in.ir.Type, v[e.imm/8]>>(8*(e.imm%8))), 1<<l)
 		}
 	}
 }
@@ -117,10 +118,10 @@ func extended(t ptxir.Type, v uint64) uint64 {
 // low is an element of a store.
 func (w *warp) low(part *inst, l int) uint64 {
 	v := uint64(0)
-	if operandClass(part.mode) == class64 {
-		v = w.u64(part.d)[l]
+	if register.Class(part.mode) == register.Class64 {
+		v = w.U64(part.d)[l]
 	} else {
-		v = uint64(w.u32(part.d)[l])
+		v = uint64(w.U32(part.d)[l])
 	}
 	unused := 64 - 8*part.ir.Type.Size()
 	return v << unused >> unused

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // Asynchronous copies happen at once: PTX lets them happen at any time up to
@@ -24,16 +25,16 @@ func (s *selection) cpAsync() error {
 		return fmt.Errorf("%d operands, want 2 or 3", len(ir.Src))
 	}
 	in.mode = ptxir.Mode(s.class(ir.Src[0]))
-	if err := s.take(&in.a, ir.Src[0], operandClass(in.mode)); err != nil {
+	if err := s.take(&in.a, ir.Src[0], register.Class(in.mode)); err != nil {
 		return err
 	}
-	if err := s.take(&in.b, ir.Src[1], class64); err != nil {
+	if err := s.take(&in.b, ir.Src[1], register.Class64); err != nil {
 		return err
 	}
 	if len(ir.Src) == 3 {
-		class := class32
+		class := register.Class32
 		if ir.Mod&ptxir.ModIgnoreSrc != 0 {
-			class = classPred
+			class = register.ClassPred
 		}
 		if err := s.take(&in.c, ir.Src[2], class); err != nil {
 			return err
@@ -49,14 +50,14 @@ func (s *selection) cpAsync() error {
 func cpAsync(w *warp, in *inst, m uint32) {
 	size := in.imm
 	from, to := w.site(in.site), w.site(in.site+1)
-	global := w.u64(in.b)
+	global := w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		n := size
-		if in.c != noOperand {
+		if in.c != register.None {
 			if in.ir.Mod&ptxir.ModIgnoreSrc == 0 {
-				n = min(size, uint64(w.u32(in.c)[l]))
-			} else if *w.pred(in.c)>>l&1 != 0 {
+				n = min(size, uint64(w.U32(in.c)[l]))
+			} else if *w.Pred(in.c)>>l&1 != 0 {
 				n = 0
 			}
 		}
@@ -78,10 +79,10 @@ func cpAsync(w *warp, in *inst, m uint32) {
 // address is a lane's address of an instruction whose mode is the class of its
 // first operand.
 func (w *warp) address(in *inst, l int) uint64 {
-	if operandClass(in.mode) == class64 {
-		return w.u64(in.a)[l]
+	if register.Class(in.mode) == register.Class64 {
+		return w.U64(in.a)[l]
 	}
-	return uint64(w.u32(in.a)[l])
+	return uint64(w.U32(in.a)[l])
 }
 
 func (w *warp) align(in *inst, addr uint64, l int, size uint64) {
@@ -149,7 +150,7 @@ func (s *selection) mbarrierOperation() error {
 		return fmt.Errorf("an address is missing")
 	}
 	in.mode = ptxir.Mode(s.class(ir.Src[0]))
-	if err := s.take(&in.a, ir.Src[0], operandClass(in.mode)); err != nil {
+	if err := s.take(&in.a, ir.Src[0], register.Class(in.mode)); err != nil {
 		return err
 	}
 	if len(ir.Src) > 1 {
@@ -175,8 +176,8 @@ func mbarrierLanes(w *warp, in *inst, m uint32) {
 		l := bits.TrailingZeros32(m) & 31
 		p := (*uint64)(w.sharedPointer(in, s, w.atomAddress(in, l), l, 8))
 		arg := uint64(1)
-		if in.b != noOperand {
-			arg = w.raw(in.b, operandClass(in.members), l)
+		if in.b != register.None {
+			arg = w.Raw(in.b, register.Class(in.members), l)
 		}
 		*p = w.mbarrierLane(in, l, *p, arg)
 	}
@@ -201,7 +202,7 @@ func (w *warp) mbarrierLane(in *inst, l int, old, arg uint64) uint64 {
 		if in.ir.Mod&ptxir.ModParity == 0 {
 			phase = loadMbarrier(arg).phase
 		}
-		w.setPred(in.d, b.phase != phase, 1<<l)
+		w.SetPred(in.d, b.phase != phase, 1<<l)
 		return old
 	case ptxir.OpCpAsyncMbarrier:
 		// The copies are done: without .noinc the arrival was also added to what
@@ -222,8 +223,8 @@ func (w *warp) mbarrierArrive(in *inst, l int, old uint64, b mbarrier, arg uint6
 	if count > b.pending {
 		w.fault(&laneFault{kind: FaultIllegal, in: in, lane: l, detail: fmt.Sprintf("%d arrivals at an mbarrier that waits for %d", count, b.pending)})
 	}
-	if in.d != noOperand {
-		w.u64(in.d)[l] = old
+	if in.d != register.None {
+		w.U64(in.d)[l] = old
 	}
 	b.pending -= count
 	if in.ir.Mod&ptxir.ModDrop != 0 {
@@ -236,11 +237,11 @@ func (w *warp) mbarrierArrive(in *inst, l int, old uint64, b mbarrier, arg uint6
 // mbarrierPending reads the arrivals still to come out of a state.
 func (s *selection) mbarrierPending() error {
 	s.in.fn = mbarrierPending
-	return s.operands(&entry{dst: class32, src: []operandClass{class64}})
+	return s.operands(&entry{dst: register.Class32, src: []register.Class{register.Class64}})
 }
 
 func mbarrierPending(w *warp, in *inst, m uint32) {
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(loadMbarrier(a[l]).pending)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // atom chooses atom and red. PTX ISA, "atom". Shared memory belongs to one
@@ -26,7 +27,7 @@ func (s *selection) atom() error {
 	if n == 0 || n*per != len(ir.Src)-1 || len(ir.Dst) != 0 && len(ir.Dst) != n {
 		return fmt.Errorf("%d operands and %d results do not go together", len(ir.Src), len(ir.Dst))
 	}
-	if class := s.class(ir.Src[0]); class != class32 && class != class64 {
+	if class := s.class(ir.Src[0]); class != register.Class32 && class != register.Class64 {
 		return fmt.Errorf("the address is neither 32 nor 64 bits")
 	}
 	if ir.Type == ptxir.B128 {
@@ -36,7 +37,7 @@ func (s *selection) atom() error {
 		return s.atomElement(s.in, 0, n)
 	}
 	for i := range n {
-		part := inst{d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, guard: noOperand, ir: ir}
+		part := inst{d: register.None, a: register.None, b: register.None, c: register.None, members: register.None, guard: register.None, ir: ir}
 		if err := s.atomElement(&part, i, n); err != nil {
 			return err
 		}
@@ -44,7 +45,7 @@ func (s *selection) atom() error {
 	}
 	s.in.b = uint32(n * ir.Type.Size())
 	s.in.fn = transferVector
-	if s.class(ir.Src[0]) == class32 {
+	if s.class(ir.Src[0]) == register.Class32 {
 		s.in.fn = transferVector32
 	}
 	return s.take(&s.in.a, ir.Src[0], s.class(ir.Src[0]))
@@ -53,7 +54,7 @@ func (s *selection) atom() error {
 // atomElement sets up the update of element i of n.
 func (s *selection) atomElement(in *inst, i, n int) error {
 	ir := s.ir
-	addr, class := s.class(ir.Src[0]), classOf(ir.Type.Class())
+	addr, class := s.class(ir.Src[0]), register.ClassOf(ir.Type.Class())
 	in.mode = ptxir.Mode(addr)
 	in.imm = uint64(ir.Imm) + uint64(i*ir.Type.Size())
 	if err := s.take(&in.a, ir.Src[0], addr); err != nil {
@@ -110,50 +111,50 @@ func atomFunction(ir *ptxir.Instr, in *inst) error {
 
 // atomAddress is a lane's address.
 func (w *warp) atomAddress(in *inst, l int) uint64 {
-	if operandClass(in.mode) == class64 {
-		return w.u64(in.a)[l] + in.imm
+	if register.Class(in.mode) == register.Class64 {
+		return w.U64(in.a)[l] + in.imm
 	}
-	return uint64(w.u32(in.a)[l] + uint32(in.imm))
+	return uint64(w.U32(in.a)[l] + uint32(in.imm))
 }
 
 //go:norace
 func atomAdd32(w *warp, in *inst, m uint32) {
-	s, b := w.site(in.site), w.u32(in.b)
+	s, b := w.site(in.site), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		p := (*uint32)(w.pointer(in, s, w.atomAddress(in, l), l, 4))
 		v := b[l]
 		old := atomic.AddUint32(p, v) - v
-		if in.d != noOperand {
-			w.u32(in.d)[l] = old
+		if in.d != register.None {
+			w.U32(in.d)[l] = old
 		}
 	}
 }
 
 //go:norace
 func atomShared32(w *warp, in *inst, m uint32) {
-	s, b := w.site(in.site), w.u32(in.b)
+	s, b := w.site(in.site), w.U32(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u32(in.c)
+	if in.c != register.None {
+		c = w.U32(in.c)
 	}
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		p := (*uint32)(w.pointer(in, s, w.atomAddress(in, l), l, 4))
 		old := *p
 		*p = in.combine32(old, b[l], c[l])
-		if in.d != noOperand {
-			w.u32(in.d)[l] = old
+		if in.d != register.None {
+			w.U32(in.d)[l] = old
 		}
 	}
 }
 
 //go:norace
 func atom32(w *warp, in *inst, m uint32) {
-	s, b := w.site(in.site), w.u32(in.b)
+	s, b := w.site(in.site), w.U32(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u32(in.c)
+	if in.c != register.None {
+		c = w.U32(in.c)
 	}
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
@@ -162,18 +163,18 @@ func atom32(w *warp, in *inst, m uint32) {
 		for !atomic.CompareAndSwapUint32(p, old, in.combine32(old, b[l], c[l])) {
 			old = atomic.LoadUint32(p)
 		}
-		if in.d != noOperand {
-			w.u32(in.d)[l] = old
+		if in.d != register.None {
+			w.U32(in.d)[l] = old
 		}
 	}
 }
 
 //go:norace
 func atom64(w *warp, in *inst, m uint32) {
-	s, b := w.site(in.site), w.u64(in.b)
+	s, b := w.site(in.site), w.U64(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u64(in.c)
+	if in.c != register.None {
+		c = w.U64(in.c)
 	}
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
@@ -182,8 +183,8 @@ func atom64(w *warp, in *inst, m uint32) {
 		for !atomic.CompareAndSwapUint64(p, old, in.combine64(old, b[l], c[l])) {
 			old = atomic.LoadUint64(p)
 		}
-		if in.d != noOperand {
-			w.u64(in.d)[l] = old
+		if in.d != register.None {
+			w.U64(in.d)[l] = old
 		}
 	}
 }
@@ -194,10 +195,10 @@ func atom64(w *warp, in *inst, m uint32) {
 //
 //go:norace
 func atom16(w *warp, in *inst, m uint32) {
-	s, b := w.site(in.site), w.u32(in.b)
+	s, b := w.site(in.site), w.U32(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u32(in.c)
+	if in.c != register.None {
+		c = w.U32(in.c)
 	}
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
@@ -213,8 +214,8 @@ func atom16(w *warp, in *inst, m uint32) {
 				break
 			}
 		}
-		if in.d != noOperand {
-			w.u32(in.d)[l] = old
+		if in.d != register.None {
+			w.U32(in.d)[l] = old
 		}
 	}
 }

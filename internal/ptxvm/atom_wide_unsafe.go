@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // wideLocks make accesses of 128 bits atomic, which Go cannot on its hosts: one
@@ -29,13 +30,13 @@ func (s *selection) atomWide() error {
 	}
 	in.more = make([]uint32, len(ir.Src)-1)
 	for i := range in.more {
-		if err := s.take(&in.more[i], ir.Src[1+i], class64); err != nil {
+		if err := s.take(&in.more[i], ir.Src[1+i], register.Class64); err != nil {
 			return err
 		}
 	}
 	for i, place := range []*uint32{&in.d, &in.b}[:len(ir.Dst)] {
 		if ir.Dst[i] != ptxir.NoReg {
-			if err := s.take(place, ir.Dst[i], class64); err != nil {
+			if err := s.take(place, ir.Dst[i], register.Class64); err != nil {
 				return err
 			}
 		}
@@ -48,7 +49,7 @@ func (s *selection) atomWide() error {
 //go:norace
 func atomWide(w *warp, in *inst, m uint32) {
 	s := w.site(in.site)
-	operand := func(i, l int) [2]uint64 { return [2]uint64{w.u64(in.more[i])[l], w.u64(in.more[i+1])[l]} }
+	operand := func(i, l int) [2]uint64 { return [2]uint64{w.U64(in.more[i])[l], w.U64(in.more[i+1])[l]} }
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		p := (*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16))
@@ -59,9 +60,9 @@ func atomWide(w *warp, in *inst, m uint32) {
 		} else {
 			old = exchangeWide(p, nil, operand(0, l))
 		}
-		if in.d != noOperand {
-			w.u64(in.d)[l] = old[0]
-			w.u64(in.b)[l] = old[1]
+		if in.d != register.None {
+			w.U64(in.d)[l] = old[0]
+			w.U64(in.b)[l] = old[1]
 		}
 	}
 }
@@ -77,10 +78,10 @@ func (s *selection) accessWide(halves []ptxir.Reg, fn execFn) error {
 	if err := s.take(&in.a, ir.Src[0], s.class(ir.Src[0])); err != nil {
 		return err
 	}
-	in.more = []uint32{noOperand, noOperand}
+	in.more = []uint32{register.None, register.None}
 	for i, r := range halves {
 		if r != ptxir.NoReg {
-			if err := s.take(&in.more[i], r, class64); err != nil {
+			if err := s.take(&in.more[i], r, register.Class64); err != nil {
 				return err
 			}
 		}
@@ -96,8 +97,8 @@ func loadWide(w *warp, in *inst, m uint32) {
 		l := bits.TrailingZeros32(m) & 31
 		v := readWide((*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16)))
 		for i, o := range in.more {
-			if o != noOperand {
-				w.u64(o)[l] = v[i]
+			if o != register.None {
+				w.U64(o)[l] = v[i]
 			}
 		}
 	}
@@ -109,7 +110,7 @@ func storeWide(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		p := (*[2]uint64)(w.pointer(in, s, w.atomAddress(in, l), l, 16))
-		exchangeWide(p, nil, [2]uint64{w.u64(in.more[0])[l], w.u64(in.more[1])[l]})
+		exchangeWide(p, nil, [2]uint64{w.U64(in.more[0])[l], w.U64(in.more[1])[l]})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // builtinFn runs a device function that the driver supplies.
@@ -45,7 +46,7 @@ func (w *warp) setResult(b *block, l int, v uint64) {
 }
 
 func (w *warp) argBytes(a argument, l int) []byte {
-	start := uint64(w.index*lanes+l)*w.cta.localStride + uint64(w.frames[w.running.frame].local+a.caller)
+	start := uint64(w.index*register.Lanes+l)*w.cta.localStride + uint64(w.frames[w.running.frame].local+a.caller)
 	return w.cta.local[start:][:a.size]
 }
 
@@ -56,7 +57,7 @@ func (w *warp) generic(addr, size uint64, l int) []byte {
 	if off := addr - s.base; !ok || off >= s.span || size > s.span-off {
 		w.fault(&laneFault{kind: FaultIllegalAddress, lane: l, addr: addr, size: size, limit: s.span})
 	}
-	return s.bytes(addr, size, w.index*lanes+l)
+	return s.bytes(addr, size, w.index*register.Lanes+l)
 }
 
 // cString reads a string up to its zero byte, or to 64 KiB.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // carry chooses extended-precision arithmetic: add.cc, addc and their kin. The
@@ -17,9 +18,9 @@ import (
 func (s *selection) carry() error {
 	ir, in := s.ir, s.in
 	wide := ir.Type.Size() == 8
-	class := class32
+	class := register.Class32
 	if wide {
-		class = class64
+		class = register.Class64
 	}
 	takesCarry := ir.Op == ptxir.OpAddC || ir.Op == ptxir.OpSubC || ir.Op == ptxir.OpMadC
 	n := 2
@@ -41,14 +42,14 @@ func (s *selection) carry() error {
 			return err
 		}
 	}
-	in.more = []uint32{noOperand, noOperand} // carry in, carry out
+	in.more = []uint32{register.None, register.None} // carry in, carry out
 	if takesCarry {
-		if err := s.take(&in.more[0], ir.Src[n], classPred); err != nil {
+		if err := s.take(&in.more[0], ir.Src[n], register.ClassPred); err != nil {
 			return err
 		}
 	}
 	if len(ir.Dst) > 1 && ir.Dst[1] != ptxir.NoReg {
-		if err := s.take(&in.more[1], ir.Dst[1], classPred); err != nil {
+		if err := s.take(&in.more[1], ir.Dst[1], register.ClassPred); err != nil {
 			return err
 		}
 	}
@@ -60,10 +61,10 @@ func (s *selection) carry() error {
 }
 
 func carry32(w *warp, in *inst, m uint32) {
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u32(in.c)
+	if in.c != register.None {
+		c = w.U32(in.c)
 	}
 	carryIn, carryOut := w.carries(in)
 	for n := m; n != 0; n &= n - 1 {
@@ -76,10 +77,10 @@ func carry32(w *warp, in *inst, m uint32) {
 }
 
 func carry64(w *warp, in *inst, m uint32) {
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	c := b
-	if in.c != noOperand {
-		c = w.u64(in.c)
+	if in.c != register.None {
+		c = w.U64(in.c)
 	}
 	carryIn, carryOut := w.carries(in)
 	for n := m; n != 0; n &= n - 1 {
@@ -92,17 +93,17 @@ func carry64(w *warp, in *inst, m uint32) {
 }
 
 func (w *warp) carries(in *inst) (carryIn, carryOut uint32) {
-	if in.more[0] != noOperand {
-		carryIn = *w.pred(in.more[0])
+	if in.more[0] != register.None {
+		carryIn = *w.Pred(in.more[0])
 	}
-	if in.more[1] != noOperand {
-		carryOut = *w.pred(in.more[1])
+	if in.more[1] != register.None {
+		carryOut = *w.Pred(in.more[1])
 	}
 	return carryIn, carryOut
 }
 
 func (w *warp) storeCarry(in *inst, carryOut uint32) {
-	if in.more[1] != noOperand {
-		*w.pred(in.more[1]) = carryOut
+	if in.more[1] != register.None {
+		*w.Pred(in.more[1]) = carryOut
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // comings are the lanes of one warp that have come to a barrier.
@@ -69,7 +70,7 @@ func (v *blockWatch) parted(w *warp, c *comings) {
 func (v *blockWatch) at(w *warp, l int, pos ptxir.Pos, text string) Access {
 	here := Access{
 		Kernel: v.kernel.ir.Name, Name: v.Name, PTXLine: pos.Line, SourceLine: pos.SourceLine, Instruction: text,
-		Block: unravel(uint32(v.cta.linear), v.grid), Thread: unravel(uint32(w.index*lanes+l), v.Watch.block),
+		Block: unravel(uint32(v.cta.linear), v.grid), Thread: unravel(uint32(w.index*register.Lanes+l), v.Watch.block),
 	}
 	if files := v.kernel.module.ir.Files; pos.File > 0 && pos.File < len(files) {
 		here.SourceFile = files[pos.File]

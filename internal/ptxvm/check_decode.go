@@ -5,6 +5,7 @@ package ptxvm
 
 import (
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -15,7 +16,7 @@ type access struct {
 	space ptxir.Space
 	kind  shadow.Kind
 	reads bool // an atomic operation, which reads what it writes
-	class operandClass
+	class register.Class
 	reg   uint32 // the address
 	imm   uint64
 	size  uint64
@@ -27,7 +28,7 @@ type access struct {
 	matrices []uint32
 	// quiet says that the access never races: a fence stands around it.
 	quiet bool
-	// limit is a register that cuts the size short (cp.async), or noOperand; or
+	// limit is a register that cuts the size short (cp.async), or None; or
 	// a predicate that makes it 0.
 	limit     uint32
 	limitPred bool
@@ -35,7 +36,7 @@ type access struct {
 
 type value struct {
 	reg   uint32
-	class operandClass
+	class register.Class
 	size  uint64
 }
 
@@ -107,7 +108,7 @@ func sharable(s ptxir.Space) bool {
 
 func (d *decoder) accessAt(address ptxir.Reg, ir *ptxir.Instr) access {
 	return access{
-		space: ir.Space, class: classOf(d.fn.ir.Regs[address]), reg: d.fn.offsets[address], imm: uint64(ir.Imm), limit: noOperand,
+		space: ir.Space, class: register.ClassOf(d.fn.ir.Regs[address]), reg: d.fn.offsets[address], imm: uint64(ir.Imm), limit: register.None,
 	}
 }
 
@@ -123,7 +124,7 @@ func (d *decoder) plainAccess(ir *ptxir.Instr) access {
 		elements = ir.Src[1:]
 		a.kind = shadow.WeakWrite
 		for _, r := range elements {
-			a.values = append(a.values, value{d.fn.offsets[r], classOf(d.fn.ir.Regs[r]), registerBytes(ir.Type)})
+			a.values = append(a.values, value{d.fn.offsets[r], register.ClassOf(d.fn.ir.Regs[r]), registerBytes(ir.Type)})
 		}
 	}
 	if strong {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // What a thread reads from local memory that it has not written is no defect
@@ -262,7 +263,7 @@ func (d *decoder) follow(in *inst) {
 
 func (d *decoder) numbersOf(list []ptxir.Reg) (numbers []int32, places []uint32) {
 	for _, r := range list {
-		n, place := int32(none), noOperand
+		n, place := int32(none), register.None
 		if r != ptxir.NoReg {
 			n, place = d.numbers[r], d.fn.offsets[r]
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -38,7 +39,7 @@ type followedFrame struct {
 	fn    *function
 	unset []uint32 // by number: the lanes that hold what nobody wrote
 	// origins says where that was loaded; nil for registers never unset.
-	origins []*[lanes]origin
+	origins []*[register.Lanes]origin
 }
 
 // origin is the load of something that nobody wrote, or the first read of a
@@ -63,7 +64,7 @@ func (v *blockWatch) bindLocal() {
 		return
 	}
 	v.local = &localWatch{
-		written: shadow.NewByteSet(v.cta.localStride * uint64(len(v.cta.warps)*lanes)), frames: make([][]followedFrame, len(v.cta.warps)),
+		written: shadow.NewByteSet(v.cta.localStride * uint64(len(v.cta.warps)*register.Lanes)), frames: make([][]followedFrame, len(v.cta.warps)),
 		carried: map[uint64]origin{}, told: map[toldKey]bool{},
 	}
 	for i := range v.local.frames {
@@ -72,7 +73,7 @@ func (v *blockWatch) bindLocal() {
 }
 
 func newFollowedFrame(fn *function) followedFrame {
-	return followedFrame{fn: fn, unset: make([]uint32, fn.followed), origins: make([]*[lanes]origin, fn.followed)}
+	return followedFrame{fn: fn, unset: make([]uint32, fn.followed), origins: make([]*[register.Lanes]origin, fn.followed)}
 }
 
 // startBlock forgets what the block before wrote.
@@ -85,7 +86,7 @@ func (v *localWatch) startBlock() {
 	clear(v.told)
 	for _, frames := range v.frames {
 		clear(frames[0].unset)
-		frames[0].enter(full)
+		frames[0].enter(register.Full)
 	}
 }
 
@@ -154,7 +155,7 @@ func (v *blockWatch) returned(w *warp, c *callSite, mask uint32) {
 
 // localBit is the place of a byte of a lane's local memory in written.
 func (v *blockWatch) localBit(w *warp, l int, off uint64) uint64 {
-	return uint64(w.index*lanes+l)*v.cta.localStride + off
+	return uint64(w.index*register.Lanes+l)*v.cta.localStride + off
 }
 
 // localOffset returns where in local memory an access is. What lies outside is
@@ -189,7 +190,7 @@ func (v *blockWatch) origin(w *warp, l int, site, off, size uint32) origin {
 func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
 	key := toldKey{v.localBit(w, l, uint64(o.off)), o.fn, o.register}
 	if o.register != nil {
-		key.at = uint64(w.index*lanes + l)
+		key.at = uint64(w.index*register.Lanes + l)
 	}
 	if v.local.told[key] {
 		return
@@ -200,7 +201,7 @@ func (v *blockWatch) uninitializedLocal(w *warp, l int, o origin) {
 		return
 	}
 	v.add(findingKey{kind: FindingUninitialized, site: o.site}, 0, func() *Finding {
-		here := v.access(&shadow.Trace{Block: uint32(w.cta.linear), Site: o.site, Thread: uint16(w.index*lanes + l)})
+		here := v.access(&shadow.Trace{Block: uint32(w.cta.linear), Site: o.site, Thread: uint16(w.index*register.Lanes + l)})
 		return &Finding{
 			Kind: FindingUninitialized, Here: here, Address: uint64(o.off), Size: uint64(o.size), Local: true,
 			Within: v.cta.kernel.localPlace(&o),

@@ -6,6 +6,7 @@ package ptxvm
 import (
 	"math/bits"
 
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -17,7 +18,7 @@ type meetings struct {
 	all uint32
 	// known[j][i] is the last meeting of lane i, and before it of any lane, that
 	// lane j has heard of; or less than all.
-	known [lanes][lanes]uint32
+	known [register.Lanes][register.Lanes]uint32
 }
 
 // meet notes that lanes met, out of those that are live.
@@ -27,7 +28,7 @@ func (x *meetings) meet(members, live uint32) {
 		x.all = x.count
 		return
 	}
-	var heard [lanes]uint32
+	var heard [register.Lanes]uint32
 	for m := members; m != 0; m &= m - 1 {
 		for i, n := range x.known[bits.TrailingZeros32(m)&31] {
 			heard[i] = max(heard[i], n)
@@ -46,6 +47,6 @@ func (x *meetings) meet(members, live uint32) {
 // metSince reports whether the lanes of two accesses of one warp have met
 // between them, directly or through others.
 func (v *blockWatch) metSince(before, now *shadow.Trace) bool {
-	x := &v.warps[now.Thread/lanes]
-	return max(x.all, x.known[now.Thread%lanes][before.Thread%lanes]) > before.Syncs
+	x := &v.warps[now.Thread/register.Lanes]
+	return max(x.all, x.known[now.Thread%register.Lanes][before.Thread%register.Lanes]) > before.Syncs
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -20,28 +21,28 @@ func TestMeetings(t *testing.T) {
 		members []uint32
 		ordered uint32 // the lanes that come after lane 0's access
 	}{
-		{"nobody met", full, nil, 0},
-		{"all", full, []uint32{full}, full},
-		{"a pair", full, []uint32{0b11}, 0b11},
-		{"a pair without lane 0", full, []uint32{0b110}, 0},
-		{"a chain", full, []uint32{0b11, 0b110}, 0b111},
-		{"the chain's links in the wrong order", full, []uint32{0b110, 0b11}, 0b11},
-		{"a chain that ends with all", full, []uint32{0b11, 0b110, full}, full},
-		{"lanes that have exited are not waited for", 0xffff, []uint32{0xffff}, full},
+		{"nobody met", register.Full, nil, 0},
+		{"all", register.Full, []uint32{register.Full}, register.Full},
+		{"a pair", register.Full, []uint32{0b11}, 0b11},
+		{"a pair without lane 0", register.Full, []uint32{0b110}, 0},
+		{"a chain", register.Full, []uint32{0b11, 0b110}, 0b111},
+		{"the chain's links in the wrong order", register.Full, []uint32{0b110, 0b11}, 0b11},
+		{"a chain that ends with all", register.Full, []uint32{0b11, 0b110, register.Full}, register.Full},
+		{"lanes that have exited are not waited for", 0xffff, []uint32{0xffff}, register.Full},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &blockWatch{warps: make([]meetings, 2)}
 			x := &v.warps[1]
-			x.meet(full, full)
-			x.meet(0b1001, full)
-			before := shadow.Trace{Thread: lanes, Syncs: x.count}
+			x.meet(register.Full, register.Full)
+			x.meet(0b1001, register.Full)
+			before := shadow.Trace{Thread: register.Lanes, Syncs: x.count}
 			for _, m := range tt.members {
 				x.meet(m, tt.live)
 			}
 			var ordered uint32
-			for l := range uint16(lanes) {
-				if v.metSince(&before, &shadow.Trace{Thread: lanes + l, Syncs: x.count}) {
+			for l := range uint16(register.Lanes) {
+				if v.metSince(&before, &shadow.Trace{Thread: register.Lanes + l, Syncs: x.count}) {
 					ordered |= 1 << l
 				}
 			}

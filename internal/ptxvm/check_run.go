@@ -8,6 +8,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -94,7 +95,7 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 	}
 	defer v.unlock()
 	if a.rows > 0 {
-		m = ^uint32(0) >> (lanes - a.rows)
+		m = ^uint32(0) >> (register.Lanes - a.rows)
 	}
 	if !v.looksAtGlobal() && v.allWritten(w, a, m) {
 		return
@@ -106,7 +107,7 @@ func (v *blockWatch) check(w *warp, a *access, m uint32) {
 			continue
 		}
 		now := shadow.Trace{
-			Task: v.Task, Block: uint32(w.cta.linear), Epoch: v.epoch, Site: a.site, Thread: uint16(w.index*lanes + l),
+			Task: v.Task, Block: uint32(w.cta.linear), Epoch: v.epoch, Site: a.site, Thread: uint16(w.index*register.Lanes + l),
 			Syncs: v.warps[w.index].count, Kind: a.kind,
 		}
 		t := touch{w: w, a: a, mask: m, lane: l, addr: addr, size: size, now: now}
@@ -136,19 +137,19 @@ type touch struct {
 func (t *touch) reads() bool { return !t.now.Kind.Writes() || t.a.reads }
 
 func (a *access) address(w *warp, l int) uint64 {
-	if a.class == class64 {
-		return w.u64(a.reg)[l] + a.imm
+	if a.class == register.Class64 {
+		return w.U64(a.reg)[l] + a.imm
 	}
-	return uint64(w.u32(a.reg)[l] + uint32(a.imm))
+	return uint64(w.U32(a.reg)[l] + uint32(a.imm))
 }
 
 func (a *access) sizeIn(w *warp, l int) uint64 {
 	switch {
-	case a.limit == noOperand:
+	case a.limit == register.None:
 		return a.size
 	case !a.limitPred:
-		return min(a.size, uint64(w.u32(a.limit)[l]))
-	case *w.pred(a.limit)>>l&1 != 0:
+		return min(a.size, uint64(w.U32(a.limit)[l]))
+	case *w.Pred(a.limit)>>l&1 != 0:
 		return 0
 	}
 	return a.size
@@ -263,7 +264,9 @@ func (v *blockWatch) noteRead(c *shadow.Cell, now *shadow.Trace) {
 
 func sameBlock(r, o *shadow.Trace) bool { return r.Task == o.Task && r.Block == o.Block }
 
-func sameWarp(r, o *shadow.Trace) bool { return sameBlock(r, o) && r.Thread/lanes == o.Thread/lanes }
+func sameWarp(r, o *shadow.Trace) bool {
+	return sameBlock(r, o) && r.Thread/register.Lanes == o.Thread/register.Lanes
+}
 
 // stale reports whether nothing that comes after now can race with r unless it
 // races with now too.

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // runFollowed runs an instruction on followed registers or local memory.
@@ -20,7 +21,7 @@ func runFollowed(w *warp, in *inst, m uint32) {
 		}
 		now := m
 		if inner.guarded != nil {
-			now &= *w.pred(inner.guard) ^ inner.invert
+			now &= *w.Pred(inner.guard) ^ inner.invert
 		}
 		if now != 0 {
 			v.follow(w, f, x, now)
@@ -127,9 +128,9 @@ func (f *followedFrame) originOf(x *follow, number int32, l int) origin {
 	return origin{fn: f.fn, register: f.fn.unwrittenBy(number), read: x}
 }
 
-func (f *followedFrame) origin(number int32) *[lanes]origin {
+func (f *followedFrame) origin(number int32) *[register.Lanes]origin {
 	if f.origins[number] == nil {
-		f.origins[number] = &[lanes]origin{}
+		f.origins[number] = &[register.Lanes]origin{}
 	}
 	return f.origins[number]
 }
@@ -140,7 +141,7 @@ func (f *followedFrame) chosen(w *warp, x *follow, some, m uint32) uint32 {
 	a, b := f.lanesOf(x, 0, m), f.lanesOf(x, 1, m)
 	switch x.rule {
 	case unsetAsChosen:
-		p := *w.pred(x.from[2])
+		p := *w.Pred(x.from[2])
 		return f.lanesOf(x, 2, m) | a&p | b&^p
 	case unsetInserted:
 		return a & b
@@ -148,7 +149,7 @@ func (f *followedFrame) chosen(w *warp, x *follow, some, m uint32) uint32 {
 		if len(x.src) < 3 || x.ir.Bool == ptxir.BoolXor {
 			return some
 		}
-		c, q := f.lanesOf(x, 2, m), *w.pred(x.from[2])
+		c, q := f.lanesOf(x, 2, m), *w.Pred(x.from[2])
 		if x.ir.Bool == ptxir.BoolOr {
 			q = ^q
 		}
@@ -163,16 +164,16 @@ func (f *followedFrame) chosen(w *warp, x *follow, some, m uint32) uint32 {
 // zeros is the lanes of m in which source i is 0.
 func (f *followedFrame) zeros(w *warp, x *follow, i int, m uint32) (zero uint32) {
 	if x.ir.Type == ptxir.Pred {
-		return ^*w.pred(x.from[i])
+		return ^*w.Pred(x.from[i])
 	}
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		switch {
 		case x.ir.Type.Size() == 8:
-			if w.u64(x.from[i])[l] == 0 {
+			if w.U64(x.from[i])[l] == 0 {
 				zero |= 1 << l
 			}
-		case w.u32(x.from[i])[l] == 0:
+		case w.U32(x.from[i])[l] == 0:
 			zero |= 1 << l
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/matrix"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
@@ -29,10 +31,10 @@ func (v *blockWatch) sameValue(t *touch, before *shadow.Trace) bool {
 		return false
 	}
 	mine := t.a.stored(t.w, t.lane)
-	if before.Site == t.a.site && int(before.Thread)/lanes == t.w.index {
+	if before.Site == t.a.site && int(before.Thread)/register.Lanes == t.w.index {
 		// The other lane's store may be part of this very instruction, and not
 		// have happened yet.
-		if l := int(before.Thread) % lanes; l < t.lane && t.mask>>l&1 != 0 && t.a.address(t.w, l) == t.addr {
+		if l := int(before.Thread) % register.Lanes; l < t.lane && t.mask>>l&1 != 0 && t.a.address(t.w, l) == t.addr {
 			return bytes.Equal(mine, t.a.stored(t.w, l))
 		}
 	}
@@ -54,11 +56,11 @@ func (v *blockWatch) sameValue(t *touch, before *shadow.Trace) bool {
 func (a *access) stored(w *warp, l int) []byte {
 	out := make([]byte, 0, 16)
 	if a.matrices != nil {
-		row := w.storedRow(a.ir, a.matrices[l/8], l%8)
+		row := matrix.StoredRow(w.File, a.ir, a.matrices[l/8], l%8)
 		return row[:]
 	}
 	for _, x := range a.values {
-		out = binary.LittleEndian.AppendUint64(out, w.raw(x.reg, x.class, l))
+		out = binary.LittleEndian.AppendUint64(out, w.Raw(x.reg, x.class, l))
 		out = out[:len(out)-8+int(x.size)]
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // sync runs the convergent operation that ends b. It reports whether g goes on;
@@ -20,10 +21,10 @@ func (w *warp) sync(g *group, b *block) bool {
 		}
 		return false
 	}
-	if in.members == noOperand { // mma, ldmatrix: all live lanes of the warp
-		return w.collect(g, b, full)
+	if in.members == register.None { // mma, ldmatrix: all live lanes of the warp
+		return w.collect(g, b, register.Full)
 	}
-	members := w.u32(in.members)
+	members := w.U32(in.members)
 	first := bits.TrailingZeros32(g.mask)
 	want := members[first]
 	for m := g.mask; m != 0; m &= m - 1 {
@@ -40,7 +41,7 @@ func (w *warp) sync(g *group, b *block) bool {
 }
 
 // splitCollective treats the lanes of g as one group for each member mask.
-func (w *warp) splitCollective(g *group, b *block, members *[lanes]uint32) {
+func (w *warp) splitCollective(g *group, b *block, members *[register.Lanes]uint32) {
 	for m := g.mask; m != 0; {
 		want := members[bits.TrailingZeros32(m)]
 		var same uint32
@@ -128,11 +129,11 @@ func (w *warp) retryCollectives() {
 			w.parked = append(w.parked, p)
 			continue
 		}
-		old := w.regs
-		w.regs = w.frameAt(w.frames[p.frame].regs)
+		old := w.File
+		w.File = w.frameAt(w.frames[p.frame].regs)
 		if w.collect(&p.group, p.at, p.members) {
 			w.push(p.group)
 		}
-		w.regs = old
+		w.File = old
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // compare chooses setp and set: a generated comparison, then finishCompare.
@@ -41,12 +42,12 @@ func (s *selection) compare() error {
 		return err
 	}
 	if want == 3 {
-		if err := s.take(&in.c, ir.Src[2], classPred); err != nil {
+		if err := s.take(&in.c, ir.Src[2], register.ClassPred); err != nil {
 			return err
 		}
 	}
 	if ir.Op == ptxir.OpSet {
-		return s.take(&in.d, ir.Dst[0], classOf(ir.Type.Class()))
+		return s.take(&in.d, ir.Dst[0], register.ClassOf(ir.Type.Class()))
 	}
 	return s.comparePredicates()
 }
@@ -77,13 +78,13 @@ func (s *selection) comparison(typ ptxir.Type) (*entry, error) {
 
 func (s *selection) comparePredicates() error {
 	if s.ir.Dst[0] != ptxir.NoReg {
-		if err := s.take(&s.in.d, s.ir.Dst[0], classPred); err != nil {
+		if err := s.take(&s.in.d, s.ir.Dst[0], register.ClassPred); err != nil {
 			return err
 		}
 	}
 	if len(s.ir.Dst) > 1 && s.ir.Dst[1] != ptxir.NoReg {
 		s.in.more = []uint32{0}
-		return s.take(&s.in.more[0], s.ir.Dst[1], classPred)
+		return s.take(&s.in.more[0], s.ir.Dst[1], register.ClassPred)
 	}
 	return nil
 }
@@ -91,26 +92,26 @@ func (s *selection) comparePredicates() error {
 // finishCompare takes the lanes for which a comparison holds and does what is
 // left of setp and set.
 func finishCompare(w *warp, in *inst, r, m uint32) {
-	if in.c == noOperand && in.more == nil && in.ir.Op == ptxir.OpSetp {
-		d := w.pred(in.d)
+	if in.c == register.None && in.more == nil && in.ir.Op == ptxir.OpSetp {
+		d := w.Pred(in.d)
 		*d = *d&^m | r&m
 		return
 	}
 	second := ^r
-	if in.c != noOperand {
-		q := *w.pred(in.c)
+	if in.c != register.None {
+		q := *w.Pred(in.c)
 		r, second = numeric.Logic(in.ir.Bool, r, q), numeric.Logic(in.ir.Bool, second, q)
 	}
 	if in.ir.Op == ptxir.OpSet {
 		w.setValue(in, r, m)
 		return
 	}
-	if in.d != noOperand {
-		d := w.pred(in.d)
+	if in.d != register.None {
+		d := w.Pred(in.d)
 		*d = *d&^m | r&m
 	}
 	if in.more != nil {
-		q := w.pred(in.more[0])
+		q := w.Pred(in.more[0])
 		*q = *q&^m | second&m
 	}
 }
@@ -124,7 +125,7 @@ func (w *warp) setValue(in *inst, r, m uint32) {
 			one = 0xffff
 		}
 	}
-	d := w.u32(in.d)
+	d := w.U32(in.d)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // comparePacked chooses setp and set of f16x2 and bf16x2: two comparisons, the
@@ -18,24 +19,24 @@ func (s *selection) comparePacked(typ ptxir.Type) error {
 	if len(ir.Src) < 2 || len(ir.Dst) == 0 {
 		return fmt.Errorf("%d operands, want 2", len(ir.Src))
 	}
-	if err := s.take(&in.a, ir.Src[0], class32); err != nil {
+	if err := s.take(&in.a, ir.Src[0], register.Class32); err != nil {
 		return err
 	}
-	if err := s.take(&in.b, ir.Src[1], class32); err != nil {
+	if err := s.take(&in.b, ir.Src[1], register.Class32); err != nil {
 		return err
 	}
 	if ir.Bool != ptxir.BoolNone {
 		if len(ir.Src) != 3 {
 			return fmt.Errorf("%d operands, want 3", len(ir.Src))
 		}
-		if err := s.take(&in.c, ir.Src[2], classPred); err != nil {
+		if err := s.take(&in.c, ir.Src[2], register.ClassPred); err != nil {
 			return err
 		}
 	}
 	in.imm = uint64(typ)
 	in.fn = comparePackedLanes
 	if ir.Op == ptxir.OpSet {
-		return s.take(&in.d, ir.Dst[0], class32)
+		return s.take(&in.d, ir.Dst[0], register.Class32)
 	}
 	return s.comparePredicates()
 }
@@ -47,7 +48,7 @@ func comparePackedLanes(w *warp, in *inst, m uint32) {
 	} else if in.ir.Mod&ptxir.ModFtz != 0 {
 		load = func(h uint16) float32 { return numeric.InHalf(in.ir, h) }
 	}
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	var lo, hi uint32
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
@@ -58,20 +59,20 @@ func comparePackedLanes(w *warp, in *inst, m uint32) {
 			hi |= 1 << l
 		}
 	}
-	if in.c != noOperand {
-		q := *w.pred(in.c)
+	if in.c != register.None {
+		q := *w.Pred(in.c)
 		lo, hi = numeric.Logic(in.ir.Bool, lo, q), numeric.Logic(in.ir.Bool, hi, q)
 	}
 	if in.ir.Op == ptxir.OpSet {
 		w.setPacked(in, lo, hi, m)
 		return
 	}
-	if in.d != noOperand {
-		p := w.pred(in.d)
+	if in.d != register.None {
+		p := w.Pred(in.d)
 		*p = *p&^m | lo&m
 	}
 	if in.more != nil {
-		p := w.pred(in.more[0])
+		p := w.Pred(in.more[0])
 		*p = *p&^m | hi&m
 	}
 }
@@ -84,7 +85,7 @@ func (w *warp) setPacked(in *inst, lo, hi, m uint32) {
 	case ptxir.BF16x2:
 		one = 0x3f80
 	}
-	d := w.u32(in.d)
+	d := w.U32(in.d)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = lo>>l&1*one | hi>>l&1*one<<16

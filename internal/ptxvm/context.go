@@ -11,6 +11,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // idleContexts is how many contexts a device keeps for the next launch.
@@ -51,14 +52,14 @@ func (d *Device) putContext(c *context) {
 // registers that hold the kernel's constants and the launch's specials.
 func (c *context) bind(r *execution) {
 	k := r.kernel
-	n := int(r.threads+lanes-1) / lanes
+	n := int(r.threads+register.Lanes-1) / register.Lanes
 	c.run, c.params = r, r.params
 	c.sharedBytes = uint64(k.dynamicOffset) + uint64(r.dynamicShared)
 	if len(c.shared) < int(c.sharedBytes) {
 		c.shared = make([]byte, (c.sharedBytes+4095)&^4095)
 	}
 	c.localStride = (k.localBytes + 15) &^ 15
-	if need := c.localStride * uint64(n) * lanes; uint64(len(c.local)) < need {
+	if need := c.localStride * uint64(n) * register.Lanes; uint64(len(c.local)) < need {
 		c.local = make([]byte, need)
 	}
 	c.epoch = k.module.device.memory.Epoch()
@@ -74,10 +75,10 @@ func (c *context) bind(r *execution) {
 	}
 	for i := range c.warps {
 		w := &c.warps[i]
-		w.regs = w.frameAt(0)
-		k.entry.fillSpecials(w, full, false)
+		w.File = w.frameAt(0)
+		k.entry.fillSpecials(w, register.Full, false)
 		for j := range k.entry.loads {
-			w.loadParam(&k.entry.loads[j], full)
+			w.loadParam(&k.entry.loads[j], register.Full)
 		}
 	}
 }
@@ -93,10 +94,10 @@ func (c *context) makeWarps(n int) {
 		w.cta, w.index = c, i
 		w.stack = all[i*words : (i+1)*words : (i+1)*words]
 		w.frames = []frame{{fn: fn, parent: -1}}
-		w.regs = w.frameAt(0)
+		w.File = w.frameAt(0)
 		for j := range fn.consts {
 			k := &fn.consts[j]
-			w.fillRegister(k.reg, k.class, k.bits, full)
+			w.Fill(k.reg, k.class, k.bits, register.Full)
 		}
 	}
 }
@@ -119,17 +120,17 @@ func (c *context) start(i uint64) {
 	c.barriers = [numBarriers]barrier{}
 	for i := range c.warps {
 		w := &c.warps[i]
-		w.live = full
-		if left := int(r.threads) - i*lanes; left < lanes {
+		w.live = register.Full
+		if left := int(r.threads) - i*register.Lanes; left < register.Lanes {
 			w.live = 1<<left - 1
 		}
 		w.frames = w.frames[:1]
 		w.frames[0].refs = 1
 		w.parked = w.parked[:0]
 		w.ready = append(w.ready[:0], group{mask: w.live})
-		w.regs = w.frameAt(0)
+		w.File = w.frameAt(0)
 		w.spent = 0
-		c.kernel.entry.fillSpecials(w, full, true)
+		c.kernel.entry.fillSpecials(w, register.Full, true)
 	}
 }
 

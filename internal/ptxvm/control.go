@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // want checks the counts of destinations and sources.
@@ -20,7 +21,7 @@ func (s *selection) want(dst, src int) error {
 }
 
 // optional resolves a register that may be absent.
-func (s *selection) optional(place *uint32, regs []ptxir.Reg, i int, class operandClass) error {
+func (s *selection) optional(place *uint32, regs []ptxir.Reg, i int, class register.Class) error {
 	if i >= len(regs) || regs[i] == ptxir.NoReg {
 		return nil
 	}
@@ -38,10 +39,10 @@ func (s *selection) bar() error {
 	if len(ir.Src) == 0 {
 		return fmt.Errorf("a barrier wants its number")
 	}
-	if err := s.take(&in.a, ir.Src[0], class32); err != nil {
+	if err := s.take(&in.a, ir.Src[0], register.Class32); err != nil {
 		return err
 	}
-	if err := s.optional(&in.b, ir.Src, 1, class32); err != nil {
+	if err := s.optional(&in.b, ir.Src, 1, register.Class32); err != nil {
 		return err
 	}
 	if in.mode < ptxir.ModeRedPopc {
@@ -50,12 +51,12 @@ func (s *selection) bar() error {
 	if err := s.want(1, 3); err != nil {
 		return err
 	}
-	if err := s.take(&in.c, ir.Src[2], classPred); err != nil {
+	if err := s.take(&in.c, ir.Src[2], register.ClassPred); err != nil {
 		return err
 	}
-	class := classPred
+	class := register.ClassPred
 	if in.mode == ptxir.ModeRedPopc {
-		class = class32
+		class = register.Class32
 	}
 	return s.take(&in.d, ir.Dst[0], class)
 }
@@ -65,7 +66,7 @@ func (s *selection) barWarp() error {
 		return err
 	}
 	s.in.fn = nothing
-	return s.take(&s.in.members, s.ir.Src[0], class32)
+	return s.take(&s.in.members, s.ir.Src[0], register.Class32)
 }
 
 // shfl: a is the value, b the lane operand, c the clamp and segment mask, d the
@@ -76,16 +77,16 @@ func (s *selection) shfl() error {
 		return err
 	}
 	for i, place := range []*uint32{&in.a, &in.b, &in.c, &in.members} {
-		if err := s.take(place, ir.Src[i], class32); err != nil {
+		if err := s.take(place, ir.Src[i], register.Class32); err != nil {
 			return err
 		}
 	}
-	in.more = []uint32{noOperand}
-	if err := s.optional(&in.more[0], ir.Dst, 1, classPred); err != nil {
+	in.more = []uint32{register.None}
+	if err := s.optional(&in.more[0], ir.Dst, 1, register.ClassPred); err != nil {
 		return err
 	}
 	in.fn = shfl
-	return s.optional(&in.d, ir.Dst, 0, class32)
+	return s.optional(&in.d, ir.Dst, 0, register.Class32)
 }
 
 // shfl exchanges values between lanes. PTX ISA, "shfl.sync", has this pseudo
@@ -93,8 +94,8 @@ func (s *selection) shfl() error {
 // A source lane that does not take part gives an undefined value there; here
 // the lane's own.
 func shfl(w *warp, in *inst, m uint32) {
-	a := *w.u32(in.a)
-	b, c := w.u32(in.b), w.u32(in.c)
+	a := *w.U32(in.a)
+	b, c := w.U32(in.b), w.U32(in.c)
 	var valid uint32
 	result := a
 	for n := m; n != 0; n &= n - 1 {
@@ -126,15 +127,15 @@ func shfl(w *warp, in *inst, m uint32) {
 			result[l] = a[j&31]
 		}
 	}
-	if in.d != noOperand {
-		d := w.u32(in.d)
+	if in.d != register.None {
+		d := w.U32(in.d)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			d[l] = result[l]
 		}
 	}
-	if in.more[0] != noOperand {
-		p := w.pred(in.more[0])
+	if in.more[0] != register.None {
+		p := w.Pred(in.more[0])
 		*p = *p&^m | valid&m
 	}
 }
@@ -144,22 +145,22 @@ func (s *selection) vote() error {
 	if err := s.want(1, 2); err != nil {
 		return err
 	}
-	if err := s.take(&s.in.a, s.ir.Src[0], classPred); err != nil {
+	if err := s.take(&s.in.a, s.ir.Src[0], register.ClassPred); err != nil {
 		return err
 	}
-	if err := s.take(&s.in.members, s.ir.Src[1], class32); err != nil {
+	if err := s.take(&s.in.members, s.ir.Src[1], register.Class32); err != nil {
 		return err
 	}
 	s.in.fn = vote
 	if s.ir.Mode == ptxir.ModeBallot {
 		s.in.fn = ballot
-		return s.take(&s.in.d, s.ir.Dst[0], class32)
+		return s.take(&s.in.d, s.ir.Dst[0], register.Class32)
 	}
-	return s.take(&s.in.d, s.ir.Dst[0], classPred)
+	return s.take(&s.in.d, s.ir.Dst[0], register.ClassPred)
 }
 
 func vote(w *warp, in *inst, m uint32) {
-	p := *w.pred(in.a) & m
+	p := *w.Pred(in.a) & m
 	var yes bool
 	switch in.mode {
 	case ptxir.ModeAll:
@@ -169,11 +170,11 @@ func vote(w *warp, in *inst, m uint32) {
 	case ptxir.ModeUni:
 		yes = p == m || p == 0
 	}
-	w.setPred(in.d, yes, m)
+	w.SetPred(in.d, yes, m)
 }
 
 func ballot(w *warp, in *inst, m uint32) {
-	w.broadcast32(in.d, *w.pred(in.a)&m, m)
+	w.Broadcast32(in.d, *w.Pred(in.a)&m, m)
 }
 
 // match: a is the value; all: more[0] is the predicate.
@@ -181,28 +182,28 @@ func (s *selection) match() error {
 	if err := s.want(1, 2); err != nil {
 		return err
 	}
-	class := classOf(s.ir.Type.Class())
+	class := register.ClassOf(s.ir.Type.Class())
 	if err := s.take(&s.in.a, s.ir.Src[0], class); err != nil {
 		return err
 	}
-	if err := s.take(&s.in.members, s.ir.Src[1], class32); err != nil {
+	if err := s.take(&s.in.members, s.ir.Src[1], register.Class32); err != nil {
 		return err
 	}
-	s.in.more = []uint32{noOperand}
-	if err := s.optional(&s.in.more[0], s.ir.Dst, 1, classPred); err != nil {
+	s.in.more = []uint32{register.None}
+	if err := s.optional(&s.in.more[0], s.ir.Dst, 1, register.ClassPred); err != nil {
 		return err
 	}
 	s.in.fn = match
-	return s.optional(&s.in.d, s.ir.Dst, 0, class32)
+	return s.optional(&s.in.d, s.ir.Dst, 0, register.Class32)
 }
 
 func match(w *warp, in *inst, m uint32) {
-	class := classOf(in.ir.Type.Class())
+	class := register.ClassOf(in.ir.Type.Class())
 	for rest := m; rest != 0; {
-		v := w.raw(in.a, class, bits.TrailingZeros32(rest))
+		v := w.Raw(in.a, class, bits.TrailingZeros32(rest))
 		var same uint32
 		for n := rest; n != 0; n &= n - 1 {
-			if l := bits.TrailingZeros32(n) & 31; w.raw(in.a, class, l) == v {
+			if l := bits.TrailingZeros32(n) & 31; w.Raw(in.a, class, l) == v {
 				same |= 1 << l
 			}
 		}
@@ -210,16 +211,16 @@ func match(w *warp, in *inst, m uint32) {
 			if same != m {
 				same = 0
 			}
-			if in.d != noOperand {
-				w.broadcast32(in.d, same, m)
+			if in.d != register.None {
+				w.Broadcast32(in.d, same, m)
 			}
-			if in.more[0] != noOperand {
-				w.setPred(in.more[0], same != 0, m)
+			if in.more[0] != register.None {
+				w.SetPred(in.more[0], same != 0, m)
 			}
 			return
 		}
 		// d may be a's register: a's lanes of this value are not read again.
-		w.broadcast32(in.d, same, same)
+		w.Broadcast32(in.d, same, same)
 		rest &^= same
 	}
 }
@@ -228,21 +229,21 @@ func (s *selection) redux() error {
 	if err := s.want(1, 2); err != nil {
 		return err
 	}
-	if err := s.take(&s.in.a, s.ir.Src[0], class32); err != nil {
+	if err := s.take(&s.in.a, s.ir.Src[0], register.Class32); err != nil {
 		return err
 	}
-	if err := s.take(&s.in.members, s.ir.Src[1], class32); err != nil {
+	if err := s.take(&s.in.members, s.ir.Src[1], register.Class32); err != nil {
 		return err
 	}
 	if s.in.combine32 = numeric.Atomic32(s.ir); s.in.combine32 == nil {
 		return errNoExecutor
 	}
 	s.in.fn = redux
-	return s.take(&s.in.d, s.ir.Dst[0], class32)
+	return s.take(&s.in.d, s.ir.Dst[0], register.Class32)
 }
 
 func redux(w *warp, in *inst, m uint32) {
-	a := w.u32(in.a)
+	a := w.U32(in.a)
 	r := a[bits.TrailingZeros32(m)]
 	if in.ir.Type.Float() {
 		r = in.combine32(r, r, 0) // the one form of a NaN
@@ -250,7 +251,7 @@ func redux(w *warp, in *inst, m uint32) {
 	for n := m & (m - 1); n != 0; n &= n - 1 {
 		r = in.combine32(r, a[bits.TrailingZeros32(n)&31], 0)
 	}
-	w.broadcast32(in.d, r, m)
+	w.Broadcast32(in.d, r, m)
 }
 
 // elect chooses the lowest lane.
@@ -258,24 +259,24 @@ func (s *selection) elect() error {
 	if err := s.want(0, 1); err != nil {
 		return err
 	}
-	s.in.more = []uint32{noOperand}
-	if err := s.take(&s.in.members, s.ir.Src[0], class32); err != nil {
+	s.in.more = []uint32{register.None}
+	if err := s.take(&s.in.members, s.ir.Src[0], register.Class32); err != nil {
 		return err
 	}
-	if err := s.optional(&s.in.d, s.ir.Dst, 0, class32); err != nil {
+	if err := s.optional(&s.in.d, s.ir.Dst, 0, register.Class32); err != nil {
 		return err
 	}
 	s.in.fn = elect
-	return s.optional(&s.in.more[0], s.ir.Dst, 1, classPred)
+	return s.optional(&s.in.more[0], s.ir.Dst, 1, register.ClassPred)
 }
 
 func elect(w *warp, in *inst, m uint32) {
 	first := bits.TrailingZeros32(m)
-	if in.d != noOperand {
-		w.broadcast32(in.d, uint32(first), m)
+	if in.d != register.None {
+		w.Broadcast32(in.d, uint32(first), m)
 	}
-	if in.more[0] != noOperand {
-		p := w.pred(in.more[0])
+	if in.more[0] != register.None {
+		p := w.Pred(in.more[0])
 		*p = *p&^m | 1<<first
 	}
 }
@@ -285,10 +286,10 @@ func (s *selection) activemask() error {
 		return err
 	}
 	s.in.fn = activemask
-	return s.take(&s.in.d, s.ir.Dst[0], class32)
+	return s.take(&s.in.d, s.ir.Dst[0], register.Class32)
 }
 
-func activemask(w *warp, in *inst, m uint32) { w.broadcast32(in.d, m, m) }
+func activemask(w *warp, in *inst, m uint32) { w.Broadcast32(in.d, m, m) }
 
 func (s *selection) trap() error {
 	s.in.fn = trap

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // cvtPacked chooses conversions to and from pairs of small floats: two f32 to a
@@ -20,20 +21,20 @@ func (s *selection) cvtPacked() error {
 	if !ok {
 		return errNoExecutor
 	}
-	class := class32
+	class := register.Class32
 	if to.Bits == 8 {
-		class = class16
+		class = register.Class16
 	}
 	switch {
 	case len(ir.Src) == 2 && ir.From == ptxir.F32:
 		in.fn = cvtPair
-		return s.operands(&entry{dst: class, src: []operandClass{class32, class32}})
+		return s.operands(&entry{dst: class, src: []register.Class{register.Class32, register.Class32}})
 	case len(ir.Src) == 1 && to.Bits == 16 && numeric.PackedFormats[ir.From].Bits == 8:
 		in.fn = cvtFromFP8
-		return s.operands(&entry{dst: class32, src: []operandClass{class16}})
+		return s.operands(&entry{dst: register.Class32, src: []register.Class{register.Class16}})
 	case len(ir.Src) == 1 && numeric.PackedFormats[ir.From].Bits == 16 && to.Bits == 8:
 		in.fn = cvtToFP8
-		return s.operands(&entry{dst: class16, src: []operandClass{class32}})
+		return s.operands(&entry{dst: register.Class16, src: []register.Class{register.Class32}})
 	}
 	return errNoExecutor
 }
@@ -41,7 +42,7 @@ func (s *selection) cvtPacked() error {
 // cvtPair converts two f32 to a pair; the first operand is the high half.
 func cvtPair(w *warp, in *inst, m uint32) {
 	f := numeric.PackedFormats[in.ir.Type]
-	d, a, b := w.u32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.U32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Pack(in.ir, f, float64(b[l])) | numeric.Pack(in.ir, f, float64(a[l]))<<f.Bits
@@ -50,7 +51,7 @@ func cvtPair(w *warp, in *inst, m uint32) {
 
 func cvtFromFP8(w *warp, in *inst, m uint32) {
 	from, to := numeric.PackedFormats[in.ir.From], numeric.PackedFormats[in.ir.Type]
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		lo, hi := from.Value(uint16(a[l]&0xff)), from.Value(uint16(a[l]>>8&0xff))
@@ -60,7 +61,7 @@ func cvtFromFP8(w *warp, in *inst, m uint32) {
 
 func cvtToFP8(w *warp, in *inst, m uint32) {
 	from, to := numeric.PackedFormats[in.ir.From], numeric.PackedFormats[in.ir.Type]
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		lo, hi := from.Value(uint16(a[l])), from.Value(uint16(a[l]>>16))
@@ -76,11 +77,11 @@ func (s *selection) cvtPack() error {
 		return fmt.Errorf("%d operands, want 2 or 3", n)
 	}
 	s.in.fn = cvtPack
-	return s.operands(&entry{dst: class32, src: []operandClass{class32, class32, class32}[:n]})
+	return s.operands(&entry{dst: register.Class32, src: []register.Class{register.Class32, register.Class32, register.Class32}[:n]})
 }
 
 func cvtPack(w *warp, in *inst, m uint32) {
-	d, a, b := w.u32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.U32(in.d), w.S32(in.a), w.S32(in.b)
 	width := in.ir.Type.Bits()
 	low, high := int32(0), int32(1)<<width-1
 	if in.ir.Type.Signed() {
@@ -90,8 +91,8 @@ func cvtPack(w *warp, in *inst, m uint32) {
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		r := sat(a[l])<<width | sat(b[l])
-		if in.c != noOperand {
-			r |= w.u32(in.c)[l] << (2 * width)
+		if in.c != register.None {
+			r |= w.U32(in.c)[l] << (2 * width)
 		}
 		d[l] = r
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // cvt chooses a generated conversion where there is one, else the general one.
@@ -54,7 +55,7 @@ func extensionKey(k opKey) (opKey, bool) {
 		return k, false
 	}
 	ext := opKey{op: ptxir.OpCvt, typ: k.from, dst: k.dst, src: k.src}
-	register := 2 << (k.dst - class16)
+	register := 2 << (k.dst - register.Class16)
 	switch {
 	case to.Size <= from.Size:
 		ext.typ = k.typ
@@ -74,27 +75,8 @@ func cvtGeneral(w *warp, in *inst, m uint32) {
 	to, from := numeric.NumberOf[ir.Type], numeric.NumberOf[ir.From]
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		raw := w.raw(in.a, operandClass(in.b&255), l)
+		raw := w.Raw(in.a, register.Class(in.b&255), l)
 		out := numeric.Convert(ir, to, from, raw)
-		w.setRaw(in.d, operandClass(in.b>>8), l, out)
-	}
-}
-
-// raw is a lane of a register as 64 bits.
-func (w *warp) raw(o uint32, c operandClass, l int) uint64 {
-	if c == class64 {
-		return w.u64(o)[l]
-	}
-	return uint64(w.u32(o)[l])
-}
-
-func (w *warp) setRaw(o uint32, c operandClass, l int, v uint64) {
-	switch c {
-	case class64:
-		w.u64(o)[l] = v
-	case class16:
-		w.u32(o)[l] = uint32(uint16(v))
-	default:
-		w.u32(o)[l] = uint32(v)
+		w.SetRaw(in.d, register.Class(in.b>>8), l, out)
 	}
 }

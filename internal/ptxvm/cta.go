@@ -9,6 +9,8 @@ import (
 	"runtime"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/matrix"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // numBarriers is how many barriers a block has. PTX ISA, "bar, barrier".
@@ -45,7 +47,7 @@ type context struct {
 
 	live     uint32 // threads that have not exited
 	barriers [numBarriers]barrier
-	operands *mmaOperands
+	operands *matrix.Operands
 	watch    *blockWatch // used if run.watch is set
 }
 
@@ -111,7 +113,7 @@ func (c *context) arrive(w *warp, g *group, at *block, in *inst) bool {
 		c.watch.comes(w, g, at, id)
 	}
 	if in.mode >= ptxir.ModeRedPopc {
-		p := *w.pred(in.c) ^ uint32(in.imm)
+		p := *w.Pred(in.c) ^ uint32(in.imm)
 		b.count += uint32(bits.OnesCount32(p & g.mask))
 		b.and = b.and && p&g.mask == g.mask
 		b.or = b.or || p&g.mask != 0
@@ -136,15 +138,15 @@ func (c *context) arrive(w *warp, g *group, at *block, in *inst) bool {
 // barrierOperands returns the barrier's number and how many threads it is for.
 func (w *warp) barrierOperands(g *group, in *inst) (id int, expected uint32) {
 	l := bits.TrailingZeros32(g.mask)
-	n := w.u32(in.a)[l]
+	n := w.U32(in.a)[l]
 	if n >= numBarriers {
 		w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: fmt.Sprintf("barrier %d: there are %d", n, numBarriers)})
 	}
-	if in.b != noOperand {
-		expected = w.u32(in.b)[l]
+	if in.b != register.None {
+		expected = w.U32(in.b)[l]
 	}
 	for m := g.mask; m != 0; m &= m - 1 {
-		if o := bits.TrailingZeros32(m) & 31; w.u32(in.a)[o] != n {
+		if o := bits.TrailingZeros32(m) & 31; w.U32(in.a)[o] != n {
 			w.fault(&laneFault{kind: FaultIllegal, lane: o, detail: "lanes of one warp name different barriers"})
 		}
 	}
@@ -155,22 +157,14 @@ func (w *warp) barrierOperands(g *group, in *inst) (id int, expected uint32) {
 func (w *warp) storeReduction(in *inst, b *barrier, mask uint32) {
 	switch in.mode {
 	case ptxir.ModeRedPopc:
-		d := w.u32(in.d)
+		d := w.U32(in.d)
 		for m := mask; m != 0; m &= m - 1 {
 			d[bits.TrailingZeros32(m)&31] = b.count
 		}
 	case ptxir.ModeRedAnd:
-		w.setPred(in.d, b.and, mask)
+		w.SetPred(in.d, b.and, mask)
 	case ptxir.ModeRedOr:
-		w.setPred(in.d, b.or, mask)
-	}
-}
-
-func (w *warp) setPred(d uint32, v bool, mask uint32) {
-	p := w.pred(d)
-	*p &^= mask
-	if v {
-		*p |= mask
+		w.SetPred(in.d, b.or, mask)
 	}
 }
 
@@ -191,10 +185,10 @@ func (c *context) releaseBarrier(id int) {
 				continue
 			}
 			if in := p.at.sync; in.mode >= ptxir.ModeRedPopc {
-				old := w.regs
-				w.regs = w.frameAt(w.frames[p.frame].regs)
+				old := w.File
+				w.File = w.frameAt(w.frames[p.frame].regs)
 				w.storeReduction(in, &b, p.mask)
-				w.regs = old
+				w.File = old
 			}
 			w.moveTo(&p.group, p.at.next)
 			w.push(p.group)

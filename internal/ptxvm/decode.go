@@ -7,12 +7,11 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/matrix"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
-
-// noOperand stands for an absent register operand.
-const noOperand = ^uint32(0)
 
 // execFn runs one instruction for the lanes of mask, which is never 0.
 type execFn func(w *warp, in *inst, mask uint32)
@@ -34,7 +33,7 @@ type inst struct {
 	guarded    execFn
 	combine32  numeric.Combine32 // atomics
 	combine64  numeric.Combine64
-	product    *product // mma
+	product    *matrix.Product // mma
 	ir         *ptxir.Instr
 }
 
@@ -155,7 +154,7 @@ func (d *decoder) declare(f *ptxir.Func) error {
 		for r, c := range f.Regs {
 			if c == class {
 				fn.offsets[r] = fn.regBytes
-				fn.regBytes += rowBytes(class)
+				fn.regBytes += register.RowBytes(class)
 			}
 		}
 	}
@@ -185,16 +184,6 @@ func (d *decoder) declare(f *ptxir.Func) error {
 		fn.rets = append(fn.rets, d.local[v])
 	}
 	return nil
-}
-
-func rowBytes(c ptxir.Class) uint32 {
-	switch c {
-	case ptxir.ClassPred:
-		return rowPred
-	case ptxir.Class64:
-		return row64
-	}
-	return row32
 }
 
 func (d *decoder) decodeFunc(f *ptxir.Func) error {
@@ -368,7 +357,7 @@ func (d *decoder) decodeTerm(t *ptxir.Term, out *block) error {
 	case ptxir.TermBranch:
 		out.other = int32(t.Targets[1])
 		if out.pred, err = d.operand(t.Pred, ptxir.ClassPred); t.Not {
-			out.invert = full
+			out.invert = register.Full
 		}
 	case ptxir.TermSwitch:
 		out.pred, err = d.operand(t.Index, ptxir.Class32)
@@ -390,7 +379,7 @@ func (d *decoder) decodeTerm(t *ptxir.Term, out *block) error {
 
 // decodeInstr finds the executor of an instruction and resolves its operands.
 func (d *decoder) decodeInstr(ir *ptxir.Instr) (inst, error) {
-	in := inst{d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, ir: ir, mode: ir.Mode, imm: uint64(ir.Imm)}
+	in := inst{d: register.None, a: register.None, b: register.None, c: register.None, members: register.None, ir: ir, mode: ir.Mode, imm: uint64(ir.Imm)}
 	sel := &selection{d: d, ir: ir, in: &in}
 	if err := sel.choose(); err != nil {
 		return inst{}, fmt.Errorf("PTX line %d: %s: %w", ir.Pos.Line, instrText(ir), err)
@@ -405,7 +394,7 @@ func (d *decoder) decodeInstr(ir *ptxir.Instr) (inst, error) {
 		}
 		in.guard, in.guarded, in.fn = p, in.fn, runGuarded
 		if ir.GuardNot {
-			in.invert = full
+			in.invert = register.Full
 		}
 	}
 	if d.watched {
@@ -423,7 +412,7 @@ func instrText(ir *ptxir.Instr) string {
 
 // runGuarded runs a guarded instruction for the lanes whose predicate allows it.
 func runGuarded(w *warp, in *inst, mask uint32) {
-	if mask &= *w.pred(in.guard) ^ in.invert; mask != 0 {
+	if mask &= *w.Pred(in.guard) ^ in.invert; mask != 0 {
 		in.guarded(w, in, mask)
 	}
 }

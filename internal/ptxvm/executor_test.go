@@ -10,30 +10,31 @@ import (
 	"testing"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // executorBench sets up a warp whose register rows hold small numbers.
 func executorBench(e *entry) (*warp, *inst) {
 	c := &context{kernel: &Kernel{ir: &ptxir.Kernel{}}, sites: make([]site, 1), shared: make([]byte, 1<<12), sharedBytes: 1 << 12}
 	w := &warp{cta: c, stack: make([]uint64, 4096)}
-	w.regs = w.frameAt(0)
-	for i := range w.u32(0) {
+	w.File = w.frameAt(0)
+	for i := range w.U32(0) {
 		for row := range uint32(5) {
 			switch {
 			case e.key.typ == ptxir.F32 || e.key.from == ptxir.F32:
-				w.f32(row * row64)[i] = 1 + float32(i)/float32(7+row)
+				w.F32(row * register.Row64)[i] = 1 + float32(i)/float32(7+row)
 			case e.key.typ == ptxir.F64 || e.key.from == ptxir.F64:
-				w.f64(row * row64)[i] = 1 + float64(i)/float64(7+row)
+				w.F64(row * register.Row64)[i] = 1 + float64(i)/float64(7+row)
 			default:
-				w.u64(row * row64)[i] = uint64(i+1) * 8
+				w.U64(row * register.Row64)[i] = uint64(i+1) * 8
 			}
 		}
 	}
-	in := &inst{d: 0, a: row64, b: 2 * row64, c: 3 * row64, members: 4 * row64, ir: &ptxir.Instr{
+	in := &inst{d: 0, a: register.Row64, b: 2 * register.Row64, c: 3 * register.Row64, members: 4 * register.Row64, ir: &ptxir.Instr{
 		Op: e.key.op, Type: e.key.typ, Space: e.key.space, Round: ptxir.RoundRN,
 	}}
 	if e.key.op == ptxir.OpSetp {
-		in.c = noOperand
+		in.c = register.None
 	}
 	return w, in
 }
@@ -48,7 +49,7 @@ func BenchmarkExecutors(b *testing.B) {
 		}
 		name := runtime.FuncForPC(reflect.ValueOf(e.fn).Pointer()).Name()
 		name = name[strings.LastIndex(name, ".")+1:]
-		for mask, label := range map[uint32]string{full: "full", 0x5555ffff: "part", 1: "one"} {
+		for mask, label := range map[uint32]string{register.Full: "full", 0x5555ffff: "part", 1: "one"} {
 			b.Run(name+"/"+label, func(b *testing.B) {
 				w, in := executorBench(e)
 				for b.Loop() {

@@ -5,6 +5,8 @@ package ptxvm
 
 import (
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // depthStep is the distance of the keys of two call depths: more than any
@@ -53,7 +55,7 @@ func (w *warp) doCall(g *group, b *block) bool {
 // callIndirect enters the functions that the lanes' addresses name, one group
 // for each.
 func (w *warp) callIndirect(g *group, b *block) bool {
-	target := w.u64(b.call.target)
+	target := w.U64(b.call.target)
 	for m := g.mask; m != 0; {
 		l := bits.TrailingZeros32(m)
 		addr := target[l]
@@ -73,8 +75,8 @@ func (w *warp) callIndirect(g *group, b *block) bool {
 		w.frames[g.frame].refs++
 		w.enter(&part, b, fn)
 		w.push(part)
-		w.regs = w.frameAt(w.frames[g.frame].regs)
-		target = w.u64(b.call.target)
+		w.File = w.frameAt(w.frames[g.frame].regs)
+		target = w.U64(b.call.target)
 	}
 	w.frames[g.frame].refs--
 	return false
@@ -98,7 +100,7 @@ func (w *warp) enter(g *group, b *block, fn *function) {
 	w.copyArgs(b.call.args, fn.params, w.frames[caller].local, f.local, g.mask, true)
 	g.frame = i
 	w.moveTo(g, 0)
-	w.regs = w.frameAt(f.regs)
+	w.File = w.frameAt(f.regs)
 	fn.fill(w, f, g.mask)
 	w.running = *g
 }
@@ -162,7 +164,7 @@ func (w *warp) ret(g *group) {
 	w.release(g.frame)
 	g.frame = f.parent
 	w.moveTo(g, f.ret)
-	w.regs = w.frameAt(w.frames[f.parent].regs)
+	w.File = w.frameAt(w.frames[f.parent].regs)
 	w.running = *g
 }
 
@@ -185,7 +187,7 @@ func (w *warp) copyArgs(args []argument, places []uint32, caller, callee uint32,
 			return
 		}
 		for m := mask; m != 0; m &= m - 1 {
-			t := uint64(w.index*lanes+bits.TrailingZeros32(m)) * w.cta.localStride
+			t := uint64(w.index*register.Lanes+bits.TrailingZeros32(m)) * w.cta.localStride
 			outer := w.cta.local[t+uint64(caller+a.caller):][:a.size]
 			inner := w.cta.local[t+uint64(callee+places[i]):][:a.size]
 			if in {

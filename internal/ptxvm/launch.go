@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // execution is one running launch.
@@ -123,8 +125,8 @@ func (d *Device) nextGrid() uint64 {
 // residentBlocks is how many blocks of a cooperative grid the device holds at
 // once: 1024 threads and 16 blocks a multiprocessor (compute capability 7.5).
 func (d *Device) residentBlocks(threads uint32) uint64 {
-	warps := (threads + lanes - 1) / lanes
-	return uint64(d.config.Multiprocessors) * uint64(min(16, maxBlockThreads/lanes/warps))
+	warps := (threads + register.Lanes - 1) / register.Lanes
+	return uint64(d.config.Multiprocessors) * uint64(min(16, maxBlockThreads/register.Lanes/warps))
 }
 
 // ResidentBlocks returns how many blocks of the kernel fit the device at once

@@ -4,11 +4,11 @@
 package ptxvm
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/matrix"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // ldmatrix and stmatrix move 8x8 matrices of 16-bit elements: lanes 8j…8j+7
@@ -22,7 +22,7 @@ func (s *selection) matrixMove() error {
 		return fmt.Errorf("an address is missing")
 	}
 	in.mode = ptxir.Mode(s.class(ir.Src[0]))
-	if err := s.take(&in.a, ir.Src[0], operandClass(in.mode)); err != nil {
+	if err := s.take(&in.a, ir.Src[0], register.Class(in.mode)); err != nil {
 		return err
 	}
 	regs, fn := ir.Dst, execFn(ldmatrix)
@@ -50,8 +50,6 @@ func (s *selection) matrixMove() error {
 	return nil
 }
 
-type matrix8 [8][8]uint16
-
 // matrixRow is a row of matrix j in shared memory.
 func (w *warp) matrixRow(in *inst, j, row int) *[16]byte {
 	l := 8*j + row
@@ -60,44 +58,14 @@ func (w *warp) matrixRow(in *inst, j, row int) *[16]byte {
 
 //go:norace
 func ldmatrix(w *warp, in *inst, m uint32) {
-	var loaded [4]matrix8 // all are read before a register changes: one may be the address
+	var loaded [4]matrix.Tile // all are read before a register changes: one may be the address
 	for j := range in.more {
 		for row := range 8 {
-			loaded[j].setRow(row, w.matrixRow(in, j, row))
+			loaded[j].SetRow(row, w.matrixRow(in, j, row))
 		}
 	}
 	for j, o := range in.more {
-		w.spread(&loaded[j], o, in.ir.Mod&ptxir.ModTrans != 0, m)
-	}
-}
-
-// spread gives the lanes their two elements of a matrix.
-func (w *warp) spread(x *matrix8, o uint32, trans bool, m uint32) {
-	d := w.u32(o)
-	for ; m != 0; m &= m - 1 {
-		l := bits.TrailingZeros32(m) & 31
-		row, col := l/4, l%4*2
-		if trans {
-			d[l] = uint32(x[col][row]) | uint32(x[col+1][row])<<16
-		} else {
-			d[l] = uint32(x[row][col]) | uint32(x[row][col+1])<<16
-		}
-	}
-}
-
-// gather is the inverse of spread, without transposition.
-func (w *warp) gather(o uint32) (x matrix8) {
-	a := w.u32(o)
-	for l, v := range a {
-		x[l/4][l%4*2], x[l/4][l%4*2+1] = uint16(v), uint16(v>>16)
-	}
-	return x
-}
-
-// setRow takes a row from memory.
-func (x *matrix8) setRow(row int, from *[16]byte) {
-	for col := range x[row] {
-		x[row][col] = binary.LittleEndian.Uint16(from[2*col:])
+		loaded[j].Spread(w.File, o, in.ir.Mod&ptxir.ModTrans != 0, m)
 	}
 }
 
@@ -105,34 +73,42 @@ func (x *matrix8) setRow(row int, from *[16]byte) {
 func stmatrix(w *warp, in *inst, _ uint32) {
 	for j, o := range in.more {
 		for row := range 8 {
-			*w.matrixRow(in, j, row) = w.storedRow(in.ir, o, row)
+			*w.matrixRow(in, j, row) = matrix.StoredRow(w.File, in.ir, o, row)
 		}
 	}
-}
-
-// storedRow is the row of a matrix that stmatrix writes.
-func (w *warp) storedRow(ir *ptxir.Instr, o uint32, row int) (out [16]byte) {
-	if ir.From == ptxir.B8 {
-		return w.storedBytes(o, row)
-	}
-	x := w.gather(o)
-	for col := range 8 {
-		v := x[row][col]
-		if ir.Mod&ptxir.ModTrans != 0 {
-			v = x[col][row]
-		}
-		binary.LittleEndian.PutUint16(out[2*col:], v)
-	}
-	return out
 }
 
 // movmatrix transposes a matrix held by the warp.
 func (s *selection) movmatrix() error {
 	s.in.fn = movmatrix
-	return s.operands(&entry{dst: class32, src: []operandClass{class32}})
+	return s.operands(&entry{dst: register.Class32, src: []register.Class{register.Class32}})
 }
 
 func movmatrix(w *warp, in *inst, m uint32) {
-	x := w.gather(in.a)
-	w.spread(&x, in.d, true, m)
+	x := matrix.Gather(w.File, in.a)
+	x.Spread(w.File, in.d, true, m)
+}
+
+// bytesRows are the rows of all matrices, unpacked.
+//
+//go:norace
+func (w *warp) bytesRows(in *inst) (rows matrix.Rows) {
+	for i := range 8 * len(in.more) {
+		rows[i] = matrix.Unpacked(w.matrixRow(in, i/8, i%8), in.ir.Mode)
+	}
+	return rows
+}
+
+func ldmatrixBytes(w *warp, in *inst, m uint32) {
+	rows := w.bytesRows(in)
+	for j, o := range in.more {
+		rows.Spread(w.File, o, j, m)
+	}
+}
+
+func ldmatrixTall(w *warp, in *inst, m uint32) {
+	rows := w.bytesRows(in)
+	for j, o := range in.more {
+		rows.SpreadTall(w.File, o, j, m)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // matrixHead opens a kernel of a warp that has copied its 512 bytes at p to
@@ -41,7 +43,7 @@ func runMatrix(t *testing.T, body string, in []byte) []byte {
 	k := kernel(t, loadText(t, d, "test", matrixHead+body+"\tret;\n}\n"), "k")
 	p, o := zeroed(t, d, 512), zeroed(t, d, 512)
 	require.NoError(t, d.Memory().Write(p, in))
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{lanes, 1, 1}, Params: pack(p, o)}))
+	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
 	out := make([]byte, 512)
 	require.NoError(t, d.Memory().Read(out, o))
 	return out
@@ -94,7 +96,7 @@ func TestLoadMatrixBytes(t *testing.T) {
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(tt.regs), uint64(tt.bits)))
-			x := make([][]int, lanes)
+			x := make([][]int, register.Lanes)
 			for i := range x {
 				for range 16 {
 					x[i] = append(x[i], r.IntN(1<<tt.bits))
@@ -116,7 +118,7 @@ func TestLoadMatrixBytes(t *testing.T) {
 `, tt.text, strings.Join(regs, ", "), address)
 			out := runMatrix(t, body, packedRows(x, tt.bits))
 			for j := range tt.regs {
-				for l := range lanes {
+				for l := range register.Lanes {
 					var want, got [4]int
 					for i := range 4 {
 						if tt.tall { // element 4t+i of column g, then of column g+8
@@ -145,7 +147,7 @@ func TestStoreMatrixBytes(t *testing.T) {
 `, n, regs)
 		out := runMatrix(t, body, in)
 		for j := range n {
-			for l := range lanes {
+			for l := range register.Lanes {
 				for i := range 4 { // elements (g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1) of a matrix of 16 rows
 					row, col := l/4+i/2*8, l%4*2+i%2
 					require.Equal(t, in[16*l+4*j+i], out[16*(8*j+col)+row], "x%d: element %d of register %d of lane %d", n, i, j, l)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // load chooses ld and ldu. One element is a generated function; a vector is one
@@ -61,7 +62,7 @@ func (s *selection) access(elements []ptxir.Reg, isLoad bool) error {
 			continue
 		}
 		part := inst{
-			d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, guard: noOperand,
+			d: register.None, a: register.None, b: register.None, c: register.None, members: register.None, guard: register.None,
 			ir: s.ir, mode: s.ir.Mode, imm: uint64(s.ir.Imm + int64(i*size)), site: s.d.newSite(),
 		}
 		if err := s.element(&part, r, isLoad); err != nil {
@@ -83,7 +84,7 @@ func (s *selection) access(elements []ptxir.Reg, isLoad bool) error {
 	s.in.a = s.d.fn.offsets[s.ir.Src[0]]
 	s.in.b = uint32(len(elements) * size)
 	s.in.fn = transferVector
-	if s.class(s.ir.Src[0]) == class32 {
+	if s.class(s.ir.Src[0]) == register.Class32 {
 		s.in.fn = transferVector32
 	}
 	return nil
@@ -136,7 +137,7 @@ func (d *decoder) newSite() uint32 {
 
 // transferVector moves the elements of a vector one after the other.
 func transferVector(w *warp, in *inst, m uint32) {
-	a := w.u64(in.a)
+	a := w.U64(in.a)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
 		w.checkVector(in, a[l]+in.imm, l)
@@ -147,7 +148,7 @@ func transferVector(w *warp, in *inst, m uint32) {
 }
 
 func transferVector32(w *warp, in *inst, m uint32) {
-	a := w.u32(in.a)
+	a := w.U32(in.a)
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
 		w.checkVector(in, uint64(a[l]+uint32(in.imm)), l)
@@ -181,7 +182,7 @@ func (s *selection) loadParam() bool {
 			continue
 		}
 		class := s.class(r)
-		if class == classPred {
+		if class == register.ClassPred {
 			return false
 		}
 		s.in.params = append(s.in.params, paramLoad{s.d.fn.offsets[r], class, offset + uint64(i)*size, s.ir.Type})
@@ -193,7 +194,7 @@ func (s *selection) loadParam() bool {
 // paramLoad is a register that gets a kernel parameter.
 type paramLoad struct {
 	reg    uint32
-	class  operandClass
+	class  register.Class
 	offset uint64
 	typ    ptxir.Type
 }
@@ -214,7 +215,7 @@ func (w *warp) loadParam(p *paramLoad, m uint32) {
 	if p.typ.Signed() {
 		v = uint64(int64(v<<(64-8*size)) >> (64 - 8*size))
 	}
-	w.fillRegister(p.reg, ptxir.Class(p.class-1), v, m)
+	w.Fill(p.reg, ptxir.Class(p.class-1), v, m)
 }
 
 // window is the generic address of a space's first byte.
@@ -247,11 +248,11 @@ func (s *selection) cvta() error {
 	if base == 0 {
 		s.in.fn = mov64
 	}
-	return s.operands(&entry{dst: class64, src: []operandClass{class64}})
+	return s.operands(&entry{dst: register.Class64, src: []register.Class{register.Class64}})
 }
 
 func addConstant(w *warp, in *inst, m uint32) {
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] + in.imm
@@ -263,12 +264,12 @@ func addConstant(w *warp, in *inst, m uint32) {
 func (s *selection) isspacep() error {
 	s.in.imm = uint64(s.ir.Space)
 	s.in.fn = isspacep
-	return s.operands(&entry{dst: classPred, src: []operandClass{class64}})
+	return s.operands(&entry{dst: register.ClassPred, src: []register.Class{register.Class64}})
 }
 
 func isspacep(w *warp, in *inst, m uint32) {
-	a := w.u64(in.a)
-	d := w.pred(in.d)
+	a := w.U64(in.a)
+	d := w.Pred(in.d)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		*d &^= 1 << l

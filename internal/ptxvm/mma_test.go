@@ -15,6 +15,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // The matrices of these tests are laid out by words, as ldmatrix would bring
@@ -152,11 +153,11 @@ func words(x [][]int, t ptxir.Type) [][]uint64 {
 }
 
 // tiles deals words to lanes: register r of lane l is [r][l].
-func tiles(x [][]uint64) (regs [][lanes]uint64) {
+func tiles(x [][]uint64) (regs [][register.Lanes]uint64) {
 	for col := 0; col < len(x[0]); col += 4 {
 		for row := 0; row < len(x); row += 8 {
-			var reg [lanes]uint64
-			for l := range lanes {
+			var reg [register.Lanes]uint64
+			for l := range register.Lanes {
 				reg[l] = x[row+l/4][col+l%4]
 			}
 			regs = append(regs, reg)
@@ -166,12 +167,12 @@ func tiles(x [][]uint64) (regs [][lanes]uint64) {
 }
 
 // sums deals the elements of C or D.
-func sums(x [][]int, t ptxir.Type) (regs [][lanes]uint64) {
+func sums(x [][]int, t ptxir.Type) (regs [][register.Lanes]uint64) {
 	perReg := max(1, 32/t.Bits())
 	for row := 0; row < len(x); row += 8 {
 		for i := 0; i < 2; i += perReg {
-			var reg [lanes]uint64
-			for l := range lanes {
+			var reg [register.Lanes]uint64
+			for l := range register.Lanes {
 				for j := range perReg {
 					reg[l] |= element(t, x[row+l/4][l%4*2+i+j]) << (j * t.Bits())
 				}
@@ -215,7 +216,7 @@ func (x *mmaCase) spelling(layouts string) string {
 }
 
 // run executes the instruction with operands by register and lane.
-func (x *mmaCase) run(t *testing.T, layouts string, a, b, c [][lanes]uint64, results int) [][lanes]uint64 {
+func (x *mmaCase) run(t *testing.T, layouts string, a, b, c [][register.Lanes]uint64, results int) [][register.Lanes]uint64 {
 	t.Helper()
 	var text, list strings.Builder
 	var buffer []byte
@@ -231,7 +232,7 @@ func (x *mmaCase) run(t *testing.T, layouts string, a, b, c [][lanes]uint64, res
 	for _, f := range []struct {
 		name string
 		typ  ptxir.Type
-		regs [][lanes]uint64
+		regs [][register.Lanes]uint64
 	}{{"a", x.ta, a}, {"b", x.tb, b}, {"c", x.tc, c}} {
 		for i, reg := range f.regs {
 			fmt.Fprintf(&text, "\tld.global.b%d %%%s%d, [%%p+%d];\n", 8*width(f.typ), f.name, i, len(buffer))
@@ -242,26 +243,26 @@ func (x *mmaCase) run(t *testing.T, layouts string, a, b, c [][lanes]uint64, res
 		fmt.Fprintf(&text, "\t.reg .b%d %%%s<%d>;\n", 8*width(f.typ), f.name, len(f.regs))
 		fmt.Fprintf(&list, ", %s", vector(f.name, len(f.regs)))
 	}
-	for i := range len(x.tail) / lanes {
+	for i := range len(x.tail) / register.Lanes {
 		fmt.Fprintf(&text, "\tld.global.b32 %%e, [%%p+%d];\n", len(buffer))
 		fmt.Fprintf(&list, ", %%e, %s", x.lastOperand)
-		for _, v := range x.tail[i*lanes:][:lanes] {
+		for _, v := range x.tail[i*register.Lanes:][:register.Lanes] {
 			buffer = binary.LittleEndian.AppendUint64(buffer, uint64(v))
 		}
 	}
 	fmt.Fprintf(&text, "\t.reg .b%d %%d<%d>;\n\t%s;\n", 8*width(x.td), results, &list)
 	for i := range results {
-		fmt.Fprintf(&text, "\tst.global.b%d [%%o+%d], %%d%d;\n", 8*width(x.td), 8*lanes*i, i)
+		fmt.Fprintf(&text, "\tst.global.b%d [%%o+%d], %%d%d;\n", 8*width(x.td), 8*register.Lanes*i, i)
 	}
 	d := NewDevice(Config{})
 	defer d.Close()
 	k := kernel(t, loadText(t, d, "test", mmaHead+declaredFirst(text.String())+"\tret;\n}\n"), "k")
-	p, o := zeroed(t, d, len(buffer)), zeroed(t, d, 8*lanes*results)
+	p, o := zeroed(t, d, len(buffer)), zeroed(t, d, 8*register.Lanes*results)
 	require.NoError(t, d.Memory().Write(p, buffer))
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{lanes, 1, 1}, Params: pack(p, o)}))
-	raw := make([]byte, 8*lanes*results)
+	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
+	raw := make([]byte, 8*register.Lanes*results)
 	require.NoError(t, d.Memory().Read(raw, o))
-	out := make([][lanes]uint64, results)
+	out := make([][register.Lanes]uint64, results)
 	require.NoError(t, binary.Read(strings.NewReader(string(raw)), binary.LittleEndian, out))
 	return out
 }
@@ -371,7 +372,7 @@ func (x *mmaCase) prune(r *rand.Rand, selector int) (kept [][]int) {
 		}
 		kept = append(kept, list)
 	}
-	for range lanes {
+	for range register.Lanes {
 		x.tail = append(x.tail, r.Uint32())
 	}
 	for g := range 8 {
@@ -404,8 +405,8 @@ func TestMmaQuarters(t *testing.T) {
 		for j, layouts := range []string{"row.col", "row.row", "col.row", "col.col"} {
 			t.Run(types+"."+layouts, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
-				var a, b [2][lanes]uint64
-				var c, want [][lanes]uint64
+				var a, b [2][register.Lanes]uint64
+				var c, want [][register.Lanes]uint64
 				var x *mmaCase
 				for q := range 4 {
 					x = newMmaCase(t, mmaShape{"m8n8k4", types, ""}, r)
@@ -422,7 +423,7 @@ func TestMmaQuarters(t *testing.T) {
 
 // placeQuarter gives a quarter of the warp an A, or the columns of a B, of 8x4:
 // a lane has a row, or half a column if across.
-func placeQuarter(regs [][lanes]uint64, x [][]int, q int, across bool) {
+func placeQuarter(regs [][register.Lanes]uint64, x [][]int, q int, across bool) {
 	for n := range 8 { // of the quarter's lanes
 		l := 4*q + n%4 + n/4*16
 		for i := range 4 {
@@ -437,10 +438,10 @@ func placeQuarter(regs [][lanes]uint64, x [][]int, q int, across bool) {
 
 // placeSums does it for C and D: with f32, the bits of lane and element number
 // alternate in those of row and column.
-func placeSums(regs [][lanes]uint64, x [][]int, t ptxir.Type, q int) [][lanes]uint64 {
+func placeSums(regs [][register.Lanes]uint64, x [][]int, t ptxir.Type, q int) [][register.Lanes]uint64 {
 	perReg := 32 / t.Bits()
 	if regs == nil {
-		regs = make([][lanes]uint64, 8/perReg)
+		regs = make([][register.Lanes]uint64, 8/perReg)
 	}
 	bit := func(v, i int) int { return v >> i & 1 }
 	for n := range 8 {
@@ -464,10 +465,10 @@ func TestMmaSaturates(t *testing.T) {
 		high, less uint64
 	}{{".satfinite", 0x7fffffff, 0x80000000}, {"", 0x80000000, 0x7fffffff}} {
 		x := newMmaCase(t, mmaShape{"m8n8k32", "s32.s4.s4.s32", tt.words}, rand.New(rand.NewPCG(1, 1)))
-		var a, b [1][lanes]uint64
+		var a, b [1][register.Lanes]uint64
 		a[0][0], a[0][4] = 1, 15 // row 0: 1 and row 1: -1 in column 0
 		b[0][0] = 1
-		var c [2][lanes]uint64
+		var c [2][register.Lanes]uint64
 		c[0][0], c[0][4] = 0x7fffffff, 0x80000000
 		d := x.run(t, "row.col", a[:], b[:], c[:], 2)
 		require.Equal(t, []uint64{tt.high, tt.less}, []uint64{d[0][0], d[0][4]})
@@ -483,10 +484,10 @@ func TestMmaRoundsDoubles(t *testing.T) {
 		".rp": {up, one | 1<<63}, ".rm": {one, up | 1<<63},
 	} {
 		x := newMmaCase(t, mmaShape{"m8n8k4", "f64.f64.f64.f64", words}, rand.New(rand.NewPCG(1, 1)))
-		var a, b [1][lanes]uint64
+		var a, b [1][register.Lanes]uint64
 		a[0][0], a[0][4] = math.Float64bits(0x1p-60), math.Float64bits(-0x1p-60)
 		b[0][0] = one
-		var c [2][lanes]uint64
+		var c [2][register.Lanes]uint64
 		c[0][0], c[0][4] = one, one|1<<63
 		d := x.run(t, "row.col", a[:], b[:], c[:], 2)
 		require.Equal(t, want, [2]uint64{d[0][0], d[0][4]}, words)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // mov chooses a copy by the registers' class; types do not matter.
@@ -26,18 +27,18 @@ func (s *selection) mov() error {
 	if err := s.take(&s.in.a, s.ir.Src[0], class); err != nil {
 		return err
 	}
-	s.in.fn = [...]execFn{classPred: movPred, class16: mov32, class32: mov32, class64: mov64}[class]
+	s.in.fn = [...]execFn{register.ClassPred: movPred, register.Class16: mov32, register.Class32: mov32, register.Class64: mov64}[class]
 	return nil
 }
 
 func movPred(w *warp, in *inst, m uint32) {
-	d := w.pred(in.d)
-	*d = *d&^m | *w.pred(in.a)&m
+	d := w.Pred(in.d)
+	*d = *d&^m | *w.Pred(in.a)&m
 }
 
 func mov32(w *warp, in *inst, m uint32) {
-	d, a := w.u32(in.d), w.u32(in.a)
-	if m == full {
+	d, a := w.U32(in.d), w.U32(in.a)
+	if m == register.Full {
 		*d = *a
 		return
 	}
@@ -48,8 +49,8 @@ func mov32(w *warp, in *inst, m uint32) {
 }
 
 func mov64(w *warp, in *inst, m uint32) {
-	d, a := w.u64(in.d), w.u64(in.a)
-	if m == full {
+	d, a := w.U64(in.d), w.U64(in.a)
+	if m == register.Full {
 		*d = *a
 		return
 	}
@@ -62,7 +63,7 @@ func mov64(w *warp, in *inst, m uint32) {
 // elements resolves the small registers of a pack or unpack, low first.
 func (s *selection) elements(regs []ptxir.Reg) error {
 	for _, r := range regs {
-		o := noOperand
+		o := register.None
 		if r != ptxir.NoReg {
 			o = s.d.fn.offsets[r]
 		}
@@ -83,8 +84,8 @@ func (s *selection) pack() error {
 		return err
 	}
 	s.in.fn = map[elementShape]execFn{
-		{class32, class16, 2}: pack32, {class64, class32, 2}: pack64, {class64, class16, 4}: pack64x4,
-		{class16, class16, 2}: pack16, {class32, class16, 4}: pack32x4,
+		{register.Class32, register.Class16, 2}: pack32, {register.Class64, register.Class32, 2}: pack64, {register.Class64, register.Class16, 4}: pack64x4,
+		{register.Class16, register.Class16, 2}: pack16, {register.Class32, register.Class16, 4}: pack32x4,
 	}[elementShape{wide, s.class(s.ir.Src[0]), len(s.ir.Src)}]
 	if s.in.fn == nil {
 		return errNoExecutor
@@ -110,17 +111,17 @@ func (s *selection) unpack() error {
 		}
 	}
 	switch {
-	case wide == class64 && n == 2:
+	case wide == register.Class64 && n == 2:
 		s.in.imm = 32
-	case wide == class64 && n == 4, wide == class32 && n == 2:
+	case wide == register.Class64 && n == 4, wide == register.Class32 && n == 2:
 		s.in.imm = 16
-	case wide == class32 && n == 4, wide == class16 && n == 2:
+	case wide == register.Class32 && n == 4, wide == register.Class16 && n == 2:
 		s.in.imm = 8
 	default:
 		return errNoExecutor
 	}
 	s.in.fn = unpack32
-	if wide == class64 {
+	if wide == register.Class64 {
 		s.in.fn = unpack64
 	}
 	return s.elements(s.ir.Dst)
@@ -145,7 +146,7 @@ func (s *selection) move128(dst, src []ptxir.Reg) error {
 		if r == ptxir.NoReg && i < 2 {
 			continue
 		}
-		if err := s.take(places[i], r, class64); err != nil {
+		if err := s.take(places[i], r, register.Class64); err != nil {
 			return err
 		}
 	}
@@ -154,25 +155,25 @@ func (s *selection) move128(dst, src []ptxir.Reg) error {
 }
 
 func move128(w *warp, in *inst, m uint32) {
-	lo, hi := *w.u64(in.a), *w.u64(in.b) // copies: a half of d may be a source
+	lo, hi := *w.U64(in.a), *w.U64(in.b) // copies: a half of d may be a source
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
-		if in.d != noOperand {
-			w.u64(in.d)[l] = lo[l]
+		if in.d != register.None {
+			w.U64(in.d)[l] = lo[l]
 		}
-		if in.c != noOperand {
-			w.u64(in.c)[l] = hi[l]
+		if in.c != register.None {
+			w.U64(in.c)[l] = hi[l]
 		}
 	}
 }
 
 type elementShape struct {
-	wide, element operandClass
+	wide, element register.Class
 	n             int
 }
 
 func pack16(w *warp, in *inst, m uint32) {
-	d, a, b := w.u32(in.d), w.u32(in.more[0]), w.u32(in.more[1])
+	d, a, b := w.U32(in.d), w.U32(in.more[0]), w.U32(in.more[1])
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]&0xff | b[l]&0xff<<8
@@ -180,8 +181,8 @@ func pack16(w *warp, in *inst, m uint32) {
 }
 
 func pack32x4(w *warp, in *inst, m uint32) {
-	d := w.u32(in.d)
-	a, b, c, e := w.u32(in.more[0]), w.u32(in.more[1]), w.u32(in.more[2]), w.u32(in.more[3])
+	d := w.U32(in.d)
+	a, b, c, e := w.U32(in.more[0]), w.U32(in.more[1]), w.U32(in.more[2]), w.U32(in.more[3])
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]&0xff | b[l]&0xff<<8 | c[l]&0xff<<16 | e[l]<<24
@@ -189,7 +190,7 @@ func pack32x4(w *warp, in *inst, m uint32) {
 }
 
 func pack32(w *warp, in *inst, m uint32) {
-	d, a, b := w.u32(in.d), w.u32(in.more[0]), w.u32(in.more[1])
+	d, a, b := w.U32(in.d), w.U32(in.more[0]), w.U32(in.more[1])
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]&0xffff | b[l]<<16
@@ -197,8 +198,8 @@ func pack32(w *warp, in *inst, m uint32) {
 }
 
 func pack64(w *warp, in *inst, m uint32) {
-	d, a, b := w.u64(in.d), w.u32(in.more[0]), w.u32(in.more[1])
-	if m == full {
+	d, a, b := w.U64(in.d), w.U32(in.more[0]), w.U32(in.more[1])
+	if m == register.Full {
 		for l := range d {
 			d[l] = uint64(a[l]) | uint64(b[l])<<32
 		}
@@ -211,8 +212,8 @@ func pack64(w *warp, in *inst, m uint32) {
 }
 
 func pack64x4(w *warp, in *inst, m uint32) {
-	d := w.u64(in.d)
-	a, b, c, e := w.u32(in.more[0]), w.u32(in.more[1]), w.u32(in.more[2]), w.u32(in.more[3])
+	d := w.U64(in.d)
+	a, b, c, e := w.U32(in.more[0]), w.U32(in.more[1]), w.U32(in.more[2]), w.U32(in.more[3])
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l]&0xffff) | uint64(b[l]&0xffff)<<16 | uint64(c[l]&0xffff)<<32 | uint64(e[l]&0xffff)<<48
@@ -220,13 +221,13 @@ func pack64x4(w *warp, in *inst, m uint32) {
 }
 
 func unpack32(w *warp, in *inst, m uint32) {
-	a := w.u32(in.a)
+	a := w.U32(in.a)
 	mask := uint32(1)<<in.imm - 1
 	for i, o := range in.more {
-		if o == noOperand {
+		if o == register.None {
 			continue
 		}
-		d, shift := w.u32(o), uint64(i)*in.imm
+		d, shift := w.U32(o), uint64(i)*in.imm
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			d[l] = a[l] >> shift & mask
@@ -235,13 +236,13 @@ func unpack32(w *warp, in *inst, m uint32) {
 }
 
 func unpack64(w *warp, in *inst, m uint32) {
-	a := w.u64(in.a)
+	a := w.U64(in.a)
 	mask := uint64(1)<<in.imm - 1
 	for i, o := range in.more {
-		if o == noOperand {
+		if o == register.None {
 			continue
 		}
-		d, shift := w.u32(o), uint64(i)*in.imm
+		d, shift := w.U32(o), uint64(i)*in.imm
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			d[l] = uint32(a[l] >> shift & mask)
@@ -255,7 +256,7 @@ func (s *selection) logic() error {
 		return s.simple(s.key())
 	}
 	fn := map[ptxir.Op]execFn{ptxir.OpAnd: andPred, ptxir.OpOr: orPred, ptxir.OpXor: xorPred, ptxir.OpNot: notPred}[s.ir.Op]
-	e := &entry{fn: fn, dst: classPred, src: []operandClass{classPred, classPred}}
+	e := &entry{fn: fn, dst: register.ClassPred, src: []register.Class{register.ClassPred, register.ClassPred}}
 	if s.ir.Op == ptxir.OpNot {
 		e.src = e.src[:1]
 	}
@@ -264,23 +265,23 @@ func (s *selection) logic() error {
 }
 
 func andPred(w *warp, in *inst, m uint32) {
-	d := w.pred(in.d)
-	*d = *d&^m | *w.pred(in.a)&*w.pred(in.b)&m
+	d := w.Pred(in.d)
+	*d = *d&^m | *w.Pred(in.a)&*w.Pred(in.b)&m
 }
 
 func orPred(w *warp, in *inst, m uint32) {
-	d := w.pred(in.d)
-	*d = *d&^m | (*w.pred(in.a)|*w.pred(in.b))&m
+	d := w.Pred(in.d)
+	*d = *d&^m | (*w.Pred(in.a)|*w.Pred(in.b))&m
 }
 
 func xorPred(w *warp, in *inst, m uint32) {
-	d := w.pred(in.d)
-	*d = *d&^m | (*w.pred(in.a)^*w.pred(in.b))&m
+	d := w.Pred(in.d)
+	*d = *d&^m | (*w.Pred(in.a)^*w.Pred(in.b))&m
 }
 
 func notPred(w *warp, in *inst, m uint32) {
-	d := w.pred(in.d)
-	*d = *d&^m | ^*w.pred(in.a)&m
+	d := w.Pred(in.d)
+	*d = *d&^m | ^*w.Pred(in.a)&m
 }
 
 // selp of predicates is not PTX, but lowering may make it; others are ordinary.
@@ -289,12 +290,12 @@ func (s *selection) selp() error {
 		return s.simple(s.key())
 	}
 	s.in.fn = selpPred
-	return s.operands(&entry{dst: classPred, src: []operandClass{classPred, classPred, classPred}})
+	return s.operands(&entry{dst: register.ClassPred, src: []register.Class{register.ClassPred, register.ClassPred, register.ClassPred}})
 }
 
 func selpPred(w *warp, in *inst, m uint32) {
-	d, c := w.pred(in.d), *w.pred(in.c)
-	*d = *d&^m | (*w.pred(in.a)&c|*w.pred(in.b)&^c)&m
+	d, c := w.Pred(in.d), *w.Pred(in.c)
+	*d = *d&^m | (*w.Pred(in.a)&c|*w.Pred(in.b)&^c)&m
 }
 
 // Lop3 with a boolean operation has a predicate as second destination:
@@ -307,14 +308,14 @@ func (s *selection) lop3() error {
 		return fmt.Errorf("lop3 with a predicate wants 2 destinations and 4 operands")
 	}
 	in := s.in
-	in.more = []uint32{noOperand}
+	in.more = []uint32{register.None}
 	if s.ir.Dst[0] != ptxir.NoReg {
-		if err := s.take(&in.d, s.ir.Dst[0], class32); err != nil {
+		if err := s.take(&in.d, s.ir.Dst[0], register.Class32); err != nil {
 			return err
 		}
 	}
 	places := []*uint32{&in.more[0], &in.a, &in.b, &in.c, &in.members}
-	classes := []operandClass{classPred, class32, class32, class32, classPred}
+	classes := []register.Class{register.ClassPred, register.Class32, register.Class32, register.Class32, register.ClassPred}
 	for i, r := range append([]ptxir.Reg{s.ir.Dst[1]}, s.ir.Src...) {
 		if err := s.take(places[i], r, classes[i]); err != nil {
 			return err
@@ -325,7 +326,7 @@ func (s *selection) lop3() error {
 }
 
 func lop3Pred(w *warp, in *inst, m uint32) {
-	a, b, c := w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	a, b, c := w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	var nonzero uint32
 	for n := m; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
@@ -333,10 +334,10 @@ func lop3Pred(w *warp, in *inst, m uint32) {
 		if v != 0 {
 			nonzero |= 1 << l
 		}
-		if in.d != noOperand {
-			w.u32(in.d)[l] = v
+		if in.d != register.None {
+			w.U32(in.d)[l] = v
 		}
 	}
-	p := w.pred(in.more[0])
-	*p = *p&^m | numeric.Logic(in.ir.Bool, nonzero, *w.pred(in.members))&m
+	p := w.Pred(in.more[0])
+	*p = *p&^m | numeric.Logic(in.ir.Bool, nonzero, *w.Pred(in.members))&m
 }

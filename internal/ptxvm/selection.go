@@ -9,20 +9,8 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
-
-// operandClass is ptxir.Class with a value for "none".
-type operandClass uint8
-
-const (
-	classNone operandClass = iota
-	classPred
-	class16
-	class32
-	class64
-)
-
-func classOf(c ptxir.Class) operandClass { return operandClass(c) + 1 }
 
 // variantAny in a key's round stands for the function that looks at the
 // instruction's rounding and flags itself.
@@ -42,15 +30,15 @@ type opKey struct {
 	mod      ptxir.Mod
 	cmp      ptxir.Cmp
 	space    ptxir.Space
-	dst, src operandClass // operations whose registers may be wider than their type
+	dst, src register.Class // operations whose registers may be wider than their type
 }
 
 // entry is a generated function and the classes of its operands.
 type entry struct {
 	key opKey
 	fn  execFn
-	dst operandClass
-	src []operandClass
+	dst register.Class
+	src []register.Class
 }
 
 // executors is the table of generated functions by key, made at first use
@@ -127,7 +115,7 @@ func (s *selection) simple(key opKey) error {
 
 // operands resolves the operands as the entry wants them.
 func (s *selection) operands(e *entry) error {
-	if e.dst != classNone {
+	if e.dst != register.ClassNone {
 		if len(s.ir.Dst) != 1 {
 			return fmt.Errorf("%d destinations, want 1", len(s.ir.Dst))
 		}
@@ -146,17 +134,17 @@ func (s *selection) operands(e *entry) error {
 	return nil
 }
 
-func (s *selection) take(place *uint32, r ptxir.Reg, class operandClass) (err error) {
+func (s *selection) take(place *uint32, r ptxir.Reg, class register.Class) (err error) {
 	*place, err = s.d.operand(r, ptxir.Class(class-1))
 	return err
 }
 
 // class returns a register's class.
-func (s *selection) class(r ptxir.Reg) operandClass {
+func (s *selection) class(r ptxir.Reg) register.Class {
 	if int(r) >= len(s.d.fn.ir.Regs) {
-		return classNone
+		return register.ClassNone
 	}
-	return classOf(s.d.fn.ir.Regs[r])
+	return register.ClassOf(s.d.fn.ir.Regs[r])
 }
 
 // key returns the table key of an ordinary operation.

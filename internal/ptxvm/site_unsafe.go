@@ -8,6 +8,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // site is the range that a memory instruction hit last. An address is inside
@@ -25,7 +26,7 @@ func (w *warp) pointer(in *inst, s *site, addr uint64, l int, size uint64) unsaf
 	if addr-s.base >= s.span || addr&(size-1) != 0 {
 		w.miss(in, s, addr, l, size)
 	}
-	return unsafe.Add(s.host, addr-s.base+uint64(w.index*lanes+l)*s.stride)
+	return unsafe.Add(s.host, addr-s.base+uint64(w.index*register.Lanes+l)*s.stride)
 }
 
 // miss finds the range for an access that the site does not contain, or stops

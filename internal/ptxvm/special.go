@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // specialFn returns a special register's value in a lane.
@@ -38,7 +39,7 @@ func fillSpecial(id ptxir.SpecialID) specialFn {
 var plainSpecials = map[ptxir.SpecialID]specialFn{
 	ptxir.SpecialLaneid:     func(_ *warp, l int) uint64 { return uint64(l) },
 	ptxir.SpecialWarpid:     func(w *warp, _ int) uint64 { return uint64(w.index) },
-	ptxir.SpecialNwarpid:    func(*warp, int) uint64 { return maxBlockThreads / lanes },
+	ptxir.SpecialNwarpid:    func(*warp, int) uint64 { return maxBlockThreads / register.Lanes },
 	ptxir.SpecialSmid:       func(w *warp, _ int) uint64 { return w.cta.linear % uint64(w.cta.processors()) },
 	ptxir.SpecialNsmid:      func(w *warp, _ int) uint64 { return uint64(w.cta.processors()) },
 	ptxir.SpecialGridid:     func(w *warp, _ int) uint64 { return w.cta.run.id },
@@ -47,7 +48,7 @@ var plainSpecials = map[ptxir.SpecialID]specialFn{
 	ptxir.SpecialLanemaskLe: func(_ *warp, l int) uint64 { return 2<<l - 1 },
 	ptxir.SpecialLanemaskGt: func(_ *warp, l int) uint64 { return uint64(^uint32(2<<l - 1)) },
 	ptxir.SpecialLanemaskGe: func(_ *warp, l int) uint64 { return uint64(^uint32(1<<l - 1)) },
-	ptxir.SpecialWarpSize:   func(*warp, int) uint64 { return lanes },
+	ptxir.SpecialWarpSize:   func(*warp, int) uint64 { return register.Lanes },
 	ptxir.SpecialDynamicSmemSize: func(w *warp, _ int) uint64 {
 		return uint64(w.cta.run.dynamicShared)
 	},
@@ -68,7 +69,7 @@ func (c *context) processors() int { return c.kernel.module.device.config.Multip
 // thread returns the coordinates of a lane's thread in its block.
 func (w *warp) thread(l int) [3]uint32 {
 	n := w.cta.run.block
-	i := uint32(w.index*lanes + l)
+	i := uint32(w.index*register.Lanes + l)
 	return [3]uint32{i % n[0], i / n[0] % n[1], i / n[0] / n[1]}
 }
 
@@ -114,11 +115,11 @@ func readSpecial(w *warp, in *inst, m uint32) {
 		if clock == nil {
 			v = fillSpecial(id)(w, l)
 		}
-		if operandClass(in.b) == classPred {
-			w.setPred(in.d, v != 0, 1<<l)
+		if register.Class(in.b) == register.ClassPred {
+			w.SetPred(in.d, v != 0, 1<<l)
 			continue
 		}
-		w.setRaw(in.d, operandClass(in.b), l, v)
+		w.SetRaw(in.d, register.Class(in.b), l, v)
 	}
 }
 
@@ -130,50 +131,10 @@ func (fn *function) fill(w *warp, f *frame, m uint32) {
 		if c.local {
 			v += uint64(f.local)
 		}
-		w.fillRegister(c.reg, c.class, v, m)
+		w.Fill(c.reg, c.class, v, m)
 	}
 	fn.fillSpecials(w, m, false)
 	fn.fillSpecials(w, m, true)
-}
-
-// fillRegister gives lanes of a register one value.
-func (w *warp) fillRegister(o uint32, class ptxir.Class, v uint64, m uint32) {
-	switch class {
-	case ptxir.ClassPred:
-		w.setPred(o, v&1 != 0, m)
-	case ptxir.Class64:
-		w.broadcast64(o, v, m)
-	case ptxir.Class16:
-		w.broadcast32(o, uint32(uint16(v)), m)
-	default:
-		w.broadcast32(o, uint32(v), m)
-	}
-}
-
-func (w *warp) broadcast64(o uint32, v uint64, m uint32) {
-	d := w.u64(o)
-	if m == full {
-		for l := range d {
-			d[l] = v
-		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
-		d[bits.TrailingZeros32(m)&31] = v
-	}
-}
-
-func (w *warp) broadcast32(o, v, m uint32) {
-	d := w.u32(o)
-	if m == full {
-		for l := range d {
-			d[l] = v
-		}
-		return
-	}
-	for ; m != 0; m &= m - 1 {
-		d[bits.TrailingZeros32(m)&31] = v
-	}
 }
 
 // perBlock reports whether a special register depends on the block.
@@ -190,17 +151,17 @@ func (fn *function) fillSpecials(w *warp, m uint32, perBlock bool) {
 		}
 		class := fn.ir.Regs[s.index]
 		if perBlock { // the same for all lanes
-			w.fillRegister(s.reg, class, s.fn(w, 0), m)
+			w.Fill(s.reg, class, s.fn(w, 0), m)
 			continue
 		}
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			v := s.fn(w, l)
 			if class == ptxir.ClassPred {
-				w.setPred(s.reg, v != 0, 1<<l)
+				w.SetPred(s.reg, v != 0, 1<<l)
 				continue
 			}
-			w.setRaw(s.reg, classOf(class), l, v)
+			w.SetRaw(s.reg, register.ClassOf(class), l, v)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // quantum is how much a warp may spend on back-edges before other groups and
@@ -26,12 +26,12 @@ const (
 
 // A warp is 32 lanes of a block.
 type warp struct {
-	regs  unsafe.Pointer // register memory of the running frame
-	cta   *context
-	index int    // within the block
-	live  uint32 // lanes that have not exited
-	fuel  int    // until the warp gives way
-	spent uint64 // back-edges taken in this block
+	register.File // the running frame's registers
+	cta           *context
+	index         int    // within the block
+	live          uint32 // lanes that have not exited
+	fuel          int    // until the warp gives way
+	spent         uint64 // back-edges taken in this block
 
 	stack  []uint64 // register memory of all frames
 	frames []frame  // frames[0] is the kernel's; free ones have refs == 0
@@ -102,7 +102,7 @@ func (w *warp) run() (yielded bool) {
 func (w *warp) runGroup(g *group) {
 	w.running = *g
 	f := &w.frames[g.frame]
-	w.regs = w.frameAt(f.regs)
+	w.File = w.frameAt(f.regs)
 	blocks := f.fn.blocks
 	for {
 		b := &blocks[g.block]
@@ -116,7 +116,7 @@ func (w *warp) runGroup(g *group) {
 		switch b.kind {
 		case ptxir.TermJump:
 		case ptxir.TermBranch:
-			taken := g.mask & (*w.pred(b.pred) ^ b.invert)
+			taken := g.mask & (*w.Pred(b.pred) ^ b.invert)
 			if taken == 0 {
 				next = b.other
 			} else if taken != g.mask {
@@ -243,7 +243,7 @@ func (w *warp) exit(g *group) {
 
 // doSwitch sends each lane to the block that its index selects (brx.idx).
 func (w *warp) doSwitch(g *group, b *block) bool {
-	index := w.u32(b.pred)
+	index := w.U32(b.pred)
 	all := g.mask
 	for m := all; m != 0; {
 		l := bits.TrailingZeros32(m)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // inMemory writes rows of packed elements, each at a multiple of pitch bytes.
@@ -62,7 +64,7 @@ func TestWmmaSmallElements(t *testing.T) {
 			require.NoError(t, d.Memory().Write(p, inMemory(words(x.a, x.ta), 3*row)))
 			require.NoError(t, d.Memory().Write(p+512, inMemory(words(x.b, x.tb), row)))
 			require.NoError(t, d.Memory().Write(p+1024, inMemory(words(c, x.tc), 48)))
-			require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{lanes, 1, 1}, Params: pack(p, o)}))
+			require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
 			got := make([]byte, 48*8)
 			require.NoError(t, d.Memory().Read(got, o))
 			require.Equal(t, inMemory(words(want, x.td), 48), got)
@@ -84,12 +86,12 @@ func transposed(x [][]int) [][]int {
 func TestWmmaRoundsDoubles(t *testing.T) {
 	x := newMmaCase(t, mmaShape{"m8n8k4", "f64.f64.f64.f64", ".rp"}, rand.New(rand.NewPCG(1, 1)))
 	x.name = "wmma.mma.sync.aligned.row.col"
-	var a, b [1][lanes]uint64
-	for l := range lanes { // a product of 4 * 2^-60, wherever the elements are
+	var a, b [1][register.Lanes]uint64
+	for l := range register.Lanes { // a product of 4 * 2^-60, wherever the elements are
 		a[0][l], b[0][l] = math.Float64bits(0x1p-60), math.Float64bits(1)
 	}
-	var c [2][lanes]uint64
-	for l := range lanes {
+	var c [2][register.Lanes]uint64
+	for l := range register.Lanes {
 		c[0][l], c[1][l] = math.Float64bits(1), math.Float64bits(1)
 	}
 	d := x.run(t, "", a[:], b[:], c[:], 2)

@@ -14,7 +14,7 @@ import (
 func setpEqB16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -45,7 +45,7 @@ func setpEqB16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) == uint16(b[l]) {
@@ -59,7 +59,7 @@ func setpEqB16(w *warp, in *inst, m uint32) {
 func setpNeB16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -90,7 +90,7 @@ func setpNeB16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) != uint16(b[l]) {
@@ -104,7 +104,7 @@ func setpNeB16(w *warp, in *inst, m uint32) {
 func setpLtU16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -135,7 +135,7 @@ func setpLtU16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) < uint16(b[l]) {
@@ -149,7 +149,7 @@ func setpLtU16(w *warp, in *inst, m uint32) {
 func setpLtS16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -180,7 +180,7 @@ func setpLtS16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if int16(a[l]) < int16(b[l]) {
@@ -194,7 +194,7 @@ func setpLtS16(w *warp, in *inst, m uint32) {
 func setpLeU16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -225,7 +225,7 @@ func setpLeU16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) <= uint16(b[l]) {
@@ -239,7 +239,7 @@ func setpLeU16(w *warp, in *inst, m uint32) {
 func setpLeS16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -270,7 +270,7 @@ func setpLeS16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if int16(a[l]) <= int16(b[l]) {
@@ -284,7 +284,7 @@ func setpLeS16(w *warp, in *inst, m uint32) {
 func setpGtU16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -315,7 +315,7 @@ func setpGtU16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) > uint16(b[l]) {
@@ -329,7 +329,7 @@ func setpGtU16(w *warp, in *inst, m uint32) {
 func setpGtS16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -360,7 +360,7 @@ func setpGtS16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if int16(a[l]) > int16(b[l]) {
@@ -374,7 +374,7 @@ func setpGtS16(w *warp, in *inst, m uint32) {
 func setpGeU16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -405,7 +405,7 @@ func setpGeU16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if uint16(a[l]) >= uint16(b[l]) {
@@ -419,7 +419,7 @@ func setpGeU16(w *warp, in *inst, m uint32) {
 func setpGeS16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -450,7 +450,7 @@ func setpGeS16(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if int16(a[l]) >= int16(b[l]) {
@@ -464,7 +464,7 @@ func setpGeS16(w *warp, in *inst, m uint32) {
 func setpEqB32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -495,7 +495,7 @@ func setpEqB32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == b[l] {
@@ -509,7 +509,7 @@ func setpEqB32(w *warp, in *inst, m uint32) {
 func setpNeB32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -540,7 +540,7 @@ func setpNeB32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != b[l] {
@@ -554,7 +554,7 @@ func setpNeB32(w *warp, in *inst, m uint32) {
 func setpLtU32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -585,7 +585,7 @@ func setpLtU32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -599,7 +599,7 @@ func setpLtU32(w *warp, in *inst, m uint32) {
 func setpLtS32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s32x8(in.a), w.s32x8(in.b)
+		a, b := w.S32x8(in.a), w.S32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -630,7 +630,7 @@ func setpLtS32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s32(in.a), w.s32(in.b)
+		a, b := w.S32(in.a), w.S32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -644,7 +644,7 @@ func setpLtS32(w *warp, in *inst, m uint32) {
 func setpLeU32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -675,7 +675,7 @@ func setpLeU32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -689,7 +689,7 @@ func setpLeU32(w *warp, in *inst, m uint32) {
 func setpLeS32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s32x8(in.a), w.s32x8(in.b)
+		a, b := w.S32x8(in.a), w.S32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -720,7 +720,7 @@ func setpLeS32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s32(in.a), w.s32(in.b)
+		a, b := w.S32(in.a), w.S32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -734,7 +734,7 @@ func setpLeS32(w *warp, in *inst, m uint32) {
 func setpGtU32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -765,7 +765,7 @@ func setpGtU32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -779,7 +779,7 @@ func setpGtU32(w *warp, in *inst, m uint32) {
 func setpGtS32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s32x8(in.a), w.s32x8(in.b)
+		a, b := w.S32x8(in.a), w.S32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -810,7 +810,7 @@ func setpGtS32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s32(in.a), w.s32(in.b)
+		a, b := w.S32(in.a), w.S32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -824,7 +824,7 @@ func setpGtS32(w *warp, in *inst, m uint32) {
 func setpGeU32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32x8(in.a), w.u32x8(in.b)
+		a, b := w.U32x8(in.a), w.U32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -855,7 +855,7 @@ func setpGeU32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -869,7 +869,7 @@ func setpGeU32(w *warp, in *inst, m uint32) {
 func setpGeS32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s32x8(in.a), w.s32x8(in.b)
+		a, b := w.S32x8(in.a), w.S32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -900,7 +900,7 @@ func setpGeS32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s32(in.a), w.s32(in.b)
+		a, b := w.S32(in.a), w.S32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -914,7 +914,7 @@ func setpGeS32(w *warp, in *inst, m uint32) {
 func setpEqB64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -945,7 +945,7 @@ func setpEqB64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == b[l] {
@@ -959,7 +959,7 @@ func setpEqB64(w *warp, in *inst, m uint32) {
 func setpNeB64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -990,7 +990,7 @@ func setpNeB64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != b[l] {
@@ -1004,7 +1004,7 @@ func setpNeB64(w *warp, in *inst, m uint32) {
 func setpLtU64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1035,7 +1035,7 @@ func setpLtU64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -1049,7 +1049,7 @@ func setpLtU64(w *warp, in *inst, m uint32) {
 func setpLtS64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s64x8(in.a), w.s64x8(in.b)
+		a, b := w.S64x8(in.a), w.S64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1080,7 +1080,7 @@ func setpLtS64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s64(in.a), w.s64(in.b)
+		a, b := w.S64(in.a), w.S64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -1094,7 +1094,7 @@ func setpLtS64(w *warp, in *inst, m uint32) {
 func setpLeU64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1125,7 +1125,7 @@ func setpLeU64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -1139,7 +1139,7 @@ func setpLeU64(w *warp, in *inst, m uint32) {
 func setpLeS64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s64x8(in.a), w.s64x8(in.b)
+		a, b := w.S64x8(in.a), w.S64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1170,7 +1170,7 @@ func setpLeS64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s64(in.a), w.s64(in.b)
+		a, b := w.S64(in.a), w.S64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -1184,7 +1184,7 @@ func setpLeS64(w *warp, in *inst, m uint32) {
 func setpGtU64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1215,7 +1215,7 @@ func setpGtU64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -1229,7 +1229,7 @@ func setpGtU64(w *warp, in *inst, m uint32) {
 func setpGtS64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s64x8(in.a), w.s64x8(in.b)
+		a, b := w.S64x8(in.a), w.S64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1260,7 +1260,7 @@ func setpGtS64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s64(in.a), w.s64(in.b)
+		a, b := w.S64(in.a), w.S64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -1274,7 +1274,7 @@ func setpGtS64(w *warp, in *inst, m uint32) {
 func setpGeU64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u64x8(in.a), w.u64x8(in.b)
+		a, b := w.U64x8(in.a), w.U64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1305,7 +1305,7 @@ func setpGeU64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.u64(in.a), w.u64(in.b)
+		a, b := w.U64(in.a), w.U64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -1319,7 +1319,7 @@ func setpGeU64(w *warp, in *inst, m uint32) {
 func setpGeS64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.s64x8(in.a), w.s64x8(in.b)
+		a, b := w.S64x8(in.a), w.S64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1350,7 +1350,7 @@ func setpGeS64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.s64(in.a), w.s64(in.b)
+		a, b := w.S64(in.a), w.S64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -1364,7 +1364,7 @@ func setpGeS64(w *warp, in *inst, m uint32) {
 func setpEqF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1395,7 +1395,7 @@ func setpEqF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == b[l] {
@@ -1409,7 +1409,7 @@ func setpEqF32(w *warp, in *inst, m uint32) {
 func setpNeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1440,7 +1440,7 @@ func setpNeF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.LessOrGreater(a[l], b[l]) {
@@ -1454,7 +1454,7 @@ func setpNeF32(w *warp, in *inst, m uint32) {
 func setpEquF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1485,7 +1485,7 @@ func setpEquF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !numeric.LessOrGreater(a[l], b[l]) {
@@ -1499,7 +1499,7 @@ func setpEquF32(w *warp, in *inst, m uint32) {
 func setpNeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1530,7 +1530,7 @@ func setpNeuF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != b[l] {
@@ -1544,7 +1544,7 @@ func setpNeuF32(w *warp, in *inst, m uint32) {
 func setpLtF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1575,7 +1575,7 @@ func setpLtF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -1589,7 +1589,7 @@ func setpLtF32(w *warp, in *inst, m uint32) {
 func setpLtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1620,7 +1620,7 @@ func setpLtuF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] >= b[l]) {
@@ -1634,7 +1634,7 @@ func setpLtuF32(w *warp, in *inst, m uint32) {
 func setpLeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1665,7 +1665,7 @@ func setpLeF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -1679,7 +1679,7 @@ func setpLeF32(w *warp, in *inst, m uint32) {
 func setpLeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1710,7 +1710,7 @@ func setpLeuF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] > b[l]) {
@@ -1724,7 +1724,7 @@ func setpLeuF32(w *warp, in *inst, m uint32) {
 func setpGtF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1755,7 +1755,7 @@ func setpGtF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -1769,7 +1769,7 @@ func setpGtF32(w *warp, in *inst, m uint32) {
 func setpGtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1800,7 +1800,7 @@ func setpGtuF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] <= b[l]) {
@@ -1814,7 +1814,7 @@ func setpGtuF32(w *warp, in *inst, m uint32) {
 func setpGeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1845,7 +1845,7 @@ func setpGeF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -1859,7 +1859,7 @@ func setpGeF32(w *warp, in *inst, m uint32) {
 func setpGeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1890,7 +1890,7 @@ func setpGeuF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] < b[l]) {
@@ -1904,7 +1904,7 @@ func setpGeuF32(w *warp, in *inst, m uint32) {
 func setpNumF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1935,7 +1935,7 @@ func setpNumF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == a[l] && b[l] == b[l] {
@@ -1949,7 +1949,7 @@ func setpNumF32(w *warp, in *inst, m uint32) {
 func setpNanF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32x8(in.a), w.f32x8(in.b)
+		a, b := w.F32x8(in.a), w.F32x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -1980,7 +1980,7 @@ func setpNanF32(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != a[l] || b[l] != b[l] {
@@ -1994,14 +1994,14 @@ func setpNanF32(w *warp, in *inst, m uint32) {
 func setpFtzEqF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) == numeric.Ftz(b[l]) {
@@ -2015,14 +2015,14 @@ func setpFtzEqF32(w *warp, in *inst, m uint32) {
 func setpFtzNeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
@@ -2036,14 +2036,14 @@ func setpFtzNeF32(w *warp, in *inst, m uint32) {
 func setpFtzEquF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if !numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !numeric.LessOrGreater(numeric.Ftz(a[l]), numeric.Ftz(b[l])) {
@@ -2057,14 +2057,14 @@ func setpFtzEquF32(w *warp, in *inst, m uint32) {
 func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) != numeric.Ftz(b[l]) {
@@ -2078,14 +2078,14 @@ func setpFtzNeuF32(w *warp, in *inst, m uint32) {
 func setpFtzLtF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) < numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) < numeric.Ftz(b[l]) {
@@ -2099,14 +2099,14 @@ func setpFtzLtF32(w *warp, in *inst, m uint32) {
 func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if !(numeric.Ftz(a[l]) >= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.Ftz(a[l]) >= numeric.Ftz(b[l])) {
@@ -2120,14 +2120,14 @@ func setpFtzLtuF32(w *warp, in *inst, m uint32) {
 func setpFtzLeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) <= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) <= numeric.Ftz(b[l]) {
@@ -2141,14 +2141,14 @@ func setpFtzLeF32(w *warp, in *inst, m uint32) {
 func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if !(numeric.Ftz(a[l]) > numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.Ftz(a[l]) > numeric.Ftz(b[l])) {
@@ -2162,14 +2162,14 @@ func setpFtzLeuF32(w *warp, in *inst, m uint32) {
 func setpFtzGtF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) > numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) > numeric.Ftz(b[l]) {
@@ -2183,14 +2183,14 @@ func setpFtzGtF32(w *warp, in *inst, m uint32) {
 func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if !(numeric.Ftz(a[l]) <= numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.Ftz(a[l]) <= numeric.Ftz(b[l])) {
@@ -2204,14 +2204,14 @@ func setpFtzGtuF32(w *warp, in *inst, m uint32) {
 func setpFtzGeF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) >= numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) >= numeric.Ftz(b[l]) {
@@ -2225,14 +2225,14 @@ func setpFtzGeF32(w *warp, in *inst, m uint32) {
 func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if !(numeric.Ftz(a[l]) < numeric.Ftz(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.Ftz(a[l]) < numeric.Ftz(b[l])) {
@@ -2246,14 +2246,14 @@ func setpFtzGeuF32(w *warp, in *inst, m uint32) {
 func setpFtzNumF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) == numeric.Ftz(a[l]) && numeric.Ftz(b[l]) == numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) == numeric.Ftz(a[l]) && numeric.Ftz(b[l]) == numeric.Ftz(b[l]) {
@@ -2267,14 +2267,14 @@ func setpFtzNumF32(w *warp, in *inst, m uint32) {
 func setpFtzNanF32(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for l := range a {
 			if numeric.Ftz(a[l]) != numeric.Ftz(a[l]) || numeric.Ftz(b[l]) != numeric.Ftz(b[l]) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.f32(in.a), w.f32(in.b)
+		a, b := w.F32(in.a), w.F32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.Ftz(a[l]) != numeric.Ftz(a[l]) || numeric.Ftz(b[l]) != numeric.Ftz(b[l]) {
@@ -2288,7 +2288,7 @@ func setpFtzNanF32(w *warp, in *inst, m uint32) {
 func setpEqF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2319,7 +2319,7 @@ func setpEqF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == b[l] {
@@ -2333,7 +2333,7 @@ func setpEqF64(w *warp, in *inst, m uint32) {
 func setpNeF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2364,7 +2364,7 @@ func setpNeF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.LessOrGreater(a[l], b[l]) {
@@ -2378,7 +2378,7 @@ func setpNeF64(w *warp, in *inst, m uint32) {
 func setpEquF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2409,7 +2409,7 @@ func setpEquF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !numeric.LessOrGreater(a[l], b[l]) {
@@ -2423,7 +2423,7 @@ func setpEquF64(w *warp, in *inst, m uint32) {
 func setpNeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2454,7 +2454,7 @@ func setpNeuF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != b[l] {
@@ -2468,7 +2468,7 @@ func setpNeuF64(w *warp, in *inst, m uint32) {
 func setpLtF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2499,7 +2499,7 @@ func setpLtF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] < b[l] {
@@ -2513,7 +2513,7 @@ func setpLtF64(w *warp, in *inst, m uint32) {
 func setpLtuF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2544,7 +2544,7 @@ func setpLtuF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] >= b[l]) {
@@ -2558,7 +2558,7 @@ func setpLtuF64(w *warp, in *inst, m uint32) {
 func setpLeF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2589,7 +2589,7 @@ func setpLeF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] <= b[l] {
@@ -2603,7 +2603,7 @@ func setpLeF64(w *warp, in *inst, m uint32) {
 func setpLeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2634,7 +2634,7 @@ func setpLeuF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] > b[l]) {
@@ -2648,7 +2648,7 @@ func setpLeuF64(w *warp, in *inst, m uint32) {
 func setpGtF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2679,7 +2679,7 @@ func setpGtF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] > b[l] {
@@ -2693,7 +2693,7 @@ func setpGtF64(w *warp, in *inst, m uint32) {
 func setpGtuF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2724,7 +2724,7 @@ func setpGtuF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] <= b[l]) {
@@ -2738,7 +2738,7 @@ func setpGtuF64(w *warp, in *inst, m uint32) {
 func setpGeF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2769,7 +2769,7 @@ func setpGeF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] >= b[l] {
@@ -2783,7 +2783,7 @@ func setpGeF64(w *warp, in *inst, m uint32) {
 func setpGeuF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2814,7 +2814,7 @@ func setpGeuF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(a[l] < b[l]) {
@@ -2828,7 +2828,7 @@ func setpGeuF64(w *warp, in *inst, m uint32) {
 func setpNumF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2859,7 +2859,7 @@ func setpNumF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] == a[l] && b[l] == b[l] {
@@ -2873,7 +2873,7 @@ func setpNumF64(w *warp, in *inst, m uint32) {
 func setpNanF64(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.f64x8(in.a), w.f64x8(in.b)
+		a, b := w.F64x8(in.a), w.F64x8(in.b)
 		for i := range a {
 			a, b := &a[i], &b[i]
 			var s uint32
@@ -2904,7 +2904,7 @@ func setpNanF64(w *warp, in *inst, m uint32) {
 			r |= s << (8 * i)
 		}
 	} else {
-		a, b := w.f64(in.a), w.f64(in.b)
+		a, b := w.F64(in.a), w.F64(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if a[l] != a[l] || b[l] != b[l] {
@@ -2918,14 +2918,14 @@ func setpNanF64(w *warp, in *inst, m uint32) {
 func setpEqF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(b[l])) {
@@ -2939,14 +2939,14 @@ func setpEqF16(w *warp, in *inst, m uint32) {
 func setpNeF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
@@ -2960,14 +2960,14 @@ func setpNeF16(w *warp, in *inst, m uint32) {
 func setpEquF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !numeric.LessOrGreater(numeric.FromHalf(uint16(a[l])), numeric.FromHalf(uint16(b[l]))) {
@@ -2981,14 +2981,14 @@ func setpEquF16(w *warp, in *inst, m uint32) {
 func setpNeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(b[l])) {
@@ -3002,14 +3002,14 @@ func setpNeuF16(w *warp, in *inst, m uint32) {
 func setpLtF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l])) {
@@ -3023,14 +3023,14 @@ func setpLtF16(w *warp, in *inst, m uint32) {
 func setpLtuF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l]))) {
@@ -3044,14 +3044,14 @@ func setpLtuF16(w *warp, in *inst, m uint32) {
 func setpLeF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l])) {
@@ -3065,14 +3065,14 @@ func setpLeF16(w *warp, in *inst, m uint32) {
 func setpLeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l]))) {
@@ -3086,14 +3086,14 @@ func setpLeuF16(w *warp, in *inst, m uint32) {
 func setpGtF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) > numeric.FromHalf(uint16(b[l])) {
@@ -3107,14 +3107,14 @@ func setpGtF16(w *warp, in *inst, m uint32) {
 func setpGtuF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromHalf(uint16(a[l])) <= numeric.FromHalf(uint16(b[l]))) {
@@ -3128,14 +3128,14 @@ func setpGtuF16(w *warp, in *inst, m uint32) {
 func setpGeF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) >= numeric.FromHalf(uint16(b[l])) {
@@ -3149,14 +3149,14 @@ func setpGeF16(w *warp, in *inst, m uint32) {
 func setpGeuF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromHalf(uint16(a[l])) < numeric.FromHalf(uint16(b[l]))) {
@@ -3170,14 +3170,14 @@ func setpGeuF16(w *warp, in *inst, m uint32) {
 func setpNumF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(a[l])) && numeric.FromHalf(uint16(b[l])) == numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) == numeric.FromHalf(uint16(a[l])) && numeric.FromHalf(uint16(b[l])) == numeric.FromHalf(uint16(b[l])) {
@@ -3191,14 +3191,14 @@ func setpNumF16(w *warp, in *inst, m uint32) {
 func setpNanF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(a[l])) || numeric.FromHalf(uint16(b[l])) != numeric.FromHalf(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromHalf(uint16(a[l])) != numeric.FromHalf(uint16(a[l])) || numeric.FromHalf(uint16(b[l])) != numeric.FromHalf(uint16(b[l])) {
@@ -3212,14 +3212,14 @@ func setpNanF16(w *warp, in *inst, m uint32) {
 func setpEqBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(b[l])) {
@@ -3233,14 +3233,14 @@ func setpEqBF16(w *warp, in *inst, m uint32) {
 func setpNeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
@@ -3254,14 +3254,14 @@ func setpNeBF16(w *warp, in *inst, m uint32) {
 func setpEquBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !numeric.LessOrGreater(numeric.FromBFloat(uint16(a[l])), numeric.FromBFloat(uint16(b[l]))) {
@@ -3275,14 +3275,14 @@ func setpEquBF16(w *warp, in *inst, m uint32) {
 func setpNeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(b[l])) {
@@ -3296,14 +3296,14 @@ func setpNeuBF16(w *warp, in *inst, m uint32) {
 func setpLtBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l])) {
@@ -3317,14 +3317,14 @@ func setpLtBF16(w *warp, in *inst, m uint32) {
 func setpLtuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l]))) {
@@ -3338,14 +3338,14 @@ func setpLtuBF16(w *warp, in *inst, m uint32) {
 func setpLeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l])) {
@@ -3359,14 +3359,14 @@ func setpLeBF16(w *warp, in *inst, m uint32) {
 func setpLeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l]))) {
@@ -3380,14 +3380,14 @@ func setpLeuBF16(w *warp, in *inst, m uint32) {
 func setpGtBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) > numeric.FromBFloat(uint16(b[l])) {
@@ -3401,14 +3401,14 @@ func setpGtBF16(w *warp, in *inst, m uint32) {
 func setpGtuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromBFloat(uint16(a[l])) <= numeric.FromBFloat(uint16(b[l]))) {
@@ -3422,14 +3422,14 @@ func setpGtuBF16(w *warp, in *inst, m uint32) {
 func setpGeBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) >= numeric.FromBFloat(uint16(b[l])) {
@@ -3443,14 +3443,14 @@ func setpGeBF16(w *warp, in *inst, m uint32) {
 func setpGeuBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if !(numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l]))) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if !(numeric.FromBFloat(uint16(a[l])) < numeric.FromBFloat(uint16(b[l]))) {
@@ -3464,14 +3464,14 @@ func setpGeuBF16(w *warp, in *inst, m uint32) {
 func setpNumBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(a[l])) && numeric.FromBFloat(uint16(b[l])) == numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) == numeric.FromBFloat(uint16(a[l])) && numeric.FromBFloat(uint16(b[l])) == numeric.FromBFloat(uint16(b[l])) {
@@ -3485,14 +3485,14 @@ func setpNumBF16(w *warp, in *inst, m uint32) {
 func setpNanBF16(w *warp, in *inst, m uint32) {
 	var r uint32
 	if bits.OnesCount32(m) > 6 {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for l := range a {
 			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(a[l])) || numeric.FromBFloat(uint16(b[l])) != numeric.FromBFloat(uint16(b[l])) {
 				r |= 1 << l
 			}
 		}
 	} else {
-		a, b := w.u32(in.a), w.u32(in.b)
+		a, b := w.U32(in.a), w.U32(in.b)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if numeric.FromBFloat(uint16(a[l])) != numeric.FromBFloat(uint16(a[l])) || numeric.FromBFloat(uint16(b[l])) != numeric.FromBFloat(uint16(b[l])) {

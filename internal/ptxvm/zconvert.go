@@ -9,11 +9,12 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 func extendU8Of16To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint8(a[0]))))
@@ -27,7 +28,7 @@ func extendU8Of16To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint8(a[l]))))
@@ -35,8 +36,8 @@ func extendU8Of16To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of16To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint8(a[0]))
@@ -50,7 +51,7 @@ func extendU8Of16To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint8(a[l]))
@@ -58,8 +59,8 @@ func extendU8Of16To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of16To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint8(a[0]))
@@ -73,7 +74,7 @@ func extendU8Of16To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint8(a[l]))
@@ -81,8 +82,8 @@ func extendU8Of16To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of32To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint8(a[0]))))
@@ -96,7 +97,7 @@ func extendU8Of32To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint8(a[l]))))
@@ -104,8 +105,8 @@ func extendU8Of32To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint8(a[0]))
@@ -119,7 +120,7 @@ func extendU8Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint8(a[l]))
@@ -127,8 +128,8 @@ func extendU8Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint8(a[0]))
@@ -142,7 +143,7 @@ func extendU8Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint8(a[l]))
@@ -150,8 +151,8 @@ func extendU8Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of64To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint8(a[0]))))
@@ -165,7 +166,7 @@ func extendU8Of64To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint8(a[l]))))
@@ -173,8 +174,8 @@ func extendU8Of64To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint8(a[0]))
@@ -188,7 +189,7 @@ func extendU8Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint8(a[l]))
@@ -196,8 +197,8 @@ func extendU8Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU8Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint8(a[0]))
@@ -211,7 +212,7 @@ func extendU8Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint8(a[l]))
@@ -219,8 +220,8 @@ func extendU8Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of16To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int8(a[0]))))
@@ -234,7 +235,7 @@ func extendS8Of16To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int8(a[l]))))
@@ -242,8 +243,8 @@ func extendS8Of16To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of16To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int8(a[0]))
@@ -257,7 +258,7 @@ func extendS8Of16To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int8(a[l]))
@@ -265,8 +266,8 @@ func extendS8Of16To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of16To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int8(a[0]))
@@ -280,7 +281,7 @@ func extendS8Of16To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int8(a[l]))
@@ -288,8 +289,8 @@ func extendS8Of16To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of32To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int8(a[0]))))
@@ -303,7 +304,7 @@ func extendS8Of32To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int8(a[l]))))
@@ -311,8 +312,8 @@ func extendS8Of32To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int8(a[0]))
@@ -326,7 +327,7 @@ func extendS8Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int8(a[l]))
@@ -334,8 +335,8 @@ func extendS8Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int8(a[0]))
@@ -349,7 +350,7 @@ func extendS8Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int8(a[l]))
@@ -357,8 +358,8 @@ func extendS8Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of64To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int8(a[0]))))
@@ -372,7 +373,7 @@ func extendS8Of64To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int8(a[l]))))
@@ -380,8 +381,8 @@ func extendS8Of64To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int8(a[0]))
@@ -395,7 +396,7 @@ func extendS8Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int8(a[l]))
@@ -403,8 +404,8 @@ func extendS8Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS8Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int8(a[0]))
@@ -418,7 +419,7 @@ func extendS8Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int8(a[l]))
@@ -426,8 +427,8 @@ func extendS8Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of16To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint16(a[0]))))
@@ -441,7 +442,7 @@ func extendU16Of16To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint16(a[l]))))
@@ -449,8 +450,8 @@ func extendU16Of16To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of16To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(a[0]))
@@ -464,7 +465,7 @@ func extendU16Of16To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(a[l]))
@@ -472,8 +473,8 @@ func extendU16Of16To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of16To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint16(a[0]))
@@ -487,7 +488,7 @@ func extendU16Of16To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint16(a[l]))
@@ -495,8 +496,8 @@ func extendU16Of16To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of32To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint16(a[0]))))
@@ -510,7 +511,7 @@ func extendU16Of32To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint16(a[l]))))
@@ -518,8 +519,8 @@ func extendU16Of32To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(a[0]))
@@ -533,7 +534,7 @@ func extendU16Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(a[l]))
@@ -541,8 +542,8 @@ func extendU16Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint16(a[0]))
@@ -556,7 +557,7 @@ func extendU16Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint16(a[l]))
@@ -564,8 +565,8 @@ func extendU16Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of64To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(uint16(a[0]))))
@@ -579,7 +580,7 @@ func extendU16Of64To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(uint16(a[l]))))
@@ -587,8 +588,8 @@ func extendU16Of64To16(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(a[0]))
@@ -602,7 +603,7 @@ func extendU16Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(a[l]))
@@ -610,8 +611,8 @@ func extendU16Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU16Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint16(a[0]))
@@ -625,7 +626,7 @@ func extendU16Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint16(a[l]))
@@ -633,8 +634,8 @@ func extendU16Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of16To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int16(a[0]))))
@@ -648,7 +649,7 @@ func extendS16Of16To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int16(a[l]))))
@@ -656,8 +657,8 @@ func extendS16Of16To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of16To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int16(a[0]))
@@ -671,7 +672,7 @@ func extendS16Of16To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int16(a[l]))
@@ -679,8 +680,8 @@ func extendS16Of16To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of16To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int16(a[0]))
@@ -694,7 +695,7 @@ func extendS16Of16To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int16(a[l]))
@@ -702,8 +703,8 @@ func extendS16Of16To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of32To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int16(a[0]))))
@@ -717,7 +718,7 @@ func extendS16Of32To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int16(a[l]))))
@@ -725,8 +726,8 @@ func extendS16Of32To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int16(a[0]))
@@ -740,7 +741,7 @@ func extendS16Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int16(a[l]))
@@ -748,8 +749,8 @@ func extendS16Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int16(a[0]))
@@ -763,7 +764,7 @@ func extendS16Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int16(a[l]))
@@ -771,8 +772,8 @@ func extendS16Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of64To16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(int16(a[0]))))
@@ -786,7 +787,7 @@ func extendS16Of64To16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(int16(a[l]))))
@@ -794,8 +795,8 @@ func extendS16Of64To16(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int16(a[0]))
@@ -809,7 +810,7 @@ func extendS16Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int16(a[l]))
@@ -817,8 +818,8 @@ func extendS16Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS16Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int16(a[0]))
@@ -832,7 +833,7 @@ func extendS16Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int16(a[l]))
@@ -840,8 +841,8 @@ func extendS16Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU32Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(a[0])
@@ -855,7 +856,7 @@ func extendU32Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(a[l])
@@ -863,8 +864,8 @@ func extendU32Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU32Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(a[0])
@@ -878,7 +879,7 @@ func extendU32Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u32(in.a)
+	d, a := w.U64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l])
@@ -886,8 +887,8 @@ func extendU32Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU32Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint32(a[0]))
@@ -901,7 +902,7 @@ func extendU32Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint32(a[l]))
@@ -909,8 +910,8 @@ func extendU32Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendU32Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(uint32(a[0]))
@@ -924,7 +925,7 @@ func extendU32Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(uint32(a[l]))
@@ -932,8 +933,8 @@ func extendU32Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS32Of32To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(a[0])
@@ -947,7 +948,7 @@ func extendS32Of32To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.s32(in.a)
+	d, a := w.U32(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(a[l])
@@ -955,8 +956,8 @@ func extendS32Of32To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS32Of32To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(a[0])
@@ -970,7 +971,7 @@ func extendS32Of32To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.s32(in.a)
+	d, a := w.U64(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l])
@@ -978,8 +979,8 @@ func extendS32Of32To64(w *warp, in *inst, m uint32) {
 }
 
 func extendS32Of64To32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(int32(a[0]))
@@ -993,7 +994,7 @@ func extendS32Of64To32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(int32(a[l]))
@@ -1001,8 +1002,8 @@ func extendS32Of64To32(w *warp, in *inst, m uint32) {
 }
 
 func extendS32Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(int32(a[0]))
@@ -1016,7 +1017,7 @@ func extendS32Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(int32(a[l]))
@@ -1024,8 +1025,8 @@ func extendS32Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func extendU64Of64To64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint64(a[0])
@@ -1039,7 +1040,7 @@ func extendU64Of64To64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l])
@@ -1047,8 +1048,8 @@ func extendU64Of64To64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float32(a[0])
@@ -1062,7 +1063,7 @@ func cvtF32FromU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.u32(in.a)
+	d, a := w.F32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float32(a[l])
@@ -1070,8 +1071,8 @@ func cvtF32FromU32(w *warp, in *inst, m uint32) {
 }
 
 func cvtF64FromU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.F64x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float64(a[0])
@@ -1085,7 +1086,7 @@ func cvtF64FromU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.u32(in.a)
+	d, a := w.F64(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float64(a[l])
@@ -1093,14 +1094,14 @@ func cvtF64FromU32(w *warp, in *inst, m uint32) {
 }
 
 func cvtU32FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = numeric.ToU32(float64(a[l]))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.f32(in.a)
+	d, a := w.U32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToU32(float64(a[l]))
@@ -1108,14 +1109,14 @@ func cvtU32FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtU32FromF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.DoubleToU32(a[l])
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.f64(in.a)
+	d, a := w.U32(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DoubleToU32(a[l])
@@ -1123,8 +1124,8 @@ func cvtU32FromF64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float32(a[0])
@@ -1138,7 +1139,7 @@ func cvtF32FromS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.s32(in.a)
+	d, a := w.F32(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float32(a[l])
@@ -1146,8 +1147,8 @@ func cvtF32FromS32(w *warp, in *inst, m uint32) {
 }
 
 func cvtF64FromS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.F64x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float64(a[0])
@@ -1161,7 +1162,7 @@ func cvtF64FromS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.s32(in.a)
+	d, a := w.F64(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float64(a[l])
@@ -1169,14 +1170,14 @@ func cvtF64FromS32(w *warp, in *inst, m uint32) {
 }
 
 func cvtS32FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.S32(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = numeric.ToS32(float64(a[l]))
 		}
 		return
 	}
-	d, a := w.s32(in.d), w.f32(in.a)
+	d, a := w.S32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToS32(float64(a[l]))
@@ -1184,14 +1185,14 @@ func cvtS32FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtS32FromF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s32(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.S32(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.DoubleToS32(a[l])
 		}
 		return
 	}
-	d, a := w.s32(in.d), w.f64(in.a)
+	d, a := w.S32(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DoubleToS32(a[l])
@@ -1199,8 +1200,8 @@ func cvtS32FromF64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float32(a[0])
@@ -1214,7 +1215,7 @@ func cvtF32FromU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.u64(in.a)
+	d, a := w.F32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float32(a[l])
@@ -1222,8 +1223,8 @@ func cvtF32FromU64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF64FromU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.F64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float64(a[0])
@@ -1237,7 +1238,7 @@ func cvtF64FromU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.u64(in.a)
+	d, a := w.F64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float64(a[l])
@@ -1245,14 +1246,14 @@ func cvtF64FromU64(w *warp, in *inst, m uint32) {
 }
 
 func cvtU64FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.U64(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = numeric.ToU64(float64(a[l]))
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.f32(in.a)
+	d, a := w.U64(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToU64(float64(a[l]))
@@ -1260,14 +1261,14 @@ func cvtU64FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtU64FromF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.U64(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.ToU64(a[l])
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.f64(in.a)
+	d, a := w.U64(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToU64(a[l])
@@ -1275,8 +1276,8 @@ func cvtU64FromF64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.s64x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.S64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float32(a[0])
@@ -1290,7 +1291,7 @@ func cvtF32FromS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.s64(in.a)
+	d, a := w.F32(in.d), w.S64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float32(a[l])
@@ -1298,8 +1299,8 @@ func cvtF32FromS64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF64FromS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64x8(in.d), w.s64x8(in.a)
+	if m == register.Full {
+		d, a := w.F64x8(in.d), w.S64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float64(a[0])
@@ -1313,7 +1314,7 @@ func cvtF64FromS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.s64(in.a)
+	d, a := w.F64(in.d), w.S64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float64(a[l])
@@ -1321,14 +1322,14 @@ func cvtF64FromS64(w *warp, in *inst, m uint32) {
 }
 
 func cvtS64FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s64(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.S64(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = numeric.ToS64(float64(a[l]))
 		}
 		return
 	}
-	d, a := w.s64(in.d), w.f32(in.a)
+	d, a := w.S64(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToS64(float64(a[l]))
@@ -1336,14 +1337,14 @@ func cvtS64FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtS64FromF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s64(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.S64(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.ToS64(a[l])
 		}
 		return
 	}
-	d, a := w.s64(in.d), w.f64(in.a)
+	d, a := w.S64(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.ToS64(a[l])
@@ -1351,8 +1352,8 @@ func cvtS64FromF64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.f64x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.F64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			if r := float32(a[0]); r == r {
@@ -1398,7 +1399,7 @@ func cvtF32FromF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f64(in.a)
+	d, a := w.F32(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := float32(a[l]); r == r {
@@ -1410,8 +1411,8 @@ func cvtF32FromF64(w *warp, in *inst, m uint32) {
 }
 
 func cvtF64FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64x8(in.d), w.f32x8(in.a)
+	if m == register.Full {
+		d, a := w.F64x8(in.d), w.F32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = float64(a[0])
@@ -1425,7 +1426,7 @@ func cvtF64FromF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.f32(in.a)
+	d, a := w.F64(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = float64(a[l])
@@ -1433,14 +1434,14 @@ func cvtF64FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.FromHalf(uint16(a[l]))
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.u32(in.a)
+	d, a := w.F32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FromHalf(uint16(a[l]))
@@ -1448,14 +1449,14 @@ func cvtF32FromF16(w *warp, in *inst, m uint32) {
 }
 
 func cvtF32FromBF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.FromBFloat(uint16(a[l]))
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.u32(in.a)
+	d, a := w.F32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FromBFloat(uint16(a[l]))
@@ -1463,14 +1464,14 @@ func cvtF32FromBF16(w *warp, in *inst, m uint32) {
 }
 
 func cvtF16FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.ToHalf(a[l])))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.f32(in.a)
+	d, a := w.U32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.ToHalf(a[l])))
@@ -1478,14 +1479,14 @@ func cvtF16FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtBF16FromF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.ToBFloat(a[l])))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.f32(in.a)
+	d, a := w.U32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.ToBFloat(a[l])))
@@ -1493,14 +1494,14 @@ func cvtBF16FromF32(w *warp, in *inst, m uint32) {
 }
 
 func cvtSatF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			d[l] = numeric.Sat32(a[l])
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Sat32(a[l])

@@ -10,11 +10,12 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 func addF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if r := a[0] + b[0]; r == r {
@@ -60,7 +61,7 @@ func addF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := a[l] + b[l]; r == r {
@@ -72,8 +73,8 @@ func addF32(w *warp, in *inst, m uint32) {
 }
 
 func addFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Ftz(numeric.Ftz(a[l]) + numeric.Ftz(b[l])); r == r {
 				d[l] = r
@@ -83,7 +84,7 @@ func addFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.Ftz(a[l]) + numeric.Ftz(b[l])); r == r {
@@ -95,8 +96,8 @@ func addFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func addAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Add32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
@@ -106,7 +107,7 @@ func addAnyF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Add32(in.ir, a[l], b[l]); r == r {
@@ -118,8 +119,8 @@ func addAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func subF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if r := a[0] - b[0]; r == r {
@@ -165,7 +166,7 @@ func subF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := a[l] - b[l]; r == r {
@@ -177,8 +178,8 @@ func subF32(w *warp, in *inst, m uint32) {
 }
 
 func subFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Ftz(numeric.Ftz(a[l]) - numeric.Ftz(b[l])); r == r {
 				d[l] = r
@@ -188,7 +189,7 @@ func subFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.Ftz(a[l]) - numeric.Ftz(b[l])); r == r {
@@ -200,8 +201,8 @@ func subFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func subAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Sub32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
@@ -211,7 +212,7 @@ func subAnyF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Sub32(in.ir, a[l], b[l]); r == r {
@@ -223,8 +224,8 @@ func subAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func mulF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if r := a[0] * b[0]; r == r {
@@ -270,7 +271,7 @@ func mulF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := a[l] * b[l]; r == r {
@@ -282,8 +283,8 @@ func mulF32(w *warp, in *inst, m uint32) {
 }
 
 func mulFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.MulFtz(a[l], b[l]); r == r {
 				d[l] = r
@@ -293,7 +294,7 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.MulFtz(a[l], b[l]); r == r {
@@ -305,8 +306,8 @@ func mulFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func mulAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Mul32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
@@ -316,7 +317,7 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Mul32(in.ir, a[l], b[l]); r == r {
@@ -329,8 +330,8 @@ func mulAnyF32(w *warp, in *inst, m uint32) {
 
 func fmaQuickF32(w *warp, in *inst, m uint32) {
 	var redo uint32
-	if m == full {
-		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			if s := float64(float64(a[0])*float64(b[0])) + float64(c[0]); numeric.RoundsTwice(s) {
@@ -375,7 +376,7 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 			}
 		}
 	} else {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if s := float64(float64(a[l])*float64(b[l])) + float64(c[l]); numeric.RoundsTwice(s) {
@@ -387,7 +388,7 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 	}
 	if redo != 0 {
 		w.redone = bits.OnesCount32(redo)
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for ; redo != 0; redo &= redo - 1 {
 			l := bits.TrailingZeros32(redo) & 31
 			d[l] = numeric.Fma32(a[l], b[l], c[l])
@@ -397,8 +398,8 @@ func fmaQuickF32(w *warp, in *inst, m uint32) {
 
 func fmaFusedF32(w *warp, in *inst, m uint32) {
 	var redo uint32
-	if m == full {
-		d, a, b, c := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			if r := numeric.FusedSum(float64(a[0])*float64(b[0]), float64(c[0])); r == r {
@@ -443,7 +444,7 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 			}
 		}
 	} else {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for n := m; n != 0; n &= n - 1 {
 			l := bits.TrailingZeros32(n) & 31
 			if r := numeric.FusedSum(float64(a[l])*float64(b[l]), float64(c[l])); r == r {
@@ -455,7 +456,7 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 	}
 	if redo != 0 {
 		w.redone = bits.OnesCount32(redo)
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for ; redo != 0; redo &= redo - 1 {
 			l := bits.TrailingZeros32(redo) & 31
 			d[l] = numeric.Fma32(a[l], b[l], c[l])
@@ -464,8 +465,8 @@ func fmaFusedF32(w *warp, in *inst, m uint32) {
 }
 
 func fmaFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for l := range d {
 			if r := numeric.FmaFtz(a[l], b[l], c[l]); r == r {
 				d[l] = r
@@ -475,7 +476,7 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.FmaFtz(a[l], b[l], c[l]); r == r {
@@ -487,8 +488,8 @@ func fmaFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func fmaAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for l := range d {
 			if r := numeric.FmaAny32(in.ir, a[l], b[l], c[l]); r == r {
 				d[l] = r
@@ -498,7 +499,7 @@ func fmaAnyF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.FmaAny32(in.ir, a[l], b[l], c[l]); r == r {
@@ -510,8 +511,8 @@ func fmaAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func divF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32x8(in.d), w.f32x8(in.a), w.f32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F32x8(in.d), w.F32x8(in.a), w.F32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if r := a[0] / b[0]; r == r {
@@ -557,7 +558,7 @@ func divF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := a[l] / b[l]; r == r {
@@ -569,8 +570,8 @@ func divF32(w *warp, in *inst, m uint32) {
 }
 
 func divFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.DivFast(a[l], b[l]); r == r {
 				d[l] = r
@@ -580,7 +581,7 @@ func divFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.DivFast(a[l], b[l]); r == r {
@@ -592,8 +593,8 @@ func divFastF32(w *warp, in *inst, m uint32) {
 }
 
 func divFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Ftz(numeric.DivFast(numeric.Ftz(a[l]), numeric.Ftz(b[l]))); r == r {
 				d[l] = r
@@ -603,7 +604,7 @@ func divFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.DivFast(numeric.Ftz(a[l]), numeric.Ftz(b[l]))); r == r {
@@ -615,8 +616,8 @@ func divFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func divAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			if r := numeric.Div32(in.ir, a[l], b[l]); r == r {
 				d[l] = r
@@ -626,7 +627,7 @@ func divAnyF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Div32(in.ir, a[l], b[l]); r == r {
@@ -638,8 +639,8 @@ func divAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func rcp32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Rcp32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -649,7 +650,7 @@ func rcp32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Rcp32(in.ir, a[l]); r == r {
@@ -661,8 +662,8 @@ func rcp32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func rcpFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.RcpFast(a[l]); r == r {
 				d[l] = r
@@ -672,7 +673,7 @@ func rcpFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.RcpFast(a[l]); r == r {
@@ -684,8 +685,8 @@ func rcpFastF32(w *warp, in *inst, m uint32) {
 }
 
 func rcpFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.RcpFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -695,7 +696,7 @@ func rcpFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.RcpFast(numeric.Ftz(a[l]))); r == r {
@@ -707,8 +708,8 @@ func rcpFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func sqrt32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Sqrt32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -718,7 +719,7 @@ func sqrt32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Sqrt32(in.ir, a[l]); r == r {
@@ -730,8 +731,8 @@ func sqrt32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func sqrtFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.SqrtFast(a[l]); r == r {
 				d[l] = r
@@ -741,7 +742,7 @@ func sqrtFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.SqrtFast(a[l]); r == r {
@@ -753,8 +754,8 @@ func sqrtFastF32(w *warp, in *inst, m uint32) {
 }
 
 func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.SqrtFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -764,7 +765,7 @@ func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.SqrtFast(numeric.Ftz(a[l]))); r == r {
@@ -776,8 +777,8 @@ func sqrtFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func rsqrt32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Rsqrt32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -787,7 +788,7 @@ func rsqrt32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Rsqrt32(in.ir, a[l]); r == r {
@@ -799,8 +800,8 @@ func rsqrt32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func rsqrtFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.RsqrtFast(a[l]); r == r {
 				d[l] = r
@@ -810,7 +811,7 @@ func rsqrtFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.RsqrtFast(a[l]); r == r {
@@ -822,8 +823,8 @@ func rsqrtFastF32(w *warp, in *inst, m uint32) {
 }
 
 func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.RsqrtFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -833,7 +834,7 @@ func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.RsqrtFast(numeric.Ftz(a[l]))); r == r {
@@ -845,8 +846,8 @@ func rsqrtFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func sin32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Sin32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -856,7 +857,7 @@ func sin32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Sin32(in.ir, a[l]); r == r {
@@ -868,8 +869,8 @@ func sin32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func sinFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.SinFast(a[l]); r == r {
 				d[l] = r
@@ -879,7 +880,7 @@ func sinFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.SinFast(a[l]); r == r {
@@ -891,8 +892,8 @@ func sinFastF32(w *warp, in *inst, m uint32) {
 }
 
 func sinFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.SinFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -902,7 +903,7 @@ func sinFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.SinFast(numeric.Ftz(a[l]))); r == r {
@@ -914,8 +915,8 @@ func sinFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func cos32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Cos32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -925,7 +926,7 @@ func cos32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Cos32(in.ir, a[l]); r == r {
@@ -937,8 +938,8 @@ func cos32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func cosFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.CosFast(a[l]); r == r {
 				d[l] = r
@@ -948,7 +949,7 @@ func cosFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.CosFast(a[l]); r == r {
@@ -960,8 +961,8 @@ func cosFastF32(w *warp, in *inst, m uint32) {
 }
 
 func cosFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.CosFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -971,7 +972,7 @@ func cosFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.CosFast(numeric.Ftz(a[l]))); r == r {
@@ -983,8 +984,8 @@ func cosFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func lg232Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Lg232(in.ir, a[l]); r == r {
 				d[l] = r
@@ -994,7 +995,7 @@ func lg232Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Lg232(in.ir, a[l]); r == r {
@@ -1006,8 +1007,8 @@ func lg232Lanes(w *warp, in *inst, m uint32) {
 }
 
 func lg2FastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Lg2Fast(a[l]); r == r {
 				d[l] = r
@@ -1017,7 +1018,7 @@ func lg2FastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Lg2Fast(a[l]); r == r {
@@ -1029,8 +1030,8 @@ func lg2FastF32(w *warp, in *inst, m uint32) {
 }
 
 func lg2FastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.Lg2Fast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -1040,7 +1041,7 @@ func lg2FastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.Lg2Fast(numeric.Ftz(a[l]))); r == r {
@@ -1052,8 +1053,8 @@ func lg2FastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func ex232Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ex232(in.ir, a[l]); r == r {
 				d[l] = r
@@ -1063,7 +1064,7 @@ func ex232Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ex232(in.ir, a[l]); r == r {
@@ -1075,8 +1076,8 @@ func ex232Lanes(w *warp, in *inst, m uint32) {
 }
 
 func ex2FastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ex2Fast(a[l]); r == r {
 				d[l] = r
@@ -1086,7 +1087,7 @@ func ex2FastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ex2Fast(a[l]); r == r {
@@ -1098,8 +1099,8 @@ func ex2FastF32(w *warp, in *inst, m uint32) {
 }
 
 func ex2FastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.Ex2Fast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -1109,7 +1110,7 @@ func ex2FastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.Ex2Fast(numeric.Ftz(a[l]))); r == r {
@@ -1121,8 +1122,8 @@ func ex2FastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func tanh32Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Tanh32(in.ir, a[l]); r == r {
 				d[l] = r
@@ -1132,7 +1133,7 @@ func tanh32Lanes(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Tanh32(in.ir, a[l]); r == r {
@@ -1144,8 +1145,8 @@ func tanh32Lanes(w *warp, in *inst, m uint32) {
 }
 
 func tanhFastF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.TanhFast(a[l]); r == r {
 				d[l] = r
@@ -1155,7 +1156,7 @@ func tanhFastF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.TanhFast(a[l]); r == r {
@@ -1167,8 +1168,8 @@ func tanhFastF32(w *warp, in *inst, m uint32) {
 }
 
 func tanhFastFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32(in.d), w.f32(in.a)
+	if m == register.Full {
+		d, a := w.F32(in.d), w.F32(in.a)
 		for l := range d {
 			if r := numeric.Ftz(numeric.TanhFast(numeric.Ftz(a[l]))); r == r {
 				d[l] = r
@@ -1178,7 +1179,7 @@ func tanhFastFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if r := numeric.Ftz(numeric.TanhFast(numeric.Ftz(a[l]))); r == r {
@@ -1190,14 +1191,14 @@ func tanhFastFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func minF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			d[l] = numeric.Min32(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Min32(a[l], b[l])
@@ -1205,14 +1206,14 @@ func minF32(w *warp, in *inst, m uint32) {
 }
 
 func maxF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			d[l] = numeric.Max32(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Max32(a[l], b[l])
@@ -1220,14 +1221,14 @@ func maxF32(w *warp, in *inst, m uint32) {
 }
 
 func minAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			d[l] = numeric.MinAny32(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MinAny32(in.ir, a[l], b[l])
@@ -1235,14 +1236,14 @@ func minAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func maxAnyF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	if m == register.Full {
+		d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 		for l := range d {
 			d[l] = numeric.MaxAny32(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f32(in.d), w.f32(in.a), w.f32(in.b)
+	d, a, b := w.F32(in.d), w.F32(in.a), w.F32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxAny32(in.ir, a[l], b[l])
@@ -1250,14 +1251,14 @@ func maxAnyF32(w *warp, in *inst, m uint32) {
 }
 
 func min3F32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for l := range d {
 			d[l] = numeric.MinAny32(in.ir, numeric.MinAny32(in.ir, a[l], b[l]), c[l])
 		}
 		return
 	}
-	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MinAny32(in.ir, numeric.MinAny32(in.ir, a[l], b[l]), c[l])
@@ -1265,14 +1266,14 @@ func min3F32(w *warp, in *inst, m uint32) {
 }
 
 func max3F32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 		for l := range d {
 			d[l] = numeric.MaxAny32(in.ir, numeric.MaxAny32(in.ir, a[l], b[l]), c[l])
 		}
 		return
 	}
-	d, a, b, c := w.f32(in.d), w.f32(in.a), w.f32(in.b), w.f32(in.c)
+	d, a, b, c := w.F32(in.d), w.F32(in.a), w.F32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxAny32(in.ir, numeric.MaxAny32(in.ir, a[l], b[l]), c[l])
@@ -1280,14 +1281,14 @@ func max3F32(w *warp, in *inst, m uint32) {
 }
 
 func addF32x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	if m == register.Full {
+		d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 		for l := range d {
 			d[l] = numeric.FloatPair(in.ir, numeric.Add32, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FloatPair(in.ir, numeric.Add32, a[l], b[l])
@@ -1295,14 +1296,14 @@ func addF32x2(w *warp, in *inst, m uint32) {
 }
 
 func subF32x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	if m == register.Full {
+		d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 		for l := range d {
 			d[l] = numeric.FloatPair(in.ir, numeric.Sub32, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FloatPair(in.ir, numeric.Sub32, a[l], b[l])
@@ -1310,14 +1311,14 @@ func subF32x2(w *warp, in *inst, m uint32) {
 }
 
 func mulF32x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	if m == register.Full {
+		d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 		for l := range d {
 			d[l] = numeric.FloatPair(in.ir, numeric.Mul32, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FloatPair(in.ir, numeric.Mul32, a[l], b[l])
@@ -1325,14 +1326,14 @@ func mulF32x2(w *warp, in *inst, m uint32) {
 }
 
 func fmaF32x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U64(in.c)
 		for l := range d {
 			d[l] = numeric.FmaPair(in.ir, a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FmaPair(in.ir, a[l], b[l], c[l])
@@ -1340,8 +1341,8 @@ func fmaF32x2(w *warp, in *inst, m uint32) {
 }
 
 func absF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] &^ (1 << 31)
@@ -1355,7 +1356,7 @@ func absF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] &^ (1 << 31)
@@ -1363,8 +1364,8 @@ func absF32(w *warp, in *inst, m uint32) {
 }
 
 func negF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] ^ 1<<31
@@ -1378,7 +1379,7 @@ func negF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ 1<<31
@@ -1386,8 +1387,8 @@ func negF32(w *warp, in *inst, m uint32) {
 }
 
 func absFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.f32x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.F32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.Abs32(numeric.Ftz(a[0]))
@@ -1401,7 +1402,7 @@ func absFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Abs32(numeric.Ftz(a[l]))
@@ -1409,8 +1410,8 @@ func absFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func negFtzF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f32x8(in.d), w.f32x8(in.a)
+	if m == register.Full {
+		d, a := w.F32x8(in.d), w.F32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = -numeric.Ftz(a[0])
@@ -1424,7 +1425,7 @@ func negFtzF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.f32(in.d), w.f32(in.a)
+	d, a := w.F32(in.d), w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = -numeric.Ftz(a[l])
@@ -1432,8 +1433,8 @@ func negFtzF32(w *warp, in *inst, m uint32) {
 }
 
 func copysignF32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0]&(1<<31) | b[0]&^(1<<31)
@@ -1447,7 +1448,7 @@ func copysignF32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]&(1<<31) | b[l]&^(1<<31)
@@ -1455,272 +1456,272 @@ func copysignF32(w *warp, in *inst, m uint32) {
 }
 
 func testpFiniteF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsFinite) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsFinite) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpFiniteF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsFinite) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsFinite) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpInfiniteF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsInfinite) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsInfinite) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpInfiniteF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsInfinite) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsInfinite) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNumberF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNumber) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNumber) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNumberF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNumber) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNumber) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNotANumberF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNotANumber) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNotANumber) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNotANumberF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNotANumber) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNotANumber) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNormalF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNormal) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsNormal) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpNormalF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsNormal) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsNormal) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpSubnormalF32(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f32(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F32(in.a)
 		for l := range a {
 			if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsSubnormal) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f32(in.a)
+	a := w.F32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(float64(a[l]), 0x1p-126, numeric.IsSubnormal) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func testpSubnormalF64(w *warp, in *inst, m uint32) {
-	r := *w.pred(in.d) &^ m
-	if m == full {
-		a := w.f64(in.a)
+	r := *w.Pred(in.d) &^ m
+	if m == register.Full {
+		a := w.F64(in.a)
 		for l := range a {
 			if numeric.Testp(a[l], 0x1p-1022, numeric.IsSubnormal) {
 				r |= 1 << l
 			}
 		}
-		*w.pred(in.d) = r
+		*w.Pred(in.d) = r
 		return
 	}
-	a := w.f64(in.a)
+	a := w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if numeric.Testp(a[l], 0x1p-1022, numeric.IsSubnormal) {
 			r |= 1 << l
 		}
 	}
-	*w.pred(in.d) = r
+	*w.Pred(in.d) = r
 }
 
 func addF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64x8(in.d), w.f64x8(in.a), w.f64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F64x8(in.d), w.F64x8(in.a), w.F64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] + b[0]
@@ -1734,7 +1735,7 @@ func addF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] + b[l]
@@ -1742,8 +1743,8 @@ func addF64(w *warp, in *inst, m uint32) {
 }
 
 func subF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64x8(in.d), w.f64x8(in.a), w.f64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F64x8(in.d), w.F64x8(in.a), w.F64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] - b[0]
@@ -1757,7 +1758,7 @@ func subF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] - b[l]
@@ -1765,8 +1766,8 @@ func subF64(w *warp, in *inst, m uint32) {
 }
 
 func mulF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64x8(in.d), w.f64x8(in.a), w.f64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F64x8(in.d), w.F64x8(in.a), w.F64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] * b[0]
@@ -1780,7 +1781,7 @@ func mulF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] * b[l]
@@ -1788,8 +1789,8 @@ func mulF64(w *warp, in *inst, m uint32) {
 }
 
 func divF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64x8(in.d), w.f64x8(in.a), w.f64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.F64x8(in.d), w.F64x8(in.a), w.F64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] / b[0]
@@ -1803,7 +1804,7 @@ func divF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] / b[l]
@@ -1811,8 +1812,8 @@ func divF64(w *warp, in *inst, m uint32) {
 }
 
 func fmaF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f64x8(in.d), w.f64x8(in.a), w.f64x8(in.b), w.f64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F64x8(in.d), w.F64x8(in.a), w.F64x8(in.b), w.F64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = math.FMA(a[0], b[0], c[0])
@@ -1826,7 +1827,7 @@ func fmaF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.f64(in.d), w.f64(in.a), w.f64(in.b), w.f64(in.c)
+	d, a, b, c := w.F64(in.d), w.F64(in.a), w.F64(in.b), w.F64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = math.FMA(a[l], b[l], c[l])
@@ -1834,14 +1835,14 @@ func fmaF64(w *warp, in *inst, m uint32) {
 }
 
 func addAnyF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Add64(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Add64(in.ir, a[l], b[l])
@@ -1849,14 +1850,14 @@ func addAnyF64(w *warp, in *inst, m uint32) {
 }
 
 func subAnyF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Sub64(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Sub64(in.ir, a[l], b[l])
@@ -1864,14 +1865,14 @@ func subAnyF64(w *warp, in *inst, m uint32) {
 }
 
 func mulAnyF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Mul64(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul64(in.ir, a[l], b[l])
@@ -1879,14 +1880,14 @@ func mulAnyF64(w *warp, in *inst, m uint32) {
 }
 
 func divAnyF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Div64(in.ir, a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Div64(in.ir, a[l], b[l])
@@ -1894,14 +1895,14 @@ func divAnyF64(w *warp, in *inst, m uint32) {
 }
 
 func fmaAnyF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.f64(in.d), w.f64(in.a), w.f64(in.b), w.f64(in.c)
+	if m == register.Full {
+		d, a, b, c := w.F64(in.d), w.F64(in.a), w.F64(in.b), w.F64(in.c)
 		for l := range d {
 			d[l] = numeric.Fma64(in.ir, a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.f64(in.d), w.f64(in.a), w.f64(in.b), w.f64(in.c)
+	d, a, b, c := w.F64(in.d), w.F64(in.a), w.F64(in.b), w.F64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Fma64(in.ir, a[l], b[l], c[l])
@@ -1909,14 +1910,14 @@ func fmaAnyF64(w *warp, in *inst, m uint32) {
 }
 
 func rcp64Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.F64(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.Rcp64(in.ir, a[l])
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.f64(in.a)
+	d, a := w.F64(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Rcp64(in.ir, a[l])
@@ -1924,14 +1925,14 @@ func rcp64Lanes(w *warp, in *inst, m uint32) {
 }
 
 func sqrt64Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.F64(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.Sqrt64(in.ir, a[l])
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.f64(in.a)
+	d, a := w.F64(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Sqrt64(in.ir, a[l])
@@ -1939,14 +1940,14 @@ func sqrt64Lanes(w *warp, in *inst, m uint32) {
 }
 
 func rsqrt64Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.f64(in.d), w.f64(in.a)
+	if m == register.Full {
+		d, a := w.F64(in.d), w.F64(in.a)
 		for l := range d {
 			d[l] = numeric.Rsqrt64(in.ir, a[l])
 		}
 		return
 	}
-	d, a := w.f64(in.d), w.f64(in.a)
+	d, a := w.F64(in.d), w.F64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Rsqrt64(in.ir, a[l])
@@ -1954,14 +1955,14 @@ func rsqrt64Lanes(w *warp, in *inst, m uint32) {
 }
 
 func minF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Min64(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Min64(a[l], b[l])
@@ -1969,14 +1970,14 @@ func minF64(w *warp, in *inst, m uint32) {
 }
 
 func maxF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	if m == register.Full {
+		d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 		for l := range d {
 			d[l] = numeric.Max64(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.f64(in.d), w.f64(in.a), w.f64(in.b)
+	d, a, b := w.F64(in.d), w.F64(in.a), w.F64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Max64(a[l], b[l])
@@ -1984,8 +1985,8 @@ func maxF64(w *warp, in *inst, m uint32) {
 }
 
 func absF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			if a[0]&^(1<<63) > 0x7ff<<52 {
@@ -2031,7 +2032,7 @@ func absF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if a[l]&^(1<<63) > 0x7ff<<52 {
@@ -2043,8 +2044,8 @@ func absF64(w *warp, in *inst, m uint32) {
 }
 
 func negF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] ^ 1<<63
@@ -2058,7 +2059,7 @@ func negF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ 1<<63
@@ -2066,8 +2067,8 @@ func negF64(w *warp, in *inst, m uint32) {
 }
 
 func copysignF64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0]&(1<<63) | b[0]&^(1<<63)
@@ -2081,7 +2082,7 @@ func copysignF64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]&(1<<63) | b[l]&^(1<<63)
@@ -2089,14 +2090,14 @@ func copysignF64(w *warp, in *inst, m uint32) {
 }
 
 func halfAddF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
@@ -2104,14 +2105,14 @@ func halfAddF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfSubF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
@@ -2119,14 +2120,14 @@ func halfSubF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMulF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
@@ -2134,14 +2135,14 @@ func halfMulF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfFmaF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
@@ -2149,14 +2150,14 @@ func halfFmaF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMinF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
@@ -2164,14 +2165,14 @@ func halfMinF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMaxF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
@@ -2179,14 +2180,14 @@ func halfMaxF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfEx2F16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
@@ -2194,14 +2195,14 @@ func halfEx2F16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfTanhF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.HalfLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
@@ -2209,8 +2210,8 @@ func halfTanhF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(a[0]) &^ 0x8000))
@@ -2224,7 +2225,7 @@ func halfAbsF16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) &^ 0x8000))
@@ -2232,8 +2233,8 @@ func halfAbsF16(w *warp, in *inst, m uint32) {
 }
 
 func halfNegF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(a[0]) ^ 0x8000))
@@ -2247,7 +2248,7 @@ func halfNegF16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) ^ 0x8000))
@@ -2255,14 +2256,14 @@ func halfNegF16(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsFtzF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) &^ 0x8000))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) &^ 0x8000))
@@ -2270,14 +2271,14 @@ func halfAbsFtzF16(w *warp, in *inst, m uint32) {
 }
 
 func halfNegFtzF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) ^ 0x8000))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.FtzHalf(uint16(a[l])) ^ 0x8000))
@@ -2285,14 +2286,14 @@ func halfNegFtzF16(w *warp, in *inst, m uint32) {
 }
 
 func halfAddBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpAdd, uint16(a[l]), uint16(b[l]), 0)))
@@ -2300,14 +2301,14 @@ func halfAddBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfSubBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpSub, uint16(a[l]), uint16(b[l]), 0)))
@@ -2315,14 +2316,14 @@ func halfSubBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMulBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMul, uint16(a[l]), uint16(b[l]), 0)))
@@ -2330,14 +2331,14 @@ func halfMulBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfFmaBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpFma, uint16(a[l]), uint16(b[l]), uint16(c[l]))))
@@ -2345,14 +2346,14 @@ func halfFmaBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMinBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMin, uint16(a[l]), uint16(b[l]), 0)))
@@ -2360,14 +2361,14 @@ func halfMinBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMaxBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpMax, uint16(a[l]), uint16(b[l]), 0)))
@@ -2375,14 +2376,14 @@ func halfMaxBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfEx2BF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpEx2, uint16(a[l]), 0, 0)))
@@ -2390,14 +2391,14 @@ func halfEx2BF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfTanhBF16Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.BFloatLane(in.ir, numeric.OpTanh, uint16(a[l]), 0, 0)))
@@ -2405,8 +2406,8 @@ func halfTanhBF16Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsBF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(a[0]) &^ 0x8000))
@@ -2420,7 +2421,7 @@ func halfAbsBF16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) &^ 0x8000))
@@ -2428,8 +2429,8 @@ func halfAbsBF16(w *warp, in *inst, m uint32) {
 }
 
 func halfNegBF16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(uint16(a[0]) ^ 0x8000))
@@ -2443,7 +2444,7 @@ func halfNegBF16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) ^ 0x8000))
@@ -2451,14 +2452,14 @@ func halfNegBF16(w *warp, in *inst, m uint32) {
 }
 
 func halfAddF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
@@ -2466,14 +2467,14 @@ func halfAddF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfSubF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpSub, a[l], b[l], 0)
@@ -2481,14 +2482,14 @@ func halfSubF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMulF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpMul, a[l], b[l], 0)
@@ -2496,14 +2497,14 @@ func halfMulF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfFmaF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
@@ -2511,14 +2512,14 @@ func halfFmaF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMinF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpMin, a[l], b[l], 0)
@@ -2526,14 +2527,14 @@ func halfMinF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMaxF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpMax, a[l], b[l], 0)
@@ -2541,14 +2542,14 @@ func halfMaxF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfEx2F16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpEx2, a[l], 0, 0)
@@ -2556,14 +2557,14 @@ func halfEx2F16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfTanhF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.HalfPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.HalfPair(in.ir, numeric.OpTanh, a[l], 0, 0)
@@ -2571,8 +2572,8 @@ func halfTanhF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] &^ 0x80008000
@@ -2586,7 +2587,7 @@ func halfAbsF16x2(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] &^ 0x80008000
@@ -2594,8 +2595,8 @@ func halfAbsF16x2(w *warp, in *inst, m uint32) {
 }
 
 func halfNegF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] ^ 0x80008000
@@ -2609,7 +2610,7 @@ func halfNegF16x2(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ 0x80008000
@@ -2617,14 +2618,14 @@ func halfNegF16x2(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsFtzF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.FtzHalves(a[l]) &^ 0x80008000
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FtzHalves(a[l]) &^ 0x80008000
@@ -2632,14 +2633,14 @@ func halfAbsFtzF16x2(w *warp, in *inst, m uint32) {
 }
 
 func halfNegFtzF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.FtzHalves(a[l]) ^ 0x80008000
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.FtzHalves(a[l]) ^ 0x80008000
@@ -2647,14 +2648,14 @@ func halfNegFtzF16x2(w *warp, in *inst, m uint32) {
 }
 
 func halfAddBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpAdd, a[l], b[l], 0)
@@ -2662,14 +2663,14 @@ func halfAddBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfSubBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpSub, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpSub, a[l], b[l], 0)
@@ -2677,14 +2678,14 @@ func halfSubBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMulBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpMul, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpMul, a[l], b[l], 0)
@@ -2692,14 +2693,14 @@ func halfMulBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfFmaBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpFma, a[l], b[l], c[l])
@@ -2707,14 +2708,14 @@ func halfFmaBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMinBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpMin, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpMin, a[l], b[l], 0)
@@ -2722,14 +2723,14 @@ func halfMinBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfMaxBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpMax, a[l], b[l], 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpMax, a[l], b[l], 0)
@@ -2737,14 +2738,14 @@ func halfMaxBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfEx2BF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpEx2, a[l], 0, 0)
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpEx2, a[l], 0, 0)
@@ -2752,14 +2753,14 @@ func halfEx2BF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfTanhBF16x2Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32(in.d), w.u32(in.a)
+	if m == register.Full {
+		d, a := w.U32(in.d), w.U32(in.a)
 		for l := range d {
 			d[l] = numeric.BFloatPair(in.ir, numeric.OpTanh, a[l], 0, 0)
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BFloatPair(in.ir, numeric.OpTanh, a[l], 0, 0)
@@ -2767,8 +2768,8 @@ func halfTanhBF16x2Lanes(w *warp, in *inst, m uint32) {
 }
 
 func halfAbsBF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] &^ 0x80008000
@@ -2782,7 +2783,7 @@ func halfAbsBF16x2(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] &^ 0x80008000
@@ -2790,8 +2791,8 @@ func halfAbsBF16x2(w *warp, in *inst, m uint32) {
 }
 
 func halfNegBF16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = a[0] ^ 0x80008000
@@ -2805,7 +2806,7 @@ func halfNegBF16x2(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ 0x80008000

@@ -9,11 +9,12 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 func addU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) + uint16(b[0])))
@@ -27,7 +28,7 @@ func addU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) + uint16(b[l])))
@@ -35,8 +36,8 @@ func addU16(w *warp, in *inst, m uint32) {
 }
 
 func subU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) - uint16(b[0])))
@@ -50,7 +51,7 @@ func subU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) - uint16(b[l])))
@@ -58,8 +59,8 @@ func subU16(w *warp, in *inst, m uint32) {
 }
 
 func mulLoU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) * uint16(b[0])))
@@ -73,7 +74,7 @@ func mulLoU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) * uint16(b[l])))
@@ -81,8 +82,8 @@ func mulLoU16(w *warp, in *inst, m uint32) {
 }
 
 func madLoU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(uint16(a[0])*uint16(b[0]) + uint16(c[0])))
@@ -96,7 +97,7 @@ func madLoU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l])*uint16(b[l]) + uint16(c[l])))
@@ -104,8 +105,8 @@ func madLoU16(w *warp, in *inst, m uint32) {
 }
 
 func andU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) & uint16(b[0])))
@@ -119,7 +120,7 @@ func andU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) & uint16(b[l])))
@@ -127,8 +128,8 @@ func andU16(w *warp, in *inst, m uint32) {
 }
 
 func orU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) | uint16(b[0])))
@@ -142,7 +143,7 @@ func orU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) | uint16(b[l])))
@@ -150,8 +151,8 @@ func orU16(w *warp, in *inst, m uint32) {
 }
 
 func xorU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) ^ uint16(b[0])))
@@ -165,7 +166,7 @@ func xorU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) ^ uint16(b[l])))
@@ -173,8 +174,8 @@ func xorU16(w *warp, in *inst, m uint32) {
 }
 
 func notU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(^uint16(a[0])))
@@ -188,7 +189,7 @@ func notU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(^uint16(a[l])))
@@ -196,8 +197,8 @@ func notU16(w *warp, in *inst, m uint32) {
 }
 
 func negU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(-uint16(a[0])))
@@ -211,7 +212,7 @@ func negU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(-uint16(a[l])))
@@ -219,8 +220,8 @@ func negU16(w *warp, in *inst, m uint32) {
 }
 
 func cnotU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			if uint16(a[0]) == 0 {
@@ -266,7 +267,7 @@ func cnotU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if uint16(a[l]) == 0 {
@@ -278,8 +279,8 @@ func cnotU16(w *warp, in *inst, m uint32) {
 }
 
 func shlU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) << b[0]))
@@ -293,7 +294,7 @@ func shlU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) << b[l]))
@@ -301,9 +302,9 @@ func shlU16(w *warp, in *inst, m uint32) {
 }
 
 func selpU16(w *warp, in *inst, m uint32) {
-	c := *w.pred(in.c)
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	c := *w.Pred(in.c)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if c>>(8*i+0)&1 != 0 {
@@ -349,7 +350,7 @@ func selpU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c>>l&1 != 0 {
@@ -361,8 +362,8 @@ func selpU16(w *warp, in *inst, m uint32) {
 }
 
 func slctS32U16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			if c[0] >= 0 {
@@ -408,7 +409,7 @@ func slctS32U16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c[l] >= 0 {
@@ -420,8 +421,8 @@ func slctS32U16(w *warp, in *inst, m uint32) {
 }
 
 func slctF32U16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(numeric.SlctF32(uint16(a[0]), uint16(b[0]), c[0])))
@@ -435,7 +436,7 @@ func slctF32U16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.SlctF32(uint16(a[l]), uint16(b[l]), c[l])))
@@ -443,8 +444,8 @@ func slctF32U16(w *warp, in *inst, m uint32) {
 }
 
 func slctFtzU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(numeric.SlctF32(uint16(a[0]), uint16(b[0]), numeric.Ftz(c[0]))))
@@ -458,7 +459,7 @@ func slctFtzU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.SlctF32(uint16(a[l]), uint16(b[l]), numeric.Ftz(c[l]))))
@@ -466,8 +467,8 @@ func slctFtzU16(w *warp, in *inst, m uint32) {
 }
 
 func minU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(min(uint16(a[0]), uint16(b[0]))))
@@ -481,7 +482,7 @@ func minU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(min(uint16(a[l]), uint16(b[l]))))
@@ -489,8 +490,8 @@ func minU16(w *warp, in *inst, m uint32) {
 }
 
 func maxU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(max(uint16(a[0]), uint16(b[0]))))
@@ -504,7 +505,7 @@ func maxU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(max(uint16(a[l]), uint16(b[l]))))
@@ -512,8 +513,8 @@ func maxU16(w *warp, in *inst, m uint32) {
 }
 
 func shrU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(uint16(a[0]) >> b[0]))
@@ -527,7 +528,7 @@ func shrU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(a[l]) >> b[l]))
@@ -535,14 +536,14 @@ func shrU16(w *warp, in *inst, m uint32) {
 }
 
 func divU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.DivInt(uint16(a[l]), uint16(b[l]))))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.DivInt(uint16(a[l]), uint16(b[l]))))
@@ -550,14 +551,14 @@ func divU16(w *warp, in *inst, m uint32) {
 }
 
 func remU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.RemInt(uint16(a[l]), uint16(b[l]))))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.RemInt(uint16(a[l]), uint16(b[l]))))
@@ -565,8 +566,8 @@ func remU16(w *warp, in *inst, m uint32) {
 }
 
 func sadU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(uint16(c[0]) + max(uint16(a[0]), uint16(b[0])) - min(uint16(a[0]), uint16(b[0]))))
@@ -580,7 +581,7 @@ func sadU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(uint16(c[l]) + max(uint16(a[l]), uint16(b[l])) - min(uint16(a[l]), uint16(b[l]))))
@@ -588,8 +589,8 @@ func sadU16(w *warp, in *inst, m uint32) {
 }
 
 func mulHiU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(numeric.MulHiU16(uint16(a[0]), uint16(b[0]))))
@@ -603,7 +604,7 @@ func mulHiU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.MulHiU16(uint16(a[l]), uint16(b[l]))))
@@ -611,8 +612,8 @@ func mulHiU16(w *warp, in *inst, m uint32) {
 }
 
 func madHiU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(numeric.MulHiU16(uint16(a[0]), uint16(b[0])) + uint16(c[0])))
@@ -626,7 +627,7 @@ func madHiU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.MulHiU16(uint16(a[l]), uint16(b[l])) + uint16(c[l])))
@@ -634,8 +635,8 @@ func madHiU16(w *warp, in *inst, m uint32) {
 }
 
 func mulWideU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(a[0])) * uint32(uint16(b[0]))
@@ -649,7 +650,7 @@ func mulWideU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(a[l])) * uint32(uint16(b[l]))
@@ -657,8 +658,8 @@ func mulWideU16(w *warp, in *inst, m uint32) {
 }
 
 func madWideU16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(a[0]))*uint32(uint16(b[0])) + c[0]
@@ -672,7 +673,7 @@ func madWideU16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(a[l]))*uint32(uint16(b[l])) + c[l]
@@ -680,8 +681,8 @@ func madWideU16(w *warp, in *inst, m uint32) {
 }
 
 func minS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(min(int16(a[0]), int16(b[0]))))
@@ -695,7 +696,7 @@ func minS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(min(int16(a[l]), int16(b[l]))))
@@ -703,8 +704,8 @@ func minS16(w *warp, in *inst, m uint32) {
 }
 
 func maxS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(max(int16(a[0]), int16(b[0]))))
@@ -718,7 +719,7 @@ func maxS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(max(int16(a[l]), int16(b[l]))))
@@ -726,8 +727,8 @@ func maxS16(w *warp, in *inst, m uint32) {
 }
 
 func shrS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(int16(a[0]) >> b[0]))
@@ -741,7 +742,7 @@ func shrS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(int16(a[l]) >> b[l]))
@@ -749,14 +750,14 @@ func shrS16(w *warp, in *inst, m uint32) {
 }
 
 func divS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.DivInt(int16(a[l]), int16(b[l]))))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.DivInt(int16(a[l]), int16(b[l]))))
@@ -764,14 +765,14 @@ func divS16(w *warp, in *inst, m uint32) {
 }
 
 func remS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = uint32(uint16(numeric.RemInt(int16(a[l]), int16(b[l]))))
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.RemInt(int16(a[l]), int16(b[l]))))
@@ -779,8 +780,8 @@ func remS16(w *warp, in *inst, m uint32) {
 }
 
 func sadS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(int16(c[0]) + max(int16(a[0]), int16(b[0])) - min(int16(a[0]), int16(b[0]))))
@@ -794,7 +795,7 @@ func sadS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(int16(c[l]) + max(int16(a[l]), int16(b[l])) - min(int16(a[l]), int16(b[l]))))
@@ -802,8 +803,8 @@ func sadS16(w *warp, in *inst, m uint32) {
 }
 
 func absS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(uint16(max(int16(a[0]), -int16(a[0]))))
@@ -817,7 +818,7 @@ func absS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(max(int16(a[l]), -int16(a[l]))))
@@ -825,8 +826,8 @@ func absS16(w *warp, in *inst, m uint32) {
 }
 
 func mulHiS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint32(uint16(numeric.MulHiS16(int16(a[0]), int16(b[0]))))
@@ -840,7 +841,7 @@ func mulHiS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.MulHiS16(int16(a[l]), int16(b[l]))))
@@ -848,8 +849,8 @@ func mulHiS16(w *warp, in *inst, m uint32) {
 }
 
 func madHiS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32(uint16(numeric.MulHiS16(int16(a[0]), int16(b[0])) + int16(c[0])))
@@ -863,7 +864,7 @@ func madHiS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(uint16(numeric.MulHiS16(int16(a[l]), int16(b[l])) + int16(c[l])))
@@ -871,8 +872,8 @@ func madHiS16(w *warp, in *inst, m uint32) {
 }
 
 func mulWideS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = int32(int16(a[0])) * int32(int16(b[0]))
@@ -886,7 +887,7 @@ func mulWideS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.S32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = int32(int16(a[l])) * int32(int16(b[l]))
@@ -894,8 +895,8 @@ func mulWideS16(w *warp, in *inst, m uint32) {
 }
 
 func madWideS16(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = int32(int16(a[0]))*int32(int16(b[0])) + c[0]
@@ -909,7 +910,7 @@ func madWideS16(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.U32(in.a), w.U32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = int32(int16(a[l]))*int32(int16(b[l])) + c[l]
@@ -917,8 +918,8 @@ func madWideS16(w *warp, in *inst, m uint32) {
 }
 
 func addU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] + b[0]
@@ -932,7 +933,7 @@ func addU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] + b[l]
@@ -940,8 +941,8 @@ func addU32(w *warp, in *inst, m uint32) {
 }
 
 func subU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] - b[0]
@@ -955,7 +956,7 @@ func subU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] - b[l]
@@ -963,8 +964,8 @@ func subU32(w *warp, in *inst, m uint32) {
 }
 
 func mulLoU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] * b[0]
@@ -978,7 +979,7 @@ func mulLoU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] * b[l]
@@ -986,8 +987,8 @@ func mulLoU32(w *warp, in *inst, m uint32) {
 }
 
 func madLoU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = a[0]*b[0] + c[0]
@@ -1001,7 +1002,7 @@ func madLoU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]*b[l] + c[l]
@@ -1009,8 +1010,8 @@ func madLoU32(w *warp, in *inst, m uint32) {
 }
 
 func andU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] & b[0]
@@ -1024,7 +1025,7 @@ func andU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] & b[l]
@@ -1032,8 +1033,8 @@ func andU32(w *warp, in *inst, m uint32) {
 }
 
 func orU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] | b[0]
@@ -1047,7 +1048,7 @@ func orU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] | b[l]
@@ -1055,8 +1056,8 @@ func orU32(w *warp, in *inst, m uint32) {
 }
 
 func xorU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] ^ b[0]
@@ -1070,7 +1071,7 @@ func xorU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ b[l]
@@ -1078,8 +1079,8 @@ func xorU32(w *warp, in *inst, m uint32) {
 }
 
 func notU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = ^a[0]
@@ -1093,7 +1094,7 @@ func notU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = ^a[l]
@@ -1101,8 +1102,8 @@ func notU32(w *warp, in *inst, m uint32) {
 }
 
 func negU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = -a[0]
@@ -1116,7 +1117,7 @@ func negU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = -a[l]
@@ -1124,8 +1125,8 @@ func negU32(w *warp, in *inst, m uint32) {
 }
 
 func cnotU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			if a[0] == 0 {
@@ -1171,7 +1172,7 @@ func cnotU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if a[l] == 0 {
@@ -1183,8 +1184,8 @@ func cnotU32(w *warp, in *inst, m uint32) {
 }
 
 func shlU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] << b[0]
@@ -1198,7 +1199,7 @@ func shlU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] << b[l]
@@ -1206,9 +1207,9 @@ func shlU32(w *warp, in *inst, m uint32) {
 }
 
 func selpU32(w *warp, in *inst, m uint32) {
-	c := *w.pred(in.c)
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	c := *w.Pred(in.c)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if c>>(8*i+0)&1 != 0 {
@@ -1254,7 +1255,7 @@ func selpU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c>>l&1 != 0 {
@@ -1266,8 +1267,8 @@ func selpU32(w *warp, in *inst, m uint32) {
 }
 
 func slctS32U32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			if c[0] >= 0 {
@@ -1313,7 +1314,7 @@ func slctS32U32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c[l] >= 0 {
@@ -1325,8 +1326,8 @@ func slctS32U32(w *warp, in *inst, m uint32) {
 }
 
 func slctF32U32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SlctF32(a[0], b[0], c[0])
@@ -1340,7 +1341,7 @@ func slctF32U32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SlctF32(a[l], b[l], c[l])
@@ -1348,8 +1349,8 @@ func slctF32U32(w *warp, in *inst, m uint32) {
 }
 
 func slctFtzU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SlctF32(a[0], b[0], numeric.Ftz(c[0]))
@@ -1363,7 +1364,7 @@ func slctFtzU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.f32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SlctF32(a[l], b[l], numeric.Ftz(c[l]))
@@ -1371,8 +1372,8 @@ func slctFtzU32(w *warp, in *inst, m uint32) {
 }
 
 func minU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = min(a[0], b[0])
@@ -1386,7 +1387,7 @@ func minU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = min(a[l], b[l])
@@ -1394,8 +1395,8 @@ func minU32(w *warp, in *inst, m uint32) {
 }
 
 func maxU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(a[0], b[0])
@@ -1409,7 +1410,7 @@ func maxU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], b[l])
@@ -1417,8 +1418,8 @@ func maxU32(w *warp, in *inst, m uint32) {
 }
 
 func shrU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] >> b[0]
@@ -1432,7 +1433,7 @@ func shrU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] >> b[l]
@@ -1440,14 +1441,14 @@ func shrU32(w *warp, in *inst, m uint32) {
 }
 
 func divU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DivInt(a[l], b[l])
@@ -1455,14 +1456,14 @@ func divU32(w *warp, in *inst, m uint32) {
 }
 
 func remU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.RemInt(a[l], b[l])
@@ -1470,8 +1471,8 @@ func remU32(w *warp, in *inst, m uint32) {
 }
 
 func sadU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = c[0] + max(a[0], b[0]) - min(a[0], b[0])
@@ -1485,7 +1486,7 @@ func sadU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = c[l] + max(a[l], b[l]) - min(a[l], b[l])
@@ -1493,8 +1494,8 @@ func sadU32(w *warp, in *inst, m uint32) {
 }
 
 func mulHiU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.MulHiU32(a[0], b[0])
@@ -1508,7 +1509,7 @@ func mulHiU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiU32(a[l], b[l])
@@ -1516,8 +1517,8 @@ func mulHiU32(w *warp, in *inst, m uint32) {
 }
 
 func madHiU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.MulHiU32(a[0], b[0]) + c[0]
@@ -1531,7 +1532,7 @@ func madHiU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiU32(a[l], b[l]) + c[l]
@@ -1539,8 +1540,8 @@ func madHiU32(w *warp, in *inst, m uint32) {
 }
 
 func mulWideU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = uint64(a[0]) * uint64(b[0])
@@ -1554,7 +1555,7 @@ func mulWideU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U64(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l]) * uint64(b[l])
@@ -1562,8 +1563,8 @@ func mulWideU32(w *warp, in *inst, m uint32) {
 }
 
 func madWideU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint64(a[0])*uint64(b[0]) + c[0]
@@ -1577,7 +1578,7 @@ func madWideU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u32(in.a), w.u32(in.b), w.u64(in.c)
+	d, a, b, c := w.U64(in.d), w.U32(in.a), w.U32(in.b), w.U64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint64(a[l])*uint64(b[l]) + c[l]
@@ -1585,8 +1586,8 @@ func madWideU32(w *warp, in *inst, m uint32) {
 }
 
 func bfeU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.BfeU32(a[0], b[0], c[0])
@@ -1600,7 +1601,7 @@ func bfeU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfeU32(a[l], b[l], c[l])
@@ -1608,8 +1609,8 @@ func bfeU32(w *warp, in *inst, m uint32) {
 }
 
 func bfindU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindU32(a[0])
@@ -1623,7 +1624,7 @@ func bfindU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindU32(a[l])
@@ -1631,8 +1632,8 @@ func bfindU32(w *warp, in *inst, m uint32) {
 }
 
 func bfindShiftU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindShiftU32(a[0])
@@ -1646,7 +1647,7 @@ func bfindShiftU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindShiftU32(a[l])
@@ -1654,8 +1655,8 @@ func bfindShiftU32(w *warp, in *inst, m uint32) {
 }
 
 func mul24LoU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.Mul24LoU32(a[0], b[0])
@@ -1669,7 +1670,7 @@ func mul24LoU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24LoU32(a[l], b[l])
@@ -1677,8 +1678,8 @@ func mul24LoU32(w *warp, in *inst, m uint32) {
 }
 
 func mad24LoU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.Mul24LoU32(a[0], b[0]) + c[0]
@@ -1692,7 +1693,7 @@ func mad24LoU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24LoU32(a[l], b[l]) + c[l]
@@ -1700,8 +1701,8 @@ func mad24LoU32(w *warp, in *inst, m uint32) {
 }
 
 func mul24HiU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.Mul24HiU32(a[0], b[0])
@@ -1715,7 +1716,7 @@ func mul24HiU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24HiU32(a[l], b[l])
@@ -1723,8 +1724,8 @@ func mul24HiU32(w *warp, in *inst, m uint32) {
 }
 
 func mad24HiU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.Mul24HiU32(a[0], b[0]) + c[0]
@@ -1738,7 +1739,7 @@ func mad24HiU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24HiU32(a[l], b[l]) + c[l]
@@ -1746,14 +1747,14 @@ func mad24HiU32(w *warp, in *inst, m uint32) {
 }
 
 func dp4aUU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp4aUU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp4aUU(a[l], b[l], c[l])
@@ -1761,14 +1762,14 @@ func dp4aUU(w *warp, in *inst, m uint32) {
 }
 
 func dp2aLoUU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aLoUU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aLoUU(a[l], b[l], c[l])
@@ -1776,14 +1777,14 @@ func dp2aLoUU(w *warp, in *inst, m uint32) {
 }
 
 func dp2aHiUU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aHiUU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aHiUU(a[l], b[l], c[l])
@@ -1791,14 +1792,14 @@ func dp2aHiUU(w *warp, in *inst, m uint32) {
 }
 
 func dp4aUS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp4aUS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp4aUS(a[l], b[l], c[l])
@@ -1806,14 +1807,14 @@ func dp4aUS(w *warp, in *inst, m uint32) {
 }
 
 func dp2aLoUS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aLoUS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aLoUS(a[l], b[l], c[l])
@@ -1821,14 +1822,14 @@ func dp2aLoUS(w *warp, in *inst, m uint32) {
 }
 
 func dp2aHiUS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aHiUS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aHiUS(a[l], b[l], c[l])
@@ -1836,8 +1837,8 @@ func dp2aHiUS(w *warp, in *inst, m uint32) {
 }
 
 func minS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = min(a[0], b[0])
@@ -1851,7 +1852,7 @@ func minS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = min(a[l], b[l])
@@ -1859,8 +1860,8 @@ func minS32(w *warp, in *inst, m uint32) {
 }
 
 func maxS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(a[0], b[0])
@@ -1874,7 +1875,7 @@ func maxS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], b[l])
@@ -1882,8 +1883,8 @@ func maxS32(w *warp, in *inst, m uint32) {
 }
 
 func shrS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] >> b[0]
@@ -1897,7 +1898,7 @@ func shrS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.u32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] >> b[l]
@@ -1905,14 +1906,14 @@ func shrS32(w *warp, in *inst, m uint32) {
 }
 
 func divS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	if m == register.Full {
+		d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 		for l := range d {
 			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DivInt(a[l], b[l])
@@ -1920,14 +1921,14 @@ func divS32(w *warp, in *inst, m uint32) {
 }
 
 func remS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	if m == register.Full {
+		d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 		for l := range d {
 			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.RemInt(a[l], b[l])
@@ -1935,8 +1936,8 @@ func remS32(w *warp, in *inst, m uint32) {
 }
 
 func sadS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = c[0] + max(a[0], b[0]) - min(a[0], b[0])
@@ -1950,7 +1951,7 @@ func sadS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = c[l] + max(a[l], b[l]) - min(a[l], b[l])
@@ -1958,8 +1959,8 @@ func sadS32(w *warp, in *inst, m uint32) {
 }
 
 func absS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s32x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.S32x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = max(a[0], -a[0])
@@ -1973,7 +1974,7 @@ func absS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.s32(in.d), w.s32(in.a)
+	d, a := w.S32(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], -a[l])
@@ -1981,8 +1982,8 @@ func absS32(w *warp, in *inst, m uint32) {
 }
 
 func mulHiS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.MulHiS32(a[0], b[0])
@@ -1996,7 +1997,7 @@ func mulHiS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiS32(a[l], b[l])
@@ -2004,8 +2005,8 @@ func mulHiS32(w *warp, in *inst, m uint32) {
 }
 
 func madHiS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.MulHiS32(a[0], b[0]) + c[0]
@@ -2019,7 +2020,7 @@ func madHiS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiS32(a[l], b[l]) + c[l]
@@ -2027,8 +2028,8 @@ func madHiS32(w *warp, in *inst, m uint32) {
 }
 
 func mulWideS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S64x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = int64(a[0]) * int64(b[0])
@@ -2042,7 +2043,7 @@ func mulWideS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S64(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = int64(a[l]) * int64(b[l])
@@ -2050,8 +2051,8 @@ func mulWideS32(w *warp, in *inst, m uint32) {
 }
 
 func madWideS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s64x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S64x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = int64(a[0])*int64(b[0]) + c[0]
@@ -2065,7 +2066,7 @@ func madWideS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s64(in.d), w.s32(in.a), w.s32(in.b), w.s64(in.c)
+	d, a, b, c := w.S64(in.d), w.S32(in.a), w.S32(in.b), w.S64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = int64(a[l])*int64(b[l]) + c[l]
@@ -2073,8 +2074,8 @@ func madWideS32(w *warp, in *inst, m uint32) {
 }
 
 func bfeS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.BfeS32(a[0], b[0], c[0])
@@ -2088,7 +2089,7 @@ func bfeS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfeS32(a[l], b[l], c[l])
@@ -2096,8 +2097,8 @@ func bfeS32(w *warp, in *inst, m uint32) {
 }
 
 func bfindS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindS32(a[0])
@@ -2111,7 +2112,7 @@ func bfindS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.s32(in.a)
+	d, a := w.U32(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindS32(a[l])
@@ -2119,8 +2120,8 @@ func bfindS32(w *warp, in *inst, m uint32) {
 }
 
 func bfindShiftS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.s32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.S32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindShiftS32(a[0])
@@ -2134,7 +2135,7 @@ func bfindShiftS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.s32(in.a)
+	d, a := w.U32(in.d), w.S32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindShiftS32(a[l])
@@ -2142,8 +2143,8 @@ func bfindShiftS32(w *warp, in *inst, m uint32) {
 }
 
 func mul24LoS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.Mul24LoS32(a[0], b[0])
@@ -2157,7 +2158,7 @@ func mul24LoS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24LoS32(a[l], b[l])
@@ -2165,8 +2166,8 @@ func mul24LoS32(w *warp, in *inst, m uint32) {
 }
 
 func mad24LoS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.Mul24LoS32(a[0], b[0]) + c[0]
@@ -2180,7 +2181,7 @@ func mad24LoS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24LoS32(a[l], b[l]) + c[l]
@@ -2188,8 +2189,8 @@ func mad24LoS32(w *warp, in *inst, m uint32) {
 }
 
 func mul24HiS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.Mul24HiS32(a[0], b[0])
@@ -2203,7 +2204,7 @@ func mul24HiS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24HiS32(a[l], b[l])
@@ -2211,8 +2212,8 @@ func mul24HiS32(w *warp, in *inst, m uint32) {
 }
 
 func mad24HiS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.Mul24HiS32(a[0], b[0]) + c[0]
@@ -2226,7 +2227,7 @@ func mad24HiS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Mul24HiS32(a[l], b[l]) + c[l]
@@ -2234,14 +2235,14 @@ func mad24HiS32(w *warp, in *inst, m uint32) {
 }
 
 func dp4aSU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp4aSU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp4aSU(a[l], b[l], c[l])
@@ -2249,14 +2250,14 @@ func dp4aSU(w *warp, in *inst, m uint32) {
 }
 
 func dp2aLoSU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aLoSU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aLoSU(a[l], b[l], c[l])
@@ -2264,14 +2265,14 @@ func dp2aLoSU(w *warp, in *inst, m uint32) {
 }
 
 func dp2aHiSU(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aHiSU(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aHiSU(a[l], b[l], c[l])
@@ -2279,14 +2280,14 @@ func dp2aHiSU(w *warp, in *inst, m uint32) {
 }
 
 func dp4aSS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp4aSS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp4aSS(a[l], b[l], c[l])
@@ -2294,14 +2295,14 @@ func dp4aSS(w *warp, in *inst, m uint32) {
 }
 
 func dp2aLoSS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aLoSS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aLoSS(a[l], b[l], c[l])
@@ -2309,14 +2310,14 @@ func dp2aLoSS(w *warp, in *inst, m uint32) {
 }
 
 func dp2aHiSS(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Dp2aHiSS(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Dp2aHiSS(a[l], b[l], c[l])
@@ -2324,8 +2325,8 @@ func dp2aHiSS(w *warp, in *inst, m uint32) {
 }
 
 func addU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] + b[0]
@@ -2339,7 +2340,7 @@ func addU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] + b[l]
@@ -2347,8 +2348,8 @@ func addU64(w *warp, in *inst, m uint32) {
 }
 
 func subU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] - b[0]
@@ -2362,7 +2363,7 @@ func subU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] - b[l]
@@ -2370,8 +2371,8 @@ func subU64(w *warp, in *inst, m uint32) {
 }
 
 func mulLoU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] * b[0]
@@ -2385,7 +2386,7 @@ func mulLoU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] * b[l]
@@ -2393,8 +2394,8 @@ func mulLoU64(w *warp, in *inst, m uint32) {
 }
 
 func madLoU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.u64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.U64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = a[0]*b[0] + c[0]
@@ -2408,7 +2409,7 @@ func madLoU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l]*b[l] + c[l]
@@ -2416,8 +2417,8 @@ func madLoU64(w *warp, in *inst, m uint32) {
 }
 
 func andU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] & b[0]
@@ -2431,7 +2432,7 @@ func andU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] & b[l]
@@ -2439,8 +2440,8 @@ func andU64(w *warp, in *inst, m uint32) {
 }
 
 func orU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] | b[0]
@@ -2454,7 +2455,7 @@ func orU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] | b[l]
@@ -2462,8 +2463,8 @@ func orU64(w *warp, in *inst, m uint32) {
 }
 
 func xorU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] ^ b[0]
@@ -2477,7 +2478,7 @@ func xorU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] ^ b[l]
@@ -2485,8 +2486,8 @@ func xorU64(w *warp, in *inst, m uint32) {
 }
 
 func notU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = ^a[0]
@@ -2500,7 +2501,7 @@ func notU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = ^a[l]
@@ -2508,8 +2509,8 @@ func notU64(w *warp, in *inst, m uint32) {
 }
 
 func negU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = -a[0]
@@ -2523,7 +2524,7 @@ func negU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = -a[l]
@@ -2531,8 +2532,8 @@ func negU64(w *warp, in *inst, m uint32) {
 }
 
 func cnotU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			if a[0] == 0 {
@@ -2578,7 +2579,7 @@ func cnotU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if a[l] == 0 {
@@ -2590,8 +2591,8 @@ func cnotU64(w *warp, in *inst, m uint32) {
 }
 
 func shlU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] << b[0]
@@ -2605,7 +2606,7 @@ func shlU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u32(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] << b[l]
@@ -2613,9 +2614,9 @@ func shlU64(w *warp, in *inst, m uint32) {
 }
 
 func selpU64(w *warp, in *inst, m uint32) {
-	c := *w.pred(in.c)
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	c := *w.Pred(in.c)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			if c>>(8*i+0)&1 != 0 {
@@ -2661,7 +2662,7 @@ func selpU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c>>l&1 != 0 {
@@ -2673,8 +2674,8 @@ func selpU64(w *warp, in *inst, m uint32) {
 }
 
 func slctS32U64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			if c[0] >= 0 {
@@ -2720,7 +2721,7 @@ func slctS32U64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.s32(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if c[l] >= 0 {
@@ -2732,8 +2733,8 @@ func slctS32U64(w *warp, in *inst, m uint32) {
 }
 
 func slctF32U64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SlctF32(a[0], b[0], c[0])
@@ -2747,7 +2748,7 @@ func slctF32U64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.f32(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SlctF32(a[l], b[l], c[l])
@@ -2755,8 +2756,8 @@ func slctF32U64(w *warp, in *inst, m uint32) {
 }
 
 func slctFtzU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.f32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.F32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SlctF32(a[0], b[0], numeric.Ftz(c[0]))
@@ -2770,7 +2771,7 @@ func slctFtzU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.f32(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.F32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SlctF32(a[l], b[l], numeric.Ftz(c[l]))
@@ -2778,8 +2779,8 @@ func slctFtzU64(w *warp, in *inst, m uint32) {
 }
 
 func minU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = min(a[0], b[0])
@@ -2793,7 +2794,7 @@ func minU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = min(a[l], b[l])
@@ -2801,8 +2802,8 @@ func minU64(w *warp, in *inst, m uint32) {
 }
 
 func maxU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(a[0], b[0])
@@ -2816,7 +2817,7 @@ func maxU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], b[l])
@@ -2824,8 +2825,8 @@ func maxU64(w *warp, in *inst, m uint32) {
 }
 
 func shrU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] >> b[0]
@@ -2839,7 +2840,7 @@ func shrU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u32(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] >> b[l]
@@ -2847,14 +2848,14 @@ func shrU64(w *warp, in *inst, m uint32) {
 }
 
 func divU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	if m == register.Full {
+		d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 		for l := range d {
 			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DivInt(a[l], b[l])
@@ -2862,14 +2863,14 @@ func divU64(w *warp, in *inst, m uint32) {
 }
 
 func remU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	if m == register.Full {
+		d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 		for l := range d {
 			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.RemInt(a[l], b[l])
@@ -2877,8 +2878,8 @@ func remU64(w *warp, in *inst, m uint32) {
 }
 
 func sadU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.u64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.U64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = c[0] + max(a[0], b[0]) - min(a[0], b[0])
@@ -2892,7 +2893,7 @@ func sadU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = c[l] + max(a[l], b[l]) - min(a[l], b[l])
@@ -2900,8 +2901,8 @@ func sadU64(w *warp, in *inst, m uint32) {
 }
 
 func mulHiU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.MulHiU64(a[0], b[0])
@@ -2915,7 +2916,7 @@ func mulHiU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u64(in.d), w.u64(in.a), w.u64(in.b)
+	d, a, b := w.U64(in.d), w.U64(in.a), w.U64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiU64(a[l], b[l])
@@ -2923,8 +2924,8 @@ func mulHiU64(w *warp, in *inst, m uint32) {
 }
 
 func madHiU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u64x8(in.b), w.u64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U64x8(in.b), w.U64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.MulHiU64(a[0], b[0]) + c[0]
@@ -2938,7 +2939,7 @@ func madHiU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u64(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiU64(a[l], b[l]) + c[l]
@@ -2946,8 +2947,8 @@ func madHiU64(w *warp, in *inst, m uint32) {
 }
 
 func bfeU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u64x8(in.d), w.u64x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U64x8(in.d), w.U64x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.BfeU64(a[0], b[0], c[0])
@@ -2961,7 +2962,7 @@ func bfeU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u64(in.d), w.u64(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U64(in.d), w.U64(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfeU64(a[l], b[l], c[l])
@@ -2969,8 +2970,8 @@ func bfeU64(w *warp, in *inst, m uint32) {
 }
 
 func bfindU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindU64(a[0])
@@ -2984,7 +2985,7 @@ func bfindU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindU64(a[l])
@@ -2992,8 +2993,8 @@ func bfindU64(w *warp, in *inst, m uint32) {
 }
 
 func bfindShiftU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindShiftU64(a[0])
@@ -3007,7 +3008,7 @@ func bfindShiftU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindShiftU64(a[l])
@@ -3015,8 +3016,8 @@ func bfindShiftU64(w *warp, in *inst, m uint32) {
 }
 
 func minS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S64x8(in.d), w.S64x8(in.a), w.S64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = min(a[0], b[0])
@@ -3030,7 +3031,7 @@ func minS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = min(a[l], b[l])
@@ -3038,8 +3039,8 @@ func minS64(w *warp, in *inst, m uint32) {
 }
 
 func maxS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S64x8(in.d), w.S64x8(in.a), w.S64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(a[0], b[0])
@@ -3053,7 +3054,7 @@ func maxS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], b[l])
@@ -3061,8 +3062,8 @@ func maxS64(w *warp, in *inst, m uint32) {
 }
 
 func shrS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64x8(in.d), w.s64x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S64x8(in.d), w.S64x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = a[0] >> b[0]
@@ -3076,7 +3077,7 @@ func shrS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.u32(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = a[l] >> b[l]
@@ -3084,14 +3085,14 @@ func shrS64(w *warp, in *inst, m uint32) {
 }
 
 func divS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	if m == register.Full {
+		d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 		for l := range d {
 			d[l] = numeric.DivInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.DivInt(a[l], b[l])
@@ -3099,14 +3100,14 @@ func divS64(w *warp, in *inst, m uint32) {
 }
 
 func remS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	if m == register.Full {
+		d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 		for l := range d {
 			d[l] = numeric.RemInt(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.RemInt(a[l], b[l])
@@ -3114,8 +3115,8 @@ func remS64(w *warp, in *inst, m uint32) {
 }
 
 func sadS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b), w.s64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S64x8(in.d), w.S64x8(in.a), w.S64x8(in.b), w.S64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = c[0] + max(a[0], b[0]) - min(a[0], b[0])
@@ -3129,7 +3130,7 @@ func sadS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s64(in.d), w.s64(in.a), w.s64(in.b), w.s64(in.c)
+	d, a, b, c := w.S64(in.d), w.S64(in.a), w.S64(in.b), w.S64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = c[l] + max(a[l], b[l]) - min(a[l], b[l])
@@ -3137,8 +3138,8 @@ func sadS64(w *warp, in *inst, m uint32) {
 }
 
 func absS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.s64x8(in.d), w.s64x8(in.a)
+	if m == register.Full {
+		d, a := w.S64x8(in.d), w.S64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = max(a[0], -a[0])
@@ -3152,7 +3153,7 @@ func absS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.s64(in.d), w.s64(in.a)
+	d, a := w.S64(in.d), w.S64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], -a[l])
@@ -3160,8 +3161,8 @@ func absS64(w *warp, in *inst, m uint32) {
 }
 
 func mulHiS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S64x8(in.d), w.S64x8(in.a), w.S64x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.MulHiS64(a[0], b[0])
@@ -3175,7 +3176,7 @@ func mulHiS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s64(in.d), w.s64(in.a), w.s64(in.b)
+	d, a, b := w.S64(in.d), w.S64(in.a), w.S64(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiS64(a[l], b[l])
@@ -3183,8 +3184,8 @@ func mulHiS64(w *warp, in *inst, m uint32) {
 }
 
 func madHiS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s64x8(in.d), w.s64x8(in.a), w.s64x8(in.b), w.s64x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S64x8(in.d), w.S64x8(in.a), w.S64x8(in.b), w.S64x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.MulHiS64(a[0], b[0]) + c[0]
@@ -3198,7 +3199,7 @@ func madHiS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s64(in.d), w.s64(in.a), w.s64(in.b), w.s64(in.c)
+	d, a, b, c := w.S64(in.d), w.S64(in.a), w.S64(in.b), w.S64(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MulHiS64(a[l], b[l]) + c[l]
@@ -3206,8 +3207,8 @@ func madHiS64(w *warp, in *inst, m uint32) {
 }
 
 func bfeS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s64x8(in.d), w.s64x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S64x8(in.d), w.S64x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.BfeS64(a[0], b[0], c[0])
@@ -3221,7 +3222,7 @@ func bfeS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s64(in.d), w.s64(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.S64(in.d), w.S64(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfeS64(a[l], b[l], c[l])
@@ -3229,8 +3230,8 @@ func bfeS64(w *warp, in *inst, m uint32) {
 }
 
 func bfindS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.s64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.S64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindS64(a[0])
@@ -3244,7 +3245,7 @@ func bfindS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.s64(in.a)
+	d, a := w.U32(in.d), w.S64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindS64(a[l])
@@ -3252,8 +3253,8 @@ func bfindS64(w *warp, in *inst, m uint32) {
 }
 
 func bfindShiftS64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.s64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.S64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = numeric.BfindShiftS64(a[0])
@@ -3267,7 +3268,7 @@ func bfindShiftS64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.s64(in.a)
+	d, a := w.U32(in.d), w.S64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfindShiftS64(a[l])
@@ -3275,8 +3276,8 @@ func bfindShiftS64(w *warp, in *inst, m uint32) {
 }
 
 func addPair(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = (a[0]&0x7fff7fff + b[0]&0x7fff7fff) ^ (a[0]^b[0])&0x80008000
@@ -3290,7 +3291,7 @@ func addPair(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = (a[l]&0x7fff7fff + b[l]&0x7fff7fff) ^ (a[l]^b[l])&0x80008000
@@ -3298,14 +3299,14 @@ func addPair(w *warp, in *inst, m uint32) {
 }
 
 func minU16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MinOfU16x2(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MinOfU16x2(a[l], b[l])
@@ -3313,14 +3314,14 @@ func minU16x2(w *warp, in *inst, m uint32) {
 }
 
 func maxU16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MaxOfU16x2(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxOfU16x2(a[l], b[l])
@@ -3328,14 +3329,14 @@ func maxU16x2(w *warp, in *inst, m uint32) {
 }
 
 func minS16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MinOfS16x2(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MinOfS16x2(a[l], b[l])
@@ -3343,14 +3344,14 @@ func minS16x2(w *warp, in *inst, m uint32) {
 }
 
 func minReluS16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MaxOfS16x2(numeric.MinOfS16x2(a[l], b[l]), 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxOfS16x2(numeric.MinOfS16x2(a[l], b[l]), 0)
@@ -3358,14 +3359,14 @@ func minReluS16x2(w *warp, in *inst, m uint32) {
 }
 
 func maxS16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MaxOfS16x2(a[l], b[l])
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxOfS16x2(a[l], b[l])
@@ -3373,14 +3374,14 @@ func maxS16x2(w *warp, in *inst, m uint32) {
 }
 
 func maxReluS16x2(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	if m == register.Full {
+		d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 		for l := range d {
 			d[l] = numeric.MaxOfS16x2(numeric.MaxOfS16x2(a[l], b[l]), 0)
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.MaxOfS16x2(numeric.MaxOfS16x2(a[l], b[l]), 0)
@@ -3388,8 +3389,8 @@ func maxReluS16x2(w *warp, in *inst, m uint32) {
 }
 
 func popcU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(bits.OnesCount32(a[0]))
@@ -3403,7 +3404,7 @@ func popcU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(bits.OnesCount32(a[l]))
@@ -3411,8 +3412,8 @@ func popcU32(w *warp, in *inst, m uint32) {
 }
 
 func clzU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(bits.LeadingZeros32(a[0]))
@@ -3426,7 +3427,7 @@ func clzU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(bits.LeadingZeros32(a[l]))
@@ -3434,8 +3435,8 @@ func clzU32(w *warp, in *inst, m uint32) {
 }
 
 func brevU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u32x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U32x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = bits.Reverse32(a[0])
@@ -3449,7 +3450,7 @@ func brevU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u32(in.a)
+	d, a := w.U32(in.d), w.U32(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = bits.Reverse32(a[l])
@@ -3457,14 +3458,14 @@ func brevU32(w *warp, in *inst, m uint32) {
 }
 
 func bfiU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c, e := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c), w.u32(in.members)
+	if m == register.Full {
+		d, a, b, c, e := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c), w.U32(in.members)
 		for l := range d {
 			d[l] = numeric.BfiU32(a[l], b[l], c[l], e[l])
 		}
 		return
 	}
-	d, a, b, c, e := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c), w.u32(in.members)
+	d, a, b, c, e := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c), w.U32(in.members)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfiU32(a[l], b[l], c[l], e[l])
@@ -3472,8 +3473,8 @@ func bfiU32(w *warp, in *inst, m uint32) {
 }
 
 func popcU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(bits.OnesCount64(a[0]))
@@ -3487,7 +3488,7 @@ func popcU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(bits.OnesCount64(a[l]))
@@ -3495,8 +3496,8 @@ func popcU64(w *warp, in *inst, m uint32) {
 }
 
 func clzU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u32x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U32x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = uint32(bits.LeadingZeros64(a[0]))
@@ -3510,7 +3511,7 @@ func clzU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u32(in.d), w.u64(in.a)
+	d, a := w.U32(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32(bits.LeadingZeros64(a[l]))
@@ -3518,8 +3519,8 @@ func clzU64(w *warp, in *inst, m uint32) {
 }
 
 func brevU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a := w.u64x8(in.d), w.u64x8(in.a)
+	if m == register.Full {
+		d, a := w.U64x8(in.d), w.U64x8(in.a)
 		for i := range d {
 			d, a := &d[i], &a[i]
 			d[0] = bits.Reverse64(a[0])
@@ -3533,7 +3534,7 @@ func brevU64(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a := w.u64(in.d), w.u64(in.a)
+	d, a := w.U64(in.d), w.U64(in.a)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = bits.Reverse64(a[l])
@@ -3541,14 +3542,14 @@ func brevU64(w *warp, in *inst, m uint32) {
 }
 
 func bfiU64(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c, e := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u32(in.c), w.u32(in.members)
+	if m == register.Full {
+		d, a, b, c, e := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U32(in.c), w.U32(in.members)
 		for l := range d {
 			d[l] = numeric.BfiU64(a[l], b[l], c[l], e[l])
 		}
 		return
 	}
-	d, a, b, c, e := w.u64(in.d), w.u64(in.a), w.u64(in.b), w.u32(in.c), w.u32(in.members)
+	d, a, b, c, e := w.U64(in.d), w.U64(in.a), w.U64(in.b), w.U32(in.c), w.U32(in.members)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BfiU64(a[l], b[l], c[l], e[l])
@@ -3556,8 +3557,8 @@ func bfiU64(w *warp, in *inst, m uint32) {
 }
 
 func bmskClamp(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.BmskClamp32(a[0], b[0])
@@ -3571,7 +3572,7 @@ func bmskClamp(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BmskClamp32(a[l], b[l])
@@ -3579,8 +3580,8 @@ func bmskClamp(w *warp, in *inst, m uint32) {
 }
 
 func bmskWrap(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.BmskWrap32(a[0], b[0])
@@ -3594,7 +3595,7 @@ func bmskWrap(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.BmskWrap32(a[l], b[l])
@@ -3602,8 +3603,8 @@ func bmskWrap(w *warp, in *inst, m uint32) {
 }
 
 func shfLClamp(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32((uint64(b[0])<<32 | uint64(a[0])) << min(c[0], 32) >> 32)
@@ -3617,7 +3618,7 @@ func shfLClamp(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32((uint64(b[l])<<32 | uint64(a[l])) << min(c[l], 32) >> 32)
@@ -3625,8 +3626,8 @@ func shfLClamp(w *warp, in *inst, m uint32) {
 }
 
 func shfRClamp(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32((uint64(b[0])<<32 | uint64(a[0])) >> min(c[0], 32))
@@ -3640,7 +3641,7 @@ func shfRClamp(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32((uint64(b[l])<<32 | uint64(a[l])) >> min(c[l], 32))
@@ -3648,8 +3649,8 @@ func shfRClamp(w *warp, in *inst, m uint32) {
 }
 
 func shfLWrap(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32((uint64(b[0])<<32 | uint64(a[0])) << (c[0] & 31) >> 32)
@@ -3663,7 +3664,7 @@ func shfLWrap(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32((uint64(b[l])<<32 | uint64(a[l])) << (c[l] & 31) >> 32)
@@ -3671,8 +3672,8 @@ func shfLWrap(w *warp, in *inst, m uint32) {
 }
 
 func shfRWrap(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b), w.u32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b), w.U32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = uint32((uint64(b[0])<<32 | uint64(a[0])) >> (c[0] & 31))
@@ -3686,7 +3687,7 @@ func shfRWrap(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = uint32((uint64(b[l])<<32 | uint64(a[l])) >> (c[l] & 31))
@@ -3694,14 +3695,14 @@ func shfRWrap(w *warp, in *inst, m uint32) {
 }
 
 func prmtLanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Prmt(a[l], b[l], c[l], in.mode)
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Prmt(a[l], b[l], c[l], in.mode)
@@ -3709,14 +3710,14 @@ func prmtLanes(w *warp, in *inst, m uint32) {
 }
 
 func lop3Lanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 		for l := range d {
 			d[l] = numeric.Lop3(a[l], b[l], c[l], uint32(in.imm))
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.u32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.U32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Lop3(a[l], b[l], c[l], uint32(in.imm))
@@ -3724,14 +3725,14 @@ func lop3Lanes(w *warp, in *inst, m uint32) {
 }
 
 func fnsLanes(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
+	if m == register.Full {
+		d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.S32(in.c)
 		for l := range d {
 			d[l] = numeric.Fns(a[l], b[l], c[l])
 		}
 		return
 	}
-	d, a, b, c := w.u32(in.d), w.u32(in.a), w.u32(in.b), w.s32(in.c)
+	d, a, b, c := w.U32(in.d), w.U32(in.a), w.U32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.Fns(a[l], b[l], c[l])
@@ -3739,8 +3740,8 @@ func fnsLanes(w *warp, in *inst, m uint32) {
 }
 
 func szextClampU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SzextClampU32(a[0], b[0])
@@ -3754,7 +3755,7 @@ func szextClampU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SzextClampU32(a[l], b[l])
@@ -3762,8 +3763,8 @@ func szextClampU32(w *warp, in *inst, m uint32) {
 }
 
 func szextWrapU32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.u32x8(in.d), w.u32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.U32x8(in.d), w.U32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SzextWrapU32(a[0], b[0])
@@ -3777,7 +3778,7 @@ func szextWrapU32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.u32(in.d), w.u32(in.a), w.u32(in.b)
+	d, a, b := w.U32(in.d), w.U32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SzextWrapU32(a[l], b[l])
@@ -3785,8 +3786,8 @@ func szextWrapU32(w *warp, in *inst, m uint32) {
 }
 
 func szextClampS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SzextClampS32(a[0], b[0])
@@ -3800,7 +3801,7 @@ func szextClampS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.u32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SzextClampS32(a[l], b[l])
@@ -3808,8 +3809,8 @@ func szextClampS32(w *warp, in *inst, m uint32) {
 }
 
 func szextWrapS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.u32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.U32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SzextWrapS32(a[0], b[0])
@@ -3823,7 +3824,7 @@ func szextWrapS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.u32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.U32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SzextWrapS32(a[l], b[l])
@@ -3831,8 +3832,8 @@ func szextWrapS32(w *warp, in *inst, m uint32) {
 }
 
 func addSatS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SatS32(int64(a[0]) + int64(b[0]))
@@ -3846,7 +3847,7 @@ func addSatS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SatS32(int64(a[l]) + int64(b[l]))
@@ -3854,8 +3855,8 @@ func addSatS32(w *warp, in *inst, m uint32) {
 }
 
 func subSatS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = numeric.SatS32(int64(a[0]) - int64(b[0]))
@@ -3869,7 +3870,7 @@ func subSatS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SatS32(int64(a[l]) - int64(b[l]))
@@ -3877,8 +3878,8 @@ func subSatS32(w *warp, in *inst, m uint32) {
 }
 
 func madHiSatS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SatS32(int64(numeric.MulHiS32(a[0], b[0])) + int64(c[0]))
@@ -3892,7 +3893,7 @@ func madHiSatS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SatS32(int64(numeric.MulHiS32(a[l], b[l])) + int64(c[l]))
@@ -3900,8 +3901,8 @@ func madHiSatS32(w *warp, in *inst, m uint32) {
 }
 
 func mad24HiSatS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b, c := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b), w.s32x8(in.c)
+	if m == register.Full {
+		d, a, b, c := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b), w.S32x8(in.c)
 		for i := range d {
 			d, a, b, c := &d[i], &a[i], &b[i], &c[i]
 			d[0] = numeric.SatS32(int64(numeric.Mul24HiS32(a[0], b[0])) + int64(c[0]))
@@ -3915,7 +3916,7 @@ func mad24HiSatS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b, c := w.s32(in.d), w.s32(in.a), w.s32(in.b), w.s32(in.c)
+	d, a, b, c := w.S32(in.d), w.S32(in.a), w.S32(in.b), w.S32(in.c)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = numeric.SatS32(int64(numeric.Mul24HiS32(a[l], b[l])) + int64(c[l]))
@@ -3923,8 +3924,8 @@ func mad24HiSatS32(w *warp, in *inst, m uint32) {
 }
 
 func minReluS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(min(a[0], b[0]), 0)
@@ -3938,7 +3939,7 @@ func minReluS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(min(a[l], b[l]), 0)
@@ -3946,8 +3947,8 @@ func minReluS32(w *warp, in *inst, m uint32) {
 }
 
 func maxReluS32(w *warp, in *inst, m uint32) {
-	if m == full {
-		d, a, b := w.s32x8(in.d), w.s32x8(in.a), w.s32x8(in.b)
+	if m == register.Full {
+		d, a, b := w.S32x8(in.d), w.S32x8(in.a), w.S32x8(in.b)
 		for i := range d {
 			d, a, b := &d[i], &a[i], &b[i]
 			d[0] = max(a[0], b[0], 0)
@@ -3961,7 +3962,7 @@ func maxReluS32(w *warp, in *inst, m uint32) {
 		}
 		return
 	}
-	d, a, b := w.s32(in.d), w.s32(in.a), w.s32(in.b)
+	d, a, b := w.S32(in.d), w.S32(in.a), w.S32(in.b)
 	for ; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		d[l] = max(a[l], b[l], 0)

@@ -8,23 +8,25 @@ package ptxvm
 import (
 	"math/bits"
 	"unsafe"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 //go:norace
 func ldGlobalU8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -51,19 +53,19 @@ func ldGlobalU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -90,19 +92,19 @@ func ldGlobalU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -129,19 +131,19 @@ func ldGlobalU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -168,19 +170,19 @@ func ldGlobalU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU32(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -207,19 +209,19 @@ func ldGlobalU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -246,19 +248,19 @@ func ldGlobalU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalU64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -285,19 +287,19 @@ func ldGlobalU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -324,19 +326,19 @@ func ldGlobalS8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -363,19 +365,19 @@ func ldGlobalS8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -402,19 +404,19 @@ func ldGlobalS8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -441,19 +443,19 @@ func ldGlobalS16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -480,19 +482,19 @@ func ldGlobalS16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGlobalS32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -519,19 +521,19 @@ func ldGlobalS32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -558,19 +560,19 @@ func ldSharedU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -597,19 +599,19 @@ func ldSharedU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -636,19 +638,19 @@ func ldSharedU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -675,19 +677,19 @@ func ldSharedU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU32(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -714,19 +716,19 @@ func ldSharedU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -753,19 +755,19 @@ func ldSharedU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedU64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -792,19 +794,19 @@ func ldSharedU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -831,19 +833,19 @@ func ldSharedS8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -870,19 +872,19 @@ func ldSharedS8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -909,19 +911,19 @@ func ldSharedS8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -948,19 +950,19 @@ func ldSharedS16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -987,19 +989,19 @@ func ldSharedS16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldSharedS32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -1026,19 +1028,19 @@ func ldSharedS32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U8(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -1065,19 +1067,19 @@ func ldShared32U8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -1104,19 +1106,19 @@ func ldShared32U8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -1143,19 +1145,19 @@ func ldShared32U16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -1182,19 +1184,19 @@ func ldShared32U16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U32(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -1221,19 +1223,19 @@ func ldShared32U32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -1260,19 +1262,19 @@ func ldShared32U32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32U64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
@@ -1299,19 +1301,19 @@ func ldShared32U64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -1338,19 +1340,19 @@ func ldShared32S8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S8(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -1377,19 +1379,19 @@ func ldShared32S8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -1416,19 +1418,19 @@ func ldShared32S8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -1455,19 +1457,19 @@ func ldShared32S16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -1494,19 +1496,19 @@ func ldShared32S16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldShared32S32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -1533,21 +1535,21 @@ func ldShared32S32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -1575,21 +1577,21 @@ func ldLocalU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -1617,21 +1619,21 @@ func ldLocalU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -1659,21 +1661,21 @@ func ldLocalU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -1701,21 +1703,21 @@ func ldLocalU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU32(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -1743,21 +1745,21 @@ func ldLocalU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -1785,21 +1787,21 @@ func ldLocalU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalU64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -1827,21 +1829,21 @@ func ldLocalU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -1869,21 +1871,21 @@ func ldLocalS8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -1911,21 +1913,21 @@ func ldLocalS8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -1953,21 +1955,21 @@ func ldLocalS8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -1995,21 +1997,21 @@ func ldLocalS16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -2037,21 +2039,21 @@ func ldLocalS16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocalS32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -2079,21 +2081,21 @@ func ldLocalS32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U8(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -2121,21 +2123,21 @@ func ldLocal32U8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -2163,21 +2165,21 @@ func ldLocal32U8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -2205,21 +2207,21 @@ func ldLocal32U16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -2247,21 +2249,21 @@ func ldLocal32U16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U32(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -2289,21 +2291,21 @@ func ldLocal32U32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -2331,21 +2333,21 @@ func ldLocal32U32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32U64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
@@ -2373,21 +2375,21 @@ func ldLocal32U64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -2415,21 +2417,21 @@ func ldLocal32S8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S8(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -2457,21 +2459,21 @@ func ldLocal32S8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -2499,21 +2501,21 @@ func ldLocal32S8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S16(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u32(in.d)
+	a, d := w.U32(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -2541,21 +2543,21 @@ func ldLocal32S16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -2583,21 +2585,21 @@ func ldLocal32S16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldLocal32S32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u32(in.a), w.u64(in.d)
+	a, d := w.U32(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -2625,21 +2627,21 @@ func ldLocal32S32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -2667,21 +2669,21 @@ func ldGenericU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -2709,21 +2711,21 @@ func ldGenericU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -2751,21 +2753,21 @@ func ldGenericU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -2793,21 +2795,21 @@ func ldGenericU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU32(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = *(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -2835,21 +2837,21 @@ func ldGenericU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -2877,21 +2879,21 @@ func ldGenericU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericU64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&7 != 0 {
 					break
 				}
 				d[l] = *(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -2919,21 +2921,21 @@ func ldGenericU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS8to16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(uint16(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride))))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -2961,21 +2963,21 @@ func ldGenericS8to16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS8(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint32(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3003,21 +3005,21 @@ func ldGenericS8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS8to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				d[l] = uint64(*(*int8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3045,21 +3047,21 @@ func ldGenericS8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS16(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u32(in.d)
+	a, d := w.U64(in.a), w.U32(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint32(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3087,21 +3089,21 @@ func ldGenericS16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS16to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3129,21 +3131,21 @@ func ldGenericS16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func ldGenericS32to64(w *warp, in *inst, m uint32) {
-	a, d := w.u64(in.a), w.u64(in.d)
+	a, d := w.U64(in.a), w.U64(in.d)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				d[l] = uint64(*(*int32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)))
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -3171,19 +3173,19 @@ func ldGenericS32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU8(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3210,19 +3212,19 @@ func stGlobalU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3249,19 +3251,19 @@ func stGlobalU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU16(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3288,19 +3290,19 @@ func stGlobalU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3327,19 +3329,19 @@ func stGlobalU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU32(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -3366,19 +3368,19 @@ func stGlobalU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -3405,19 +3407,19 @@ func stGlobalU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGlobalU64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -3444,19 +3446,19 @@ func stGlobalU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU8(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3483,19 +3485,19 @@ func stSharedU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -3522,19 +3524,19 @@ func stSharedU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU16(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3561,19 +3563,19 @@ func stSharedU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -3600,19 +3602,19 @@ func stSharedU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU32(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -3639,19 +3641,19 @@ func stSharedU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -3678,19 +3680,19 @@ func stSharedU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stSharedU64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -3717,19 +3719,19 @@ func stSharedU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U8(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -3756,19 +3758,19 @@ func stShared32U8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -3795,19 +3797,19 @@ func stShared32U8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U16(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -3834,19 +3836,19 @@ func stShared32U16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -3873,19 +3875,19 @@ func stShared32U16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U32(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -3912,19 +3914,19 @@ func stShared32U32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -3951,19 +3953,19 @@ func stShared32U32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stShared32U64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	if m == full {
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
@@ -3990,21 +3992,21 @@ func stShared32U64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU8(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -4032,21 +4034,21 @@ func stLocalU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -4074,21 +4076,21 @@ func stLocalU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU16(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -4116,21 +4118,21 @@ func stLocalU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -4158,21 +4160,21 @@ func stLocalU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU32(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -4200,21 +4202,21 @@ func stLocalU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -4242,21 +4244,21 @@ func stLocalU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocalU64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || o&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)
@@ -4284,21 +4286,21 @@ func stLocalU64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U8(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -4326,21 +4328,21 @@ func stLocal32U8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 1)
@@ -4368,21 +4370,21 @@ func stLocal32U8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U16(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -4410,21 +4412,21 @@ func stLocal32U16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 2)
@@ -4452,21 +4454,21 @@ func stLocal32U16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U32(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u32(in.b)
+	a, b := w.U32(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -4494,21 +4496,21 @@ func stLocal32U32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 4)
@@ -4536,21 +4538,21 @@ func stLocal32U32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stLocal32U64(w *warp, in *inst, m uint32) {
-	a, b := w.u32(in.a), w.u64(in.b)
+	a, b := w.U32(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := uint32(in.imm)-uint32(s.base), s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := uint64(a[l] + base)
 				if o >= span || o&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, uint64(a[l]+uint32(in.imm)), l, 8)
@@ -4578,21 +4580,21 @@ func stLocal32U64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU8(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -4620,21 +4622,21 @@ func stGenericU8(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU8to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span {
 					break
 				}
 				*(*uint8)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint8(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 1)
@@ -4662,21 +4664,21 @@ func stGenericU8to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU16(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -4704,21 +4706,21 @@ func stGenericU16(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU16to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&1 != 0 {
 					break
 				}
 				*(*uint16)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint16(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 2)
@@ -4746,21 +4748,21 @@ func stGenericU16to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU32(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u32(in.b)
+	a, b := w.U64(in.a), w.U32(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -4788,21 +4790,21 @@ func stGenericU32(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU32to64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&3 != 0 {
 					break
 				}
 				*(*uint32)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint32(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 4)
@@ -4830,21 +4832,21 @@ func stGenericU32to64(w *warp, in *inst, m uint32) {
 
 //go:norace
 func stGenericU64(w *warp, in *inst, m uint32) {
-	a, b := w.u64(in.a), w.u64(in.b)
+	a, b := w.U64(in.a), w.U64(in.b)
 	s := w.site(in.site)
-	lane0 := uint64(w.index) * lanes
-	if m == full {
+	lane0 := uint64(w.index) * register.Lanes
+	if m == register.Full {
 		for l := 0; ; {
 			base, span, host := in.imm-s.base, s.span, s.host
 			stride := s.stride
-			for ; l < lanes; l++ {
+			for ; l < register.Lanes; l++ {
 				o := a[l] + base
 				if o >= span || (a[l]+in.imm)&7 != 0 {
 					break
 				}
 				*(*uint64)(unsafe.Add(host, o+(lane0+uint64(l))*stride)) = uint64(b[l])
 			}
-			if l == lanes {
+			if l == register.Lanes {
 				return
 			}
 			w.miss(in, s, a[l]+in.imm, l, 8)

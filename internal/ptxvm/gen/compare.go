@@ -84,7 +84,7 @@ func compares(table *bytes.Buffer) string {
 		}
 		fmt.Fprintf(&b, "} else {\na, b := w.%s(in.a), w.%s(in.b)\nfor n := m; n != 0; n &= n - 1 {\nl := bits.TrailingZeros32(n) & 31\nif %s {\nr |= 1 << l\n}\n}\n}\nfinishCompare(w, in, r, m)\n}\n\n",
 			k.row, k.row, expr("[l]"))
-		fmt.Fprintf(table, "{opKey{op: ptxir.OpSetp, typ: ptxir.%s, cmp: ptxir.Cmp%s%s}, %s, classPred, []operandClass{%s, %s}},\n",
+		fmt.Fprintf(table, "{opKey{op: ptxir.OpSetp, typ: ptxir.%s, cmp: ptxir.Cmp%s%s}, %s, register.ClassPred, []register.Class{%s, %s}},\n",
 			c.typ, c.cmp, mod, name, k.class, k.class)
 	}
 	return b.String()

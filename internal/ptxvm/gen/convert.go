@@ -55,7 +55,7 @@ func extension(from, fromClass, toClass string) op {
 	return op{
 		name: "extend" + title(from) + "Of" + fromClass[5:] + "To" + toClass[5:], op: "Cvt", dst: dst, src: []string{src},
 		expr: fmt.Sprintf("%s(A)", goType(dst)),
-		key:  fmt.Sprintf("typ: ptxir.%s, dst: %s, src: %s", title(from), toClass, fromClass),
+		key:  fmt.Sprintf("typ: ptxir.%s, dst: register.%s, src: register.%s", title(from), title(toClass), title(fromClass)),
 	}
 }
 
@@ -72,7 +72,7 @@ func conversion(to, from, toClass, fromClass, expr, dst, src, key string, long b
 	}
 	return op{
 		name: name, op: "Cvt", dst: dst, src: []string{src}, expr: expr, long: long,
-		key: fmt.Sprintf("typ: ptxir.%s, from: ptxir.%s, dst: %s, src: %s%s", typ(to), typ(from), toClass, fromClass, key),
+		key: fmt.Sprintf("typ: ptxir.%s, from: ptxir.%s, dst: register.%s, src: register.%s%s", typ(to), typ(from), title(toClass), title(fromClass), key),
 	}
 }
 

@@ -25,15 +25,15 @@ type transfer struct {
 // Sources of stores may be wider than the type: their low bits are stored.
 func transfers(store bool) []transfer {
 	list := []transfer{
-		{"U8", "uint8", "u32", 1, "uint32(%s)", []string{"U8"}, "class16"},
-		{"U8", "uint8", "u32", 1, "uint32(%s)", []string{"U8"}, "class32"},
-		{"U8to64", "uint8", "u64", 1, "uint64(%s)", []string{"U8"}, "class64"},
-		{"U16", "uint16", "u32", 2, "uint32(%s)", []string{"U16", "S16"}, "class16"},
-		{"U16", "uint16", "u32", 2, "uint32(%s)", []string{"U16"}, "class32"},
-		{"U16to64", "uint16", "u64", 2, "uint64(%s)", []string{"U16"}, "class64"},
-		{"U32", "uint32", "u32", 4, "%s", []string{"U32", "S32"}, "class32"},
-		{"U32to64", "uint32", "u64", 4, "uint64(%s)", []string{"U32"}, "class64"},
-		{"U64", "uint64", "u64", 8, "%s", []string{"U64", "S64"}, "class64"},
+		{"U8", "uint8", "U32", 1, "uint32(%s)", []string{"U8"}, "register.Class16"},
+		{"U8", "uint8", "U32", 1, "uint32(%s)", []string{"U8"}, "register.Class32"},
+		{"U8to64", "uint8", "U64", 1, "uint64(%s)", []string{"U8"}, "register.Class64"},
+		{"U16", "uint16", "U32", 2, "uint32(%s)", []string{"U16", "S16"}, "register.Class16"},
+		{"U16", "uint16", "U32", 2, "uint32(%s)", []string{"U16"}, "register.Class32"},
+		{"U16to64", "uint16", "U64", 2, "uint64(%s)", []string{"U16"}, "register.Class64"},
+		{"U32", "uint32", "U32", 4, "%s", []string{"U32", "S32"}, "register.Class32"},
+		{"U32to64", "uint32", "U64", 4, "uint64(%s)", []string{"U32"}, "register.Class64"},
+		{"U64", "uint64", "U64", 8, "%s", []string{"U64", "S64"}, "register.Class64"},
 	}
 	if store {
 		for i := range list {
@@ -42,12 +42,12 @@ func transfers(store bool) []transfer {
 		return list
 	}
 	return append(list,
-		transfer{"S8to16", "int8", "u32", 1, "uint32(uint16(%s))", []string{"S8"}, "class16"},
-		transfer{"S8", "int8", "u32", 1, "uint32(%s)", []string{"S8"}, "class32"},
-		transfer{"S8to64", "int8", "u64", 1, "uint64(%s)", []string{"S8"}, "class64"},
-		transfer{"S16", "int16", "u32", 2, "uint32(%s)", []string{"S16"}, "class32"},
-		transfer{"S16to64", "int16", "u64", 2, "uint64(%s)", []string{"S16"}, "class64"},
-		transfer{"S32to64", "int32", "u64", 4, "uint64(%s)", []string{"S32"}, "class64"},
+		transfer{"S8to16", "int8", "U32", 1, "uint32(uint16(%s))", []string{"S8"}, "register.Class16"},
+		transfer{"S8", "int8", "U32", 1, "uint32(%s)", []string{"S8"}, "register.Class32"},
+		transfer{"S8to64", "int8", "U64", 1, "uint64(%s)", []string{"S8"}, "register.Class64"},
+		transfer{"S16", "int16", "U32", 2, "uint32(%s)", []string{"S16"}, "register.Class32"},
+		transfer{"S16to64", "int16", "U64", 2, "uint64(%s)", []string{"S16"}, "register.Class64"},
+		transfer{"S32to64", "int32", "U64", 4, "uint64(%s)", []string{"S32"}, "register.Class64"},
 	)
 }
 
@@ -90,9 +90,9 @@ func accessName(store bool, space string, wide bool, t transfer) string {
 }
 
 func accessEntries(table *bytes.Buffer, name string, store bool, space string, wide bool, t transfer) {
-	addr, opName := "class32", "Ld"
+	addr, opName := "register.Class32", "Ld"
 	if wide {
-		addr = "class64"
+		addr = "register.Class64"
 	}
 	src := addr
 	if store {
@@ -101,9 +101,9 @@ func accessEntries(table *bytes.Buffer, name string, store bool, space string, w
 	for _, typ := range t.types {
 		dst := t.class
 		if store {
-			dst = "classNone"
+			dst = "register.ClassNone"
 		}
-		fmt.Fprintf(table, "{opKey{op: ptxir.Op%s, typ: ptxir.%s, space: ptxir.Space%s, dst: %s, src: %s}, %s, %s, []operandClass{%s}},\n",
+		fmt.Fprintf(table, "{opKey{op: ptxir.Op%s, typ: ptxir.%s, space: ptxir.Space%s, dst: %s, src: %s}, %s, %s, []register.Class{%s}},\n",
 			opName, typ, space, t.class, addr, name, dst, src)
 	}
 }
@@ -112,9 +112,9 @@ func accessEntries(table *bytes.Buffer, name string, store bool, space string, w
 // fetched again only after a miss.
 func access(name string, store bool, space string, wide bool, t transfer) string {
 	var b strings.Builder
-	addrRow := "u32"
+	addrRow := "U32"
 	if wide {
-		addrRow = "u64"
+		addrRow = "U64"
 	}
 	register, dir := "d", "d"
 	if store {
@@ -125,7 +125,7 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 	b.WriteString("s := w.site(in.site)\n")
 	host := "unsafe.Add(host, o)"
 	if space == "Local" || space == "Generic" {
-		b.WriteString("lane0 := uint64(w.index) * lanes\n")
+		b.WriteString("lane0 := uint64(w.index) * register.Lanes\n")
 		host = "unsafe.Add(host, o+(lane0+uint64(l))*stride)"
 	}
 	move := fmt.Sprintf("d[l] = "+t.extend, "*(*"+t.mem+")("+host+")")
@@ -155,7 +155,7 @@ func access(name string, store bool, space string, wide bool, t transfer) string
 	}
 	miss := fmt.Sprintf("w.miss(in, s, %s, l, %d)\n", addr, t.size)
 	step := fmt.Sprintf("o := %s\nif %s {\nbreak\n}\n%s\n", based, check, move)
-	b.WriteString("if m == full {\nfor l := 0; ; {\n" + fetch + "for ; l < lanes; l++ {\n" + step + "}\nif l == lanes {\nreturn\n}\n" + miss + "}\n}\n")
+	b.WriteString("if m == register.Full {\nfor l := 0; ; {\n" + fetch + "for ; l < register.Lanes; l++ {\n" + step + "}\nif l == register.Lanes {\nreturn\n}\n" + miss + "}\n}\n")
 	b.WriteString("for {\n" + fetch + "for m != 0 {\nl := bits.TrailingZeros32(m) & 31\n" + step + "m &= m - 1\n}\nif m == 0 {\nreturn\n}\n" +
 		"l := bits.TrailingZeros32(m) & 31\n" + miss + "}\n}\n\n")
 	return b.String()

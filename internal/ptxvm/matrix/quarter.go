@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package matrix
 
 import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // mma.m8n8k4 of halves is four products at once, the tensor cores of sm_70:
@@ -27,10 +28,9 @@ type quarters [4]struct {
 	c [8][8]float64
 }
 
-func mmaQuarters(w *warp, in *inst, m uint32) {
-	p := in.product
+func (p *Product) multiplyQuarters(w register.File, m uint32) {
 	var x quarters
-	for l := range lanes {
+	for l := range register.Lanes {
 		p.gatherQuarter(w, &x, l)
 	}
 	for ; m != 0; m &= m - 1 {
@@ -46,22 +46,22 @@ func mmaQuarters(w *warp, in *inst, m uint32) {
 				}
 				out |= uint32(p.encode(sum+q.c[row][col])) << (p.d.bits * i)
 			}
-			w.u32(o)[l] = out
+			w.U32(o)[l] = out
 		}
 	}
 }
 
 // gatherQuarter reads what a lane holds.
-func (p *product) gatherQuarter(w *warp, x *quarters, l int) {
+func (p *Product) gatherQuarter(w register.File, x *quarters, l int) {
 	q, u, h := &x[l/4%4], l%4, l/16*4
 	for i := range 4 {
-		a := p.a.number(uint64(w.u32(p.a.regs[i/2])[l]), i%2)
+		a := p.a.number(uint64(w.U32(p.a.regs[i/2])[l]), i%2)
 		if p.m.ColA {
 			q.a[h+i][u] = a
 		} else {
 			q.a[u+h][i] = a
 		}
-		b := p.b.number(uint64(w.u32(p.b.regs[i/2])[l]), i%2)
+		b := p.b.number(uint64(w.U32(p.b.regs[i/2])[l]), i%2)
 		if p.m.ColB {
 			q.b[i][u+h] = b
 		} else {
@@ -70,7 +70,7 @@ func (p *product) gatherQuarter(w *warp, x *quarters, l int) {
 	}
 	for i := range 8 {
 		row, col := quarterPlace(p.c.typ, l, i)
-		q.c[row][col] = p.c.number(uint64(w.u32(p.c.regs[i/p.c.perReg])[l]), i%p.c.perReg)
+		q.c[row][col] = p.c.number(uint64(w.U32(p.c.regs[i/p.c.perReg])[l]), i%p.c.perReg)
 	}
 }
 

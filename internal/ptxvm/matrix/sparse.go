@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package matrix
+
+import "github.com/cudago/cudago/internal/ptxvm/register"
 
 // In a sparse A two of four adjacent elements are kept (of tf32 one of two, of
 // 4-bit types two of four pairs), and 4 bits of metadata say where those stood:
@@ -15,7 +17,7 @@ package ptxvm
 // PTX ISA, "Sparse matrix storage" and "Matrix fragments for mma.sp…".
 
 // column is where an element of A stands that is kept as the c-th of its row.
-func (p *product) column(w *warp, row, c int) int {
+func (p *Product) column(w register.File, row, c int) int {
 	bit := 2 * c // of its number, among the row's metadata
 	switch p.a.bits {
 	case 32:
@@ -31,7 +33,7 @@ func (p *product) column(w *warp, row, c int) int {
 		l += 2*p.m.Selector + high + 2*(bit/32)
 		bit %= 32
 	}
-	at := int(w.u32(p.metadata)[l&31] >> bit & 3)
+	at := int(w.U32(p.metadata)[l&31] >> bit & 3)
 	switch p.a.bits {
 	case 32: // the number is that of the element's lower half
 		return 2*c + at/2
