@@ -18,7 +18,7 @@ BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3
 
 SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*_test.go' -o -name '*.[chS]') \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
-GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
+GENERATED := $(wildcard cuda/z*.go internal/ptxvm/lane/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/native/z* \
 	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
 
@@ -192,7 +192,7 @@ fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	$(VENV)/bin/ruff check --fix-only -q .
 
 gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
-	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/gen
+	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/lane/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
 	$(PY) benchmarks/results.py page

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 func TestBarriersOfAPartOfAWarp(t *testing.T) {
@@ -64,7 +66,7 @@ Both:
 	bar.sync 0;`, ``},
 	}
 	for _, tt := range tests {
-		found := checked(t, CheckRaces, tt.body, 2, 64)
+		found := checked(t, check.Races, tt.body, 2, 64)
 		if tt.want == "" {
 			require.Empty(t, found, tt.name)
 			continue

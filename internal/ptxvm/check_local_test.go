@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // localHead opens a kernel as checkHead does, behind functions, and with %l as
@@ -319,11 +321,11 @@ func TestUninitializedLocalMemory(t *testing.T) { requireReads(t, localReads) }
 
 // requireReads runs each body with the check, with all and without it.
 func requireReads(t *testing.T, list []unwrittenRead) {
-	for name, checks := range map[string]Checks{"": CheckUninitialized, " beside races": CheckUninitialized | CheckRaces, " not asked for": CheckRaces} {
+	for name, checks := range map[string]check.Set{"": check.Uninitialized, " beside races": check.Uninitialized | check.Races, " not asked for": check.Races} {
 		for _, test := range list {
 			t.Run(test.name+name, func(t *testing.T) {
 				found := uninitializedReads(t, checks, test.body)
-				if test.want == "" || checks == CheckRaces {
+				if test.want == "" || checks == check.Races {
 					require.Empty(t, found)
 					return
 				}
@@ -336,7 +338,7 @@ func requireReads(t *testing.T, list []unwrittenRead) {
 
 // uninitializedReads runs a body behind localHead, and returns what is said of
 // reads.
-func uninitializedReads(t *testing.T, checks Checks, body string) (reads []string) {
+func uninitializedReads(t *testing.T, checks check.Set, body string) (reads []string) {
 	t.Helper()
 	d := NewDevice(Config{})
 	defer d.Close()

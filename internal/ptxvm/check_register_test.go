@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // registerReads are kernels as in localReads that read registers. %t is the
@@ -162,7 +164,7 @@ func TestUninitializedRegistersOfFunctions(t *testing.T) {
 	defer d.Close()
 	var found []string
 	v := watching(&found)
-	v.Checks = CheckUninitialized
+	v.Checks = check.Uninitialized
 	k := kernel(t, loadText(t, d, "test", text), "k")
 	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, Params: pack(zeroed(t, d, 8)), Watch: v}))
 	require.Len(t, found, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // sharedReads are kernels of 2 blocks of 64 threads that read shared memory.
@@ -124,7 +125,7 @@ again:
 }
 
 func TestUninitializedSharedMemory(t *testing.T) {
-	for name, checks := range map[string]Checks{"": CheckUninitialized, " beside races": CheckUninitialized | CheckRaces} {
+	for name, checks := range map[string]check.Set{"": check.Uninitialized, " beside races": check.Uninitialized | check.Races} {
 		for _, test := range sharedReads {
 			t.Run(test.name+name, func(t *testing.T) {
 				var found []string
@@ -155,7 +156,7 @@ func TestCasesAreInitialized(t *testing.T) {
 			var found []string
 			c := readCase(t, path)
 			c.watch = watching(&found)
-			c.watch.Checks = CheckUninitialized
+			c.watch.Checks = check.Uninitialized
 			c.run(t)
 			require.Empty(t, found)
 		})
@@ -173,6 +174,6 @@ func TestLocalName(t *testing.T) {
 		"_ZZ1kvE":                           "_ZZ1kvE",
 		"_ZN4tile1mE":                       "_ZN4tile1mE",
 	} {
-		require.Equal(t, want, localName(&ptxir.Var{Name: name}), name)
+		require.Equal(t, want, check.LocalName(&ptxir.Var{Name: name}), name)
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // checkHead opens a kernel whose %a is a parameter, the address of a buffer,
@@ -39,12 +42,12 @@ var task atomic.Uint32
 
 // watching makes a Watch whose findings go to found. Work of other numbers is
 // ordered unless it is among unordered.
-func watching(found *[]string, unordered ...*Watch) *Watch {
-	v := &Watch{
-		Checks: CheckRaces | CheckUninitialized, Task: task.Add(1), Name: "this work",
-		Report: func(f *Finding) { *found = append(*found, f.Error()) },
+func watching(found *[]string, unordered ...*check.Watch) *check.Watch {
+	v := &check.Watch{
+		Checks: check.Races | check.Uninitialized, Task: task.Add(1), Name: "this work",
+		Report: func(f *check.Finding) { *found = append(*found, f.Error()) },
 	}
-	v.Unordered = func(task uint32) *Watch {
+	v.Unordered = func(task uint32) *check.Watch {
 		for _, o := range unordered {
 			if o.Task == task {
 				return o
@@ -56,7 +59,7 @@ func watching(found *[]string, unordered ...*Watch) *Watch {
 }
 
 // checked runs a kernel body under checks and returns what was found.
-func checked(t *testing.T, checks Checks, body string, grid, block uint32) []string {
+func checked(t *testing.T, checks check.Set, body string, grid, block uint32) []string {
 	t.Helper()
 	d := NewDevice(Config{})
 	defer d.Close()
@@ -281,7 +284,7 @@ done:`, 4, 32, ``},
 func TestPlantedRaces(t *testing.T) {
 	for _, test := range plantedRaces {
 		t.Run(test.name, func(t *testing.T) {
-			found := checked(t, CheckRaces, test.body, test.grid, test.block)
+			found := checked(t, check.Races, test.body, test.grid, test.block)
 			if test.want == "" {
 				require.Empty(t, found)
 				return
@@ -358,7 +361,7 @@ func TestRacesBetweenWork(t *testing.T) {
 	k := kernel(t, loadText(t, d, "test", copyPTX), "k")
 	m := d.Memory()
 	p, o := zeroed(t, d, 16384), zeroed(t, d, 16384)
-	launch := func(v *Watch, p, o uint64) {
+	launch := func(v *check.Watch, p, o uint64) {
 		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(p, o), Watch: v}))
 	}
 	var found []string
@@ -465,9 +468,9 @@ here:
 		t.Run(test.name, func(t *testing.T) {
 			k := kernel(t, loadText(t, d, "test", checkHead+test.body+"\n\tret;\n}\n"), "k")
 			err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
-			var f *Fault
+			var f *fault.Fault
 			require.ErrorAs(t, err, &f)
-			require.Equal(t, FaultDeadlock, f.Kind)
+			require.Equal(t, fault.Deadlock, f.Kind)
 			require.Regexp(t, test.want, err.Error())
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
@@ -14,23 +16,23 @@ import (
 // otherwise its lanes wait or have been put among the ready groups.
 func (w *warp) sync(g *group, b *block) bool {
 	in := b.sync
-	if in.ir.Op == ptxir.OpBar {
+	if in.IR.Op == ptxir.OpBar {
 		if w.cta.arrive(w, g, b, in) {
 			w.moveTo(g, b.next)
 			return true
 		}
 		return false
 	}
-	if in.members == register.None { // mma, ldmatrix: all live lanes of the warp
+	if in.Members == register.None { // mma, ldmatrix: all live lanes of the warp
 		return w.collect(g, b, register.Full)
 	}
-	members := w.U32(in.members)
+	members := w.U32(in.Members)
 	first := bits.TrailingZeros32(g.mask)
 	want := members[first]
 	for m := g.mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if members[l]>>l&1 == 0 {
-			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: "the lane is not in its own member mask"})
+			w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: "the lane is not in its own member mask"})
 		}
 		if members[l] != want {
 			w.splitCollective(g, b, members)
@@ -65,7 +67,7 @@ func (w *warp) splitCollective(g *group, b *block, members *[register.Lanes]uint
 // it, else parks g. It reports whether g goes on.
 func (w *warp) collect(g *group, b *block, members uint32) bool {
 	here := g.mask
-	barWarp := b.sync.ir.Op == ptxir.OpBarWarp
+	barWarp := b.sync.IR.Op == ptxir.OpBarWarp
 	for i := range w.parked {
 		if w.joins(&w.parked[i], g, b, members, barWarp) {
 			here |= w.parked[i].mask
@@ -79,10 +81,10 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 		w.joinParked(g, b, members, barWarp)
 	}
 	if v := w.cta.run.watch; v != nil {
-		w.cta.watch.warps[w.index].meet(members, w.live)
+		w.cta.watch.Meet(w.Index, members, w.live)
 	}
 	if !barWarp {
-		b.sync.fn(w, b.sync, g.mask)
+		b.sync.Fn(&w.Warp, b.sync, g.mask)
 	}
 	w.moveTo(g, b.next)
 	return true
@@ -97,7 +99,7 @@ func (w *warp) joins(p *parked, g *group, b *block, members uint32, barWarp bool
 	if p.at == b && p.frame == g.frame {
 		return true
 	}
-	return barWarp && p.at.sync.ir.Op == ptxir.OpBarWarp
+	return barWarp && p.at.sync.IR.Op == ptxir.OpBarWarp
 }
 
 // joinParked takes the groups that waited for g's lanes out of parked: those at

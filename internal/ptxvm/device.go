@@ -61,10 +61,10 @@ type Device struct {
 	// itself, so that launches in several streams do not multiply the workers.
 	helpers chan struct{}
 
-	mu       sync.Mutex
-	closed   bool       // guarded by mu
-	contexts []*context // guarded by mu; idle worker state, kept for the next launch
-	gridID   uint64     // guarded by mu
+	mu     sync.Mutex
+	closed bool   // guarded by mu
+	idle   []*cta // guarded by mu; worker state, kept for the next launch
+	gridID uint64 // guarded by mu
 }
 
 // NewDevice makes a device. It reserves nothing until the first allocation.
@@ -87,7 +87,7 @@ func (d *Device) Memory() *memory.Memory { return d.memory }
 func (d *Device) Close() {
 	d.mu.Lock()
 	d.closed = true
-	d.contexts = nil
+	d.idle = nil
 	d.mu.Unlock()
 	d.memory.Close()
 }

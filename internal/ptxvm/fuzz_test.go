@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // FuzzLaunch requires of any module that loads that its kernels end, or fail as
@@ -43,14 +45,14 @@ func FuzzLaunch(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			for _, checks := range []Checks{0, CheckRaces | CheckUninitialized} {
+			for _, checks := range []check.Set{0, check.Races | check.Uninitialized} {
 				requireEnds(t, k, params, checks)
 			}
 		}
 	})
 }
 
-func requireEnds(t *testing.T, k *Kernel, params []byte, checks Checks) {
+func requireEnds(t *testing.T, k *Kernel, params []byte, checks check.Set) {
 	t.Helper()
 	bytes := make([]byte, k.leastParams())
 	copy(bytes, params)
@@ -61,7 +63,7 @@ func requireEnds(t *testing.T, k *Kernel, params []byte, checks Checks) {
 		l.Watch.Checks = checks
 	}
 	err := k.Launch(l)
-	var fault *Fault
+	var stopped *fault.Fault
 	var refused *LaunchError
-	require.True(t, err == nil || errors.As(err, &fault) || errors.As(err, &refused), "%v", err)
+	require.True(t, err == nil || errors.As(err, &stopped) || errors.As(err, &refused), "%v", err)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // indirectText has a kernel that leaves addresses of functions in memory, as
@@ -83,7 +85,7 @@ const indirectText = `.version 7.8
 `
 
 func TestAddressesOfFunctionsInMemory(t *testing.T) {
-	for _, checks := range []Checks{0, CheckRaces | CheckUninitialized} {
+	for _, checks := range []check.Set{0, check.Races | check.Uninitialized} {
 		d := NewDevice(Config{})
 		defer d.Close()
 		m := loadText(t, d, "test", indirectText)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // vectorAdd is c[i] = a[i] + b[i] for i < n.
@@ -97,9 +98,9 @@ func TestVectorAdd(t *testing.T) {
 	t.Run("out of bounds", func(t *testing.T) {
 		launch := launch
 		launch.Params = pack(addrs[0], addrs[1], addrs[2], uint32(n+1))
-		var f *Fault
+		var f *fault.Fault
 		require.ErrorAs(t, k.Launch(&launch), &f)
-		require.Equal(t, FaultIllegalAddress, f.Kind)
+		require.Equal(t, fault.IllegalAddress, f.Kind)
 		require.Equal(t, addrs[0]+4*n, f.Address)
 		require.Equal(t, [3]uint32{7, 0, 0}, f.Block)
 		require.Equal(t, [3]uint32{n - 7*128, 0, 0}, f.Thread)
@@ -108,7 +109,7 @@ func TestVectorAdd(t *testing.T) {
 	})
 	t.Run("use after free", func(t *testing.T) {
 		require.NoError(t, d.Memory().Free(addrs[2], "there"))
-		var f *Fault
+		var f *fault.Fault
 		require.ErrorAs(t, k.Launch(&launch), &f)
 		require.Equal(t, 42, f.PTXLine)
 		require.True(t, f.Nearest.Freed)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
@@ -176,6 +177,9 @@ func (m *Module) allocateVars() error {
 			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
 		}
 		m.globals[v] = addr
+		if v.Space == ptxir.SpaceConst {
+			m.consts = append(m.consts, lane.Extent{Base: addr, Size: v.Size})
+		}
 	}
 	for v, addr := range m.globals {
 		if err := m.initialise(v, addr); err != nil {
@@ -264,14 +268,11 @@ func (k *Kernel) Attributes() KernelAttributes {
 	}
 }
 
-// maxBlockThreads is the limit of every compute capability so far.
-const maxBlockThreads = 1024
-
 func (k *Kernel) maxThreads() uint32 {
 	for _, limit := range [][3]uint32{k.ir.ReqThreads, k.ir.MaxThreads} {
 		if limit != [3]uint32{} {
 			return max(limit[0], 1) * max(limit[1], 1) * max(limit[2], 1)
 		}
 	}
-	return maxBlockThreads
+	return lane.MaxThreads
 }

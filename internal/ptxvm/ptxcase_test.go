@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // A ptxCase is one file of testdata: a module with a kernel "test" whose
@@ -46,7 +48,7 @@ type ptxCase struct {
 	prints     bool
 	loadErrors string
 	budget     uint32
-	watch      *Watch // not of the file: what checks the launch
+	watch      *check.Watch // not of the file: what checks the launch
 }
 
 type caseBuffer struct {
@@ -247,7 +249,7 @@ func (c *ptxCase) run(t *testing.T) {
 	})
 	if c.fault != "" {
 		require.ErrorContains(t, err, c.fault)
-		require.ErrorAs(t, err, new(*Fault))
+		require.ErrorAs(t, err, new(*fault.Fault))
 		return
 	}
 	require.NoError(t, err)

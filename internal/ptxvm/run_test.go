@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
@@ -120,9 +121,9 @@ func TestCancel(t *testing.T) {
 	cancel := make(chan struct{})
 	time.AfterFunc(10*time.Millisecond, func() { close(cancel) })
 	err := kernel(t, m, "endless").Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(addr), Cancel: cancel})
-	var f *Fault
+	var f *fault.Fault
 	require.ErrorAs(t, err, &f)
-	require.Equal(t, FaultCanceled, f.Kind)
+	require.Equal(t, fault.Canceled, f.Kind)
 }
 
 // TestHostWritesWhileRunning ends a kernel by a write from the host, and frees
@@ -259,9 +260,9 @@ func TestFaultLeavesDeviceUsable(t *testing.T) {
 	m, addr := counter(t, d)
 	k := kernel(t, m, "count")
 	l := Launch{Grid: [3]uint32{4, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(uint64(8))}
-	var f *Fault
+	var f *fault.Fault
 	require.ErrorAs(t, k.Launch(&l), &f)
-	require.Equal(t, FaultIllegalAddress, f.Kind)
+	require.Equal(t, fault.IllegalAddress, f.Kind)
 	l.Params = pack(addr)
 	require.NoError(t, k.Launch(&l))
 	require.Equal(t, uint32(256), word(t, d, addr))
@@ -280,9 +281,9 @@ func TestUnmappedHostRangeIsAFault(t *testing.T) {
 	require.NoError(t, k.Launch(&l))
 	require.Equal(t, byte(32), host[0])
 	require.NoError(t, syscall.Munmap(host))
-	var f *Fault
+	var f *fault.Fault
 	require.ErrorAs(t, k.Launch(&l), &f)
-	require.Equal(t, FaultIllegalAddress, f.Kind)
+	require.Equal(t, fault.IllegalAddress, f.Kind)
 	require.Contains(t, f.Error(), "is not mapped")
 	d.Memory().RemoveHost(uintptr(base), 1<<16)
 	require.ErrorAs(t, k.Launch(&l), &f)
