@@ -55,7 +55,9 @@ var mayImport = map[string][]string{
 	"internal/ptxvm/numeric":  {"internal/ptxir"},
 	"internal/ptxvm/register": {"internal/ptxir"},
 	"internal/ptxvm/shadow":   {},
-	"internal/ptxvm/thin":     {}, // for tests
+	"internal/ptxvm/thin":     {}, // for tests, as the two below
+	"internal/ptxvm/vmtest":   {"internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/fault", "internal/ptxir"},
+	"internal/ptxvm/sweep":    {},
 	"internal/ptxvm/benchsim": {"internal/ptxvm", "internal/ptxvm/check", "internal/ptxir"},
 	"internal/finalize":       {},
 	"internal/gen":            {},

@@ -46,7 +46,7 @@ type Decoder struct {
 // dynamic shared memory.
 func (k *Code) NameShared(v *ptxir.Var, off uint32) {
 	if v.Size > 0 {
-		k.sharedVars = append(k.sharedVars, placedVar{LocalName(v), uint64(off), v.Size})
+		k.sharedVars = append(k.sharedVars, placedVar{localName(v), uint64(off), v.Size})
 	}
 }
 
@@ -65,7 +65,7 @@ func (k *Code) sharedPlace(off uint64) string {
 
 // NameLocal notes the place of one of a function's local variables.
 func (fn *Function) NameLocal(v *ptxir.Var, off uint32) {
-	fn.locals = append(fn.locals, placedVar{LocalName(v), uint64(off), v.Size})
+	fn.locals = append(fn.locals, placedVar{localName(v), uint64(off), v.Size})
 }
 
 // placedVar is a variable's place in shared memory or in a frame, for reports.
@@ -74,9 +74,9 @@ type placedVar struct {
 	off, size uint64
 }
 
-// LocalName is what the source calls a variable of a function: PTX has that at
+// localName is what the source calls a variable of a function: PTX has that at
 // the end of a mangled name, "_ZZ…E<length><name>".
-func LocalName(v *ptxir.Var) string {
+func localName(v *ptxir.Var) string {
 	if !strings.HasPrefix(v.Name, "_ZZ") {
 		return v.Name
 	}

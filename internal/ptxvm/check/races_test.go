@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package check_test
 
 import (
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/check"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // checkHead opens a kernel whose %a is a parameter, the address of a buffer,
@@ -37,49 +38,20 @@ const checkHead = `.version 7.8
 	add.u64 %x, %a, %q;
 `
 
-// task numbers the work of a test.
-var task atomic.Uint32
-
-// watching makes a Watch whose findings go to found. Work of other numbers is
-// ordered unless it is among unordered.
-func watching(found *[]string, unordered ...*check.Watch) *check.Watch {
-	v := &check.Watch{
-		Checks: check.Races | check.Uninitialized, Task: task.Add(1), Name: "this work",
-		Report: func(f *check.Finding) { *found = append(*found, f.Error()) },
-	}
-	v.Unordered = func(task uint32) *check.Watch {
-		for _, o := range unordered {
-			if o.Task == task {
-				return o
-			}
-		}
-		return nil
-	}
-	return v
-}
-
 // checked runs a kernel body under checks and returns what was found.
 func checked(t *testing.T, checks check.Set, body string, grid, block uint32) []string {
 	t.Helper()
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", checkHead+body+"\n\tret;\n}\n"), "k")
-	p := zeroed(t, d, 4096)
-	o := zeroed(t, d, 4096)
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+body+"\n\tret;\n}\n"), "k")
+	p := vmtest.Zeroed(t, d, 4096)
+	o := vmtest.Zeroed(t, d, 4096)
 	var found []string
-	v := watching(&found)
+	v := vmtest.Watching(&found)
 	v.Checks = checks
-	err := k.Launch(&Launch{Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{block, 1, 1}, DynamicShared: 256, Params: pack(p, o), Watch: v})
+	err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{block, 1, 1}, DynamicShared: 256, Params: vmtest.Pack(p, o), Watch: v})
 	require.NoError(t, err)
 	return found
-}
-
-func zeroed(t testing.TB, d *Device, size int) uint64 {
-	t.Helper()
-	p, err := d.Memory().Alloc(uint64(size), "the test")
-	require.NoError(t, err)
-	require.NoError(t, d.Memory().Write(p, make([]byte, size)))
-	return p
 }
 
 var plantedRaces = []struct {
@@ -304,15 +276,15 @@ const copyPTX = checkHead + `
 `
 
 func TestUninitialized(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", copyPTX), "k")
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", copyPTX), "k")
 	m := d.Memory()
 	p, err := m.Alloc(256, "here")
 	require.NoError(t, err)
-	o := zeroed(t, d, 256)
+	o := vmtest.Zeroed(t, d, 256)
 	run := func() (found []string) {
-		l := Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(p, o), Watch: watching(&found)}
+		l := ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(p, o), Watch: vmtest.Watching(&found)}
 		require.NoError(t, k.Launch(&l))
 		return found
 	}
@@ -339,7 +311,7 @@ func TestUninitialized(t *testing.T) {
 }
 
 func TestUninitializedCopy(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	m := d.Memory()
 	p, err := m.Alloc(10000, "here")
@@ -347,7 +319,7 @@ func TestUninitializedCopy(t *testing.T) {
 	m.Undefine(p)
 	m.Define(p+8, 5000)
 	var found []string
-	v := watching(&found)
+	v := vmtest.Watching(&found)
 	v.Touch(m, p, 9000, false)
 	v.Flush()
 	require.Len(t, found, 1)
@@ -356,32 +328,32 @@ func TestUninitializedCopy(t *testing.T) {
 
 // TestRacesBetweenWork runs kernels and copies that nothing orders.
 func TestRacesBetweenWork(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", copyPTX), "k")
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", copyPTX), "k")
 	m := d.Memory()
-	p, o := zeroed(t, d, 16384), zeroed(t, d, 16384)
+	p, o := vmtest.Zeroed(t, d, 16384), vmtest.Zeroed(t, d, 16384)
 	launch := func(v *check.Watch, p, o uint64) {
-		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(p, o), Watch: v}))
+		require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(p, o), Watch: v}))
 	}
 	var found []string
-	first := watching(&found)
+	first := vmtest.Watching(&found)
 	first.Name = "kernel k, launched first"
 	launch(first, p, o)
 	require.Empty(t, found)
 
-	launch(watching(&found), o, p)
+	launch(vmtest.Watching(&found), o, p)
 	require.Empty(t, found, "what is ordered does not race")
 
 	m.ForgetTraces()
 	launch(first, p, o)
-	launch(watching(&found, first), p, o+64)
+	launch(vmtest.Watching(&found, first), p, o+64)
 	require.Len(t, found, 1)
 	require.Regexp(t, regexp.MustCompile(`^race in global memory in kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 22: .*\): it writes 4 bytes at 0x\w+, `+
 		`and kernel k, launched first wrote them in block \(0,0,0\), thread \(16,0,0\) \(PTX line 22: .*\); nothing orders the two: .*; 16 times$`), found[0])
 
 	found = nil
-	copying := watching(&found, first)
+	copying := vmtest.Watching(&found, first)
 	copying.Name = "copy of 8192 bytes"
 	m.ForgetTraces()
 	launch(first, p, o)
@@ -393,17 +365,17 @@ func TestRacesBetweenWork(t *testing.T) {
 	require.Regexp(t, `^race in global memory in copy of 8192 bytes: it reads 4 bytes at .*, and kernel k, launched first wrote them`, found[1])
 
 	found = nil
-	after := watching(&found, copying)
+	after := vmtest.Watching(&found, copying)
 	launch(after, o+4096, p+4096+8192)
 	require.Empty(t, found, "two reads, and a write next to the copy's")
-	launch(watching(&found, copying), p+4096, o+4096)
+	launch(vmtest.Watching(&found, copying), p+4096, o+4096)
 	require.Len(t, found, 2)
 	require.Contains(t, found[0], "it reads 4 bytes at")
 	require.Contains(t, found[0], "copy of 8192 bytes wrote them; nothing orders the two")
 }
 
 func TestFreedMemoryIsForgotten(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	m := d.Memory()
 	p, err := m.Alloc(256, "here")
@@ -462,12 +434,12 @@ out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 0, 64\), barrier 0, wh
 here:
 	bar.sync 0;`, `warp 0 lanes 0-8,10-31 wait at PTX line 23 \(shfl\.sync\..*\) for lanes 9; warp 0 lanes 9 wait at PTX line 25 \(bar\.sync 0\)`},
 	}
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			k := kernel(t, loadText(t, d, "test", checkHead+test.body+"\n\tret;\n}\n"), "k")
-			err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
+			k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+test.body+"\n\tret;\n}\n"), "k")
+			err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: vmtest.Pack(vmtest.Zeroed(t, d, 64), uint64(0))})
 			var f *fault.Fault
 			require.ErrorAs(t, err, &f)
 			require.Equal(t, fault.Deadlock, f.Kind)
@@ -477,7 +449,7 @@ here:
 }
 
 func TestMisalignedReport(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	for body, want := range map[string]string{
 		"st.global.u32 [%a+2], %t;":                                                `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
@@ -492,8 +464,8 @@ func TestMisalignedReport(t *testing.T) {
 		"cvta.shared.u64 %x, 6;\n\tld.u32 %v, [%x];":                               `4 bytes at 0x1180000000000006$`,
 		"wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%v,%v,%v,%v}, [%a+2];": `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
 	} {
-		k := kernel(t, loadText(t, d, "test", checkHead+"\t"+body+"\n\tret;\n}\n"), "k")
-		err := k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(zeroed(t, d, 64), uint64(0))})
+		k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+"\t"+body+"\n\tret;\n}\n"), "k")
+		err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: vmtest.Pack(vmtest.Zeroed(t, d, 64), uint64(0))})
 		require.Regexp(t, `^misaligned address in kernel k, .*: `+want, err.Error(), body)
 	}
 }

@@ -3,7 +3,7 @@
 
 //go:build race
 
-package ptxvm
+package sweep
 
 // sweepChunk is less than without the detector, which has each input take longer.
 const sweepChunk = 1 << 10

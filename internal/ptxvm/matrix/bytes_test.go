@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package matrix_test
 
 import (
 	"fmt"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/register"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // matrixHead opens a kernel of a warp that has copied its 512 bytes at p to
@@ -38,12 +40,12 @@ const matrixHead = `.version 8.8
 
 func runMatrix(t *testing.T, body string, in []byte) []byte {
 	t.Helper()
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", matrixHead+body+"\tret;\n}\n"), "k")
-	p, o := zeroed(t, d, 512), zeroed(t, d, 512)
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", matrixHead+body+"\tret;\n}\n"), "k")
+	p, o := vmtest.Zeroed(t, d, 512), vmtest.Zeroed(t, d, 512)
 	require.NoError(t, d.Memory().Write(p, in))
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: vmtest.Pack(p, o)}))
 	out := make([]byte, 512)
 	require.NoError(t, d.Memory().Read(out, o))
 	return out

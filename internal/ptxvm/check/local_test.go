@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package check_test
 
 import (
 	"strings"
@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // localHead opens a kernel as checkHead does, behind functions, and with %l as
@@ -340,14 +342,14 @@ func requireReads(t *testing.T, list []unwrittenRead) {
 // reads.
 func uninitializedReads(t *testing.T, checks check.Set, body string) (reads []string) {
 	t.Helper()
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", localHead+body+"\n\tret;\n}\n"), "k")
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", localHead+body+"\n\tret;\n}\n"), "k")
 	var found []string
-	v := watching(&found)
+	v := vmtest.Watching(&found)
 	v.Checks = checks
-	p, o := zeroed(t, d, 4096), zeroed(t, d, 4096)
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: pack(p, o), Watch: v}))
+	p, o := vmtest.Zeroed(t, d, 4096), vmtest.Zeroed(t, d, 4096)
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: vmtest.Pack(p, o), Watch: v}))
 	for _, f := range found {
 		if strings.HasPrefix(f, "uninit") {
 			reads = append(reads, f)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package check_test
 
 import (
 	"io/fs"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // sharedReads are kernels of 2 blocks of 64 threads that read shared memory.
@@ -148,32 +148,18 @@ func TestUninitializedSharedMemory(t *testing.T) {
 // TestCasesAreInitialized: of all kernels of testdata none reads shared memory
 // that it has not written, so under the check they stay silent.
 func TestCasesAreInitialized(t *testing.T) {
-	require.NoError(t, filepath.WalkDir("testdata", func(path string, e fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("../testdata", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".ptx" {
 			return err
 		}
 		t.Run(filepath.ToSlash(path), func(t *testing.T) {
 			var found []string
-			c := readCase(t, path)
-			c.watch = watching(&found)
-			c.watch.Checks = check.Uninitialized
-			c.run(t)
+			c := vmtest.ReadCase(t, path)
+			c.Watch = vmtest.Watching(&found)
+			c.Watch.Checks = check.Uninitialized
+			c.Run(t)
 			require.Empty(t, found)
 		})
 		return nil
 	}))
-}
-
-func TestLocalName(t *testing.T) {
-	for name, want := range map[string]string{
-		"tile":                              "tile",
-		"_ZZ7reversePfPKfE1m":               "m",
-		"_ZZ3sumIfLi256EEvPKT_PS0_E4tile":   "tile",
-		"_ZZ3sumIfLi256EEvPKT_PS0_E4tile_0": "tile",
-		"_ZZ1kvE5E1m3x":                     "E1m3x",
-		"_ZZ1kvE":                           "_ZZ1kvE",
-		"_ZN4tile1mE":                       "_ZN4tile1mE",
-	} {
-		require.Equal(t, want, check.LocalName(&ptxir.Var{Name: name}), name)
-	}
 }

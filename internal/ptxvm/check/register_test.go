@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package check_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // registerReads are kernels as in localReads that read registers. %t is the
@@ -160,13 +162,13 @@ func TestUninitializedRegistersOfFunctions(t *testing.T) {
 	ret;
 }
 `
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	var found []string
-	v := watching(&found)
+	v := vmtest.Watching(&found)
 	v.Checks = check.Uninitialized
-	k := kernel(t, loadText(t, d, "test", text), "k")
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, Params: pack(zeroed(t, d, 8)), Watch: v}))
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", text), "k")
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, Params: vmtest.Pack(vmtest.Zeroed(t, d, 8)), Watch: v}))
 	require.Len(t, found, 1)
 	require.Regexp(t, `\(PTX line 10: add\.u32 %r, %kept, %x\): %kept was never written by this thread; 80 times$`, found[0])
 }

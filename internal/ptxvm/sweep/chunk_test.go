@@ -3,7 +3,7 @@
 
 //go:build !race
 
-package ptxvm
+package sweep
 
 // sweepChunk is how many inputs one launch of a sweep takes: a multiple of what
 // a block does, and little enough to stay in a core's cache.

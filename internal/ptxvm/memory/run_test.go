@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package memory_test
 
 import (
 	"encoding/binary"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 const mapped = memory.MappingGranularity
@@ -29,9 +31,9 @@ func mapFresh(t *testing.T, m *memory.Memory, r *memory.Reservation, addr, n uin
 // A kernel that runs while its memory is unmapped, and while other memory takes
 // its place, touches what is mapped for the host.
 func TestUnmapWhileRunning(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	mod, _ := counter(t, d)
+	mod, _ := vmtest.Counter(t, d)
 	m := d.Memory()
 	r, err := memory.Reserve(2*mapped, 0)
 	require.NoError(t, err)
@@ -39,7 +41,7 @@ func TestUnmapWhileRunning(t *testing.T) {
 	mapFresh(t, m, r, addr, 2)
 	done := make(chan error, 1)
 	go func() {
-		done <- kernel(t, mod, "endless").Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(addr)})
+		done <- vmtest.Kernel(t, mod, "endless").Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(addr)})
 	}()
 	time.Sleep(10 * time.Millisecond)
 	release := m.Hold()
@@ -52,16 +54,16 @@ func TestUnmapWhileRunning(t *testing.T) {
 	binary.LittleEndian.PutUint32(host, 77)
 	require.NoError(t, <-done)
 	release()
-	require.EqualValues(t, 77, word(t, d, addr), "hiding the old mapping left the new one")
+	require.EqualValues(t, 77, vmtest.Word(t, d, addr), "hiding the old mapping left the new one")
 	m.Unmap(addr, nil)
 	r.Free()
 }
 
 func TestMappingHammer(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	mod, _ := counter(t, d)
-	k := kernel(t, mod, "count")
+	mod, _ := vmtest.Counter(t, d)
+	k := vmtest.Kernel(t, mod, "count")
 	m := d.Memory()
 	before, _ := m.Info()
 	var group sync.WaitGroup
@@ -83,7 +85,7 @@ func TestMappingHammer(t *testing.T) {
 				}
 				m.SetAccess(r.Base()+mapped, mapped, m, true)
 				m.Release(p)
-				if err := k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: pack(r.Base() + mapped)}); err != nil {
+				if err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(r.Base() + mapped)}); err != nil {
 					t.Error(err)
 				}
 				m.Unmap(r.Base()+mapped, nil)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package matrix_test
 
 import (
 	"encoding/binary"
@@ -14,8 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/numeric"
 	"github.com/cudago/cudago/internal/ptxvm/register"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // The matrices of these tests are laid out by words, as ldmatrix would bring
@@ -254,12 +256,12 @@ func (x *mmaCase) run(t *testing.T, layouts string, a, b, c [][register.Lanes]ui
 	for i := range results {
 		fmt.Fprintf(&text, "\tst.global.b%d [%%o+%d], %%d%d;\n", 8*width(x.td), 8*register.Lanes*i, i)
 	}
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
-	k := kernel(t, loadText(t, d, "test", mmaHead+declaredFirst(text.String())+"\tret;\n}\n"), "k")
-	p, o := zeroed(t, d, len(buffer)), zeroed(t, d, 8*register.Lanes*results)
+	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", mmaHead+declaredFirst(text.String())+"\tret;\n}\n"), "k")
+	p, o := vmtest.Zeroed(t, d, len(buffer)), vmtest.Zeroed(t, d, 8*register.Lanes*results)
 	require.NoError(t, d.Memory().Write(p, buffer))
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: vmtest.Pack(p, o)}))
 	raw := make([]byte, 8*register.Lanes*results)
 	require.NoError(t, d.Memory().Read(raw, o))
 	out := make([][register.Lanes]uint64, results)

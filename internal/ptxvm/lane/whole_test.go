@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package lane_test
 
 import (
 	"encoding/binary"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/thin"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // tornPTX: block 0 writes vectors of equal elements, block 1 reads them and
@@ -76,16 +78,15 @@ func TestStrongVectorsAreWhole(t *testing.T) {
 		if shape.typ == "u32" {
 			text = strings.ReplaceAll(text, "cvt.u32.u32", "mov.u32")
 		}
-		d := NewDevice(Config{Workers: 2})
-		k, err := loadKernel(d, text)
-		require.NoError(t, err, name)
+		d := ptxvm.NewDevice(ptxvm.Config{Workers: 2})
+		k := vmtest.Kernel(t, vmtest.Load(t, d, name, text), "k")
 		p, err := d.Memory().Alloc(64, name)
 		require.NoError(t, err)
 		require.NoError(t, d.Memory().Write(p, make([]byte, 64)))
 		params := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, p), p+32)
-		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: params}))
-		require.Zero(t, word(t, d, p+32), name)
-		require.EqualValues(t, 1, word(t, d, p)&0xFFFF, name) // the last vector
+		require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: params}))
+		require.Zero(t, vmtest.Word(t, d, p+32), name)
+		require.EqualValues(t, 1, vmtest.Word(t, d, p)&0xFFFF, name) // the last vector
 		d.Close()
 	}
 }

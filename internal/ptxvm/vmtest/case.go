@@ -1,16 +1,14 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package vmtest
 
 import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,11 +16,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/check"
 	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
-// A ptxCase is one file of testdata: a module with a kernel "test" whose
+// A Case is one file of testdata: a module with a kernel "test" whose
 // parameters are the addresses of its buffers, and a header of comments:
 //
 //	// in u32: 1 2 0xffffffff          an input buffer
@@ -37,9 +36,9 @@ import (
 //
 // Values are decimal, hexadecimal, floats, or bits as 0f… and 0d…; v*n repeats
 // one; "_" in an output is anything. A NaN matches every NaN, bits only themselves.
-type ptxCase struct {
+type Case struct {
 	text       string
-	buffers    []caseBuffer
+	buffers    []buffer
 	grid       uint32
 	block      uint32
 	shared     uint32
@@ -48,20 +47,20 @@ type ptxCase struct {
 	prints     bool
 	loadErrors string
 	budget     uint32
-	watch      *check.Watch // not of the file: what checks the launch
+	Watch      *check.Watch // not of the file: what checks the launch
 }
 
-type caseBuffer struct {
+type buffer struct {
 	typ    ptxir.Type
 	values []string
 	out    bool
 }
 
-func readCase(t *testing.T, path string) *ptxCase {
+func ReadCase(t *testing.T, path string) *Case {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	c := &ptxCase{text: string(text), grid: 1, budget: 1 << 22}
+	c := &Case{text: string(text), grid: 1, budget: 1 << 22}
 	for line := range strings.Lines(c.text) {
 		comment, ok := strings.CutPrefix(line, "// ")
 		if !ok {
@@ -85,7 +84,7 @@ func readCase(t *testing.T, path string) *ptxCase {
 	return c
 }
 
-func (c *ptxCase) header(t *testing.T, key, value string) {
+func (c *Case) header(t *testing.T, key, value string) {
 	number := func() uint32 {
 		n, err := strconv.ParseUint(value, 0, 32)
 		require.NoError(t, err)
@@ -113,7 +112,7 @@ func (c *ptxCase) header(t *testing.T, key, value string) {
 	if dir != "in" && dir != "out" {
 		return
 	}
-	b := caseBuffer{typ: typeNamed(t, typ), out: dir == "out"}
+	b := buffer{typ: typeNamed(t, typ), out: dir == "out"}
 	for _, v := range strings.Fields(value) {
 		one, times, repeated := strings.Cut(v, "*")
 		n := 1
@@ -172,7 +171,7 @@ func parseBits(t *testing.T, hex string) uint64 {
 	return v
 }
 
-func (b *caseBuffer) bytes(t *testing.T) []byte {
+func (b *buffer) bytes(t *testing.T) []byte {
 	var out []byte
 	for _, s := range b.values {
 		var raw [8]byte
@@ -185,7 +184,7 @@ func (b *caseBuffer) bytes(t *testing.T) []byte {
 }
 
 // check compares an output buffer with what it must hold.
-func (b *caseBuffer) check(t *testing.T, got []byte) {
+func (b *buffer) check(t *testing.T, got []byte) {
 	size := b.typ.Size()
 	var gotText, wantText []string
 	for i, s := range b.values {
@@ -205,7 +204,7 @@ func (b *caseBuffer) check(t *testing.T, got []byte) {
 	require.Equal(t, wantText, gotText)
 }
 
-func (b *caseBuffer) show(v uint64) string {
+func (b *buffer) show(v uint64) string {
 	var f float64
 	switch b.typ {
 	case ptxir.F32:
@@ -221,9 +220,9 @@ func (b *caseBuffer) show(v uint64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// run loads and launches the case. Its outputs start out as 0xcc bytes.
-func (c *ptxCase) run(t *testing.T) {
-	d := NewDevice(Config{Workers: 2, StepBudget: uint64(c.budget)})
+// Run loads and launches the case. Its outputs start out as 0xcc bytes.
+func (c *Case) Run(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{Workers: 2, StepBudget: uint64(c.budget)})
 	defer d.Close()
 	k, err := c.load(d)
 	if c.loadErrors != "" {
@@ -231,7 +230,7 @@ func (c *ptxCase) run(t *testing.T) {
 		return
 	}
 	require.NoError(t, err)
-	params := make([]byte, k.ir.ArgBytes)
+	params := make([]byte, ParamBytes(k))
 	addrs := make([]uint64, len(c.buffers))
 	for i, b := range c.buffers {
 		raw := b.bytes(t)
@@ -244,8 +243,8 @@ func (c *ptxCase) run(t *testing.T) {
 		binary.LittleEndian.PutUint64(params[k.Params()[i].Offset:], addrs[i])
 	}
 	var printed bytes.Buffer
-	err = k.Launch(&Launch{
-		Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1}, DynamicShared: c.shared, Params: params, Printf: &printed, Watch: c.watch,
+	err = k.Launch(&ptxvm.Launch{
+		Grid: [3]uint32{c.grid, 1, 1}, Block: [3]uint32{c.block, 1, 1}, DynamicShared: c.shared, Params: params, Printf: &printed, Watch: c.Watch,
 	})
 	if c.fault != "" {
 		require.ErrorContains(t, err, c.fault)
@@ -265,7 +264,7 @@ func (c *ptxCase) run(t *testing.T) {
 	}
 }
 
-func (c *ptxCase) load(d *Device) (*Kernel, error) {
+func (c *Case) load(d *ptxvm.Device) (*ptxvm.Kernel, error) {
 	ir, err := ptxir.Load("case", c.text)
 	if err != nil {
 		return nil, err
@@ -275,19 +274,4 @@ func (c *ptxCase) load(d *Device) (*Kernel, error) {
 		return nil, err
 	}
 	return m.Kernel("test")
-}
-
-// TestCases runs every file of testdata.
-func TestCases(t *testing.T) {
-	n := 0
-	require.NoError(t, filepath.WalkDir("testdata", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".ptx" {
-			return err
-		}
-		n++
-		name, _ := filepath.Rel("testdata", path)
-		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".ptx"), func(t *testing.T) { readCase(t, path).run(t) })
-		return nil
-	}))
-	require.NotZero(t, n)
 }

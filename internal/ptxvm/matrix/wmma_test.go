@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package matrix_test
 
 import (
 	"encoding/binary"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/register"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // inMemory writes rows of packed elements, each at a multiple of pitch bytes.
@@ -55,16 +57,16 @@ func TestWmmaSmallElements(t *testing.T) {
 	wmma.mma%[5]s.sync.aligned.row.col.%[2]s.%[6]s {%%d0, %%d1}, {%%a}, {%%b}, {%%c0, %%c1};
 	wmma.store.d.sync.aligned.%[4]s.%[2]s.global.s32 [%%o], {%%d0, %%d1}, 12;
 `, 3*x.k, x.shape, typ, tt.layout, x.words, x.types)
-			d := NewDevice(Config{})
+			d := ptxvm.NewDevice(ptxvm.Config{})
 			defer d.Close()
 			head := mmaHead[:strings.Index(mmaHead, "\tmov.u32")] // all lanes give the matrices' addresses
-			k := kernel(t, loadText(t, d, "test", head+declaredFirst(text)+"\tret;\n}\n"), "k")
-			p, o := zeroed(t, d, 2048), zeroed(t, d, 2048)
+			k := vmtest.Kernel(t, vmtest.Load(t, d, "test", head+declaredFirst(text)+"\tret;\n}\n"), "k")
+			p, o := vmtest.Zeroed(t, d, 2048), vmtest.Zeroed(t, d, 2048)
 			row := x.k * x.ta.Bits() / 8
 			require.NoError(t, d.Memory().Write(p, inMemory(words(x.a, x.ta), 3*row)))
 			require.NoError(t, d.Memory().Write(p+512, inMemory(words(x.b, x.tb), row)))
 			require.NoError(t, d.Memory().Write(p+1024, inMemory(words(c, x.tc), 48)))
-			require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: pack(p, o)}))
+			require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{register.Lanes, 1, 1}, Params: vmtest.Pack(p, o)}))
 			got := make([]byte, 48*8)
 			require.NoError(t, d.Memory().Read(got, o))
 			require.Equal(t, inMemory(words(want, x.td), 48), got)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package sweep
 
 import (
 	"encoding/binary"
@@ -12,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/thin"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // Operations with several operands cannot be swept: these tests run them in a
@@ -67,13 +69,13 @@ func (p *operation) ptx() string {
 
 // operandRig holds one list of operands on a device.
 type operandRig struct {
-	d       *Device
+	d       *ptxvm.Device
 	list    []operands
 	in, out uint64
 }
 
 func newOperandRig(t *testing.T, list []operands) *operandRig {
-	r := &operandRig{d: NewDevice(Config{CCMajor: 10}), list: list}
+	r := &operandRig{d: ptxvm.NewDevice(ptxvm.Config{CCMajor: 10}), list: list}
 	t.Cleanup(r.d.Close)
 	for len(r.list)%256 != 0 {
 		r.list = append(r.list, r.list[0])
@@ -96,9 +98,9 @@ func newOperandRig(t *testing.T, list []operands) *operandRig {
 // run checks one operation over all operands, and returns what is wrong.
 func (r *operandRig) run(t *testing.T, p *operation) (wrong int, examples []string) {
 	t.Helper()
-	k := kernel(t, loadText(t, r.d, p.name, p.ptx()), "sweep")
-	require.NoError(t, k.Launch(&Launch{
-		Grid: [3]uint32{uint32(len(r.list) / 256), 1, 1}, Block: [3]uint32{256, 1, 1}, Params: pack(r.in, r.out),
+	k := vmtest.Kernel(t, vmtest.Load(t, r.d, p.name, p.ptx()), "sweep")
+	require.NoError(t, k.Launch(&ptxvm.Launch{
+		Grid: [3]uint32{uint32(len(r.list) / 256), 1, 1}, Block: [3]uint32{256, 1, 1}, Params: vmtest.Pack(r.in, r.out),
 	}))
 	raw := make([]byte, 8*len(r.list))
 	require.NoError(t, r.d.Memory().Read(raw, r.out))

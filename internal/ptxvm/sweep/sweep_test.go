@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package sweep
 
 import (
 	"encoding/binary"
@@ -18,7 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/thin"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // The sweeps run an instruction in a kernel over very many inputs and compare
@@ -27,9 +29,9 @@ import (
 // By default they stride through the inputs and visit the neighbourhood of
 // everything special. All 2^32 inputs of one instruction take a core minutes:
 //
-//	go test ./internal/ptxvm -run 'Sweep' -sweep=full -v -timeout 10h    (make test-sweep)
-//	go test ./internal/ptxvm -run 'Sweep/cvt.rni.s32.f32$' -sweep=full -v
-//	go test ./internal/ptxvm -run 'Sweep' -sweep=1009 -v                 (that stride)
+//	go test ./internal/ptxvm/sweep -run 'Sweep' -sweep=full -v -timeout 10h    (make test-sweep)
+//	go test ./internal/ptxvm/sweep -run 'Sweep/cvt.rni.s32.f32$' -sweep=full -v
+//	go test ./internal/ptxvm/sweep -run 'Sweep' -sweep=1009 -v                 (that stride)
 //
 // CUDAGO_SWEEP in the environment says the same as the flag.
 var sweepFlag = flag.String("sweep", os.Getenv("CUDAGO_SWEEP"), `inputs of the sweeps: "full" is all, a number is a stride`)
@@ -199,7 +201,7 @@ type sweepRig struct {
 }
 
 type sweepDevice struct {
-	d       *Device
+	d       *ptxvm.Device
 	in, out uint64
 	inHost  []byte
 	outHost []byte
@@ -208,7 +210,7 @@ type sweepDevice struct {
 func newSweepRig(t *testing.T) *sweepRig {
 	r := &sweepRig{}
 	for range runtime.GOMAXPROCS(0) {
-		s := &sweepDevice{d: NewDevice(Config{Workers: 1, CCMajor: 10})}
+		s := &sweepDevice{d: ptxvm.NewDevice(ptxvm.Config{Workers: 1, CCMajor: 10})}
 		t.Cleanup(s.d.Close)
 		s.in, s.inHost = s.buffer(t, 4*sweepChunk)
 		s.out, s.outHost = s.buffer(t, 8*sweepChunk)
@@ -255,7 +257,7 @@ func (r *sweepRig) run(t *testing.T, s *sweep, set *inputSet) *sweepResult {
 	result := &sweepResult{}
 	text := s.ptx()
 	for _, d := range r.devices {
-		k := kernel(t, loadText(t, d.d, s.name, text), "sweep")
+		k := vmtest.Kernel(t, vmtest.Load(t, d.d, s.name, text), "sweep")
 		group.Go(func() {
 			for {
 				first := next.Add(sweepChunk) - sweepChunk
@@ -278,9 +280,9 @@ func (r *sweepRig) run(t *testing.T, s *sweep, set *inputSet) *sweepResult {
 }
 
 // chunk runs and checks the inputs from first on.
-func (d *sweepDevice) chunk(k *Kernel, s *sweep, set *inputSet, first uint64, result *sweepResult) error {
+func (d *sweepDevice) chunk(k *ptxvm.Kernel, s *sweep, set *inputSet, first uint64, result *sweepResult) error {
 	n := set.fill(d.inHost, first)
-	err := k.Launch(&Launch{Grid: [3]uint32{sweepChunk / 1024, 1, 1}, Block: [3]uint32{256, 1, 1}, Params: pack(d.in, d.out)})
+	err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{sweepChunk / 1024, 1, 1}, Block: [3]uint32{256, 1, 1}, Params: vmtest.Pack(d.in, d.out)})
 	if err != nil {
 		return err
 	}
