@@ -26,18 +26,16 @@ const (
 // A warp is 32 lanes of a block.
 type warp struct {
 	lane.Warp
-	cta   *cta
-	live  uint32 // lanes that have not exited
-	spent uint64 // back-edges taken in this block
-
-	stack  []uint64 // register memory of all frames
-	frames []frame  // frames[0] is the kernel's; free ones have refs == 0
-	ready  []group  // runnable, the next one last
-	parked []parked
-
-	executed uint64 // thread-level PTX instructions
-	at       *block // block being run, for faults
-	running  group  // the group being run, for faults; mask and frame are current
+	cta      *cta
+	ready    []group // runnable, the next one last
+	frames   []frame // frames[0] is the kernel's; free ones have refs == 0
+	at       *block  // block being run, for faults
+	executed uint64  // thread-level PTX instructions
+	spent    uint64  // back-edges taken in this block
+	live     uint32  // lanes that have not exited
+	running  group   // the group being run, for faults; mask and frame are current
+	parked   []parked
+	stack    []uint64 // register memory of all frames
 }
 
 // A group is lanes that run together.
