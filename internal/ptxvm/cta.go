@@ -91,7 +91,7 @@ func (c *cta) deadlock() {
 // idleCTAs is how many CTAs a device keeps for the next launch.
 const idleCTAs = 16
 
-// takeCTA returns an idle cta, if possible one that ran the kernel
+// takeCTA returns an idle CTA, if possible one that ran the kernel
 // before and still holds its constants.
 func (d *Device) takeCTA(k *Kernel) *cta {
 	d.mu.Lock()
@@ -122,7 +122,7 @@ func (d *Device) putCTA(c *cta) {
 	}
 }
 
-// bind prepares the cta for a launch: memories of the right size, and
+// bind prepares the CTA for a launch: memories of the right size, and
 // registers that hold the kernel's constants and the launch's specials.
 func (c *cta) bind(r *execution) {
 	k := r.kernel
@@ -177,7 +177,7 @@ func (c *cta) makeWarps(n int) {
 	}
 }
 
-// start sets the cta to the beginning of a block.
+// start sets the CTA to the beginning of a block.
 func (c *cta) start(i uint64) {
 	r := c.run
 	r.check(nil)

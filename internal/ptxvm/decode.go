@@ -68,7 +68,7 @@ type decoder struct {
 	funcs  map[*ptxir.Func]*function
 	shared map[*ptxir.Var]uint32
 	local  map[*ptxir.Var]uint32
-	// Decoder is that of the function being decoded, but for its sites.
+	// The lane.Decoder is that of the function being decoded, but for its sites.
 	lane.Decoder
 	fn *function
 	// writes counts the instructions that write each register, up to 2.

@@ -78,7 +78,7 @@ func (r *execution) protect(c *cta, fn func()) {
 	fn()
 }
 
-// where is a Fault that says only where the cta is.
+// where is a Fault that says only where the CTA is.
 func (c *cta) where() *fault.Fault {
 	return &fault.Fault{Kernel: c.run.kernel.ir.Name, Block: c.Block}
 }

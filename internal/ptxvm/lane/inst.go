@@ -33,6 +33,7 @@ type Inst struct {
 	IR         *ptxir.Instr
 }
 
+// Text is an instruction as the PTX has it, or at least its operation.
 func Text(ir *ptxir.Instr) string {
 	if ir.Text != "" {
 		return ir.Text

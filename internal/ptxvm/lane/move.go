@@ -298,7 +298,7 @@ func selpPred(w *Warp, in *Inst, m uint32) {
 	*d = *d&^m | (*w.Pred(in.A)&c|*w.Pred(in.B)&^c)&m
 }
 
-// Lop3 with a boolean operation has a predicate as second destination:
+// lop3 with a boolean operation has a predicate as second destination:
 // p = (d != 0) op q.
 func (s *selection) lop3() error {
 	if s.ir.Bool == ptxir.BoolNone {

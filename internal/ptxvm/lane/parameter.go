@@ -8,7 +8,7 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// LoadParam chooses the load of a kernel parameter at a place known now, which
+// loadParam chooses the load of a kernel parameter at a place known now, which
 // is nearly every one: the value is the same for all lanes. It reports false
 // for others.
 func (s *selection) loadParam() bool {

@@ -58,6 +58,7 @@ func (w *Warp) miss(in *Inst, s *Site, addr uint64, l int, size uint64) {
 	s.Span -= size - 1
 }
 
+// GenericSite finds the range for an access by a generic address.
 func (w *Warp) GenericSite(addr, size uint64) (Site, bool) {
 	switch addr >> memory.WindowShift {
 	case memory.SharedWindow:
@@ -70,6 +71,7 @@ func (w *Warp) GenericSite(addr, size uint64) (Site, bool) {
 	return w.globalSite(addr, size)
 }
 
+// SharedSite is shared memory, whose addresses begin at base.
 func (w *Warp) SharedSite(base uint64) Site {
 	return Site{Base: base, Span: w.CTA.SharedBytes, Host: w.CTA.sharedHost()}
 }

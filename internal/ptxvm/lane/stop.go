@@ -20,6 +20,7 @@ type Stop struct {
 	Detail     string
 }
 
+// Fault stops the kernel.
 func (w *Warp) Fault(f *Stop) {
 	f.Warp = w
 	panic(f)

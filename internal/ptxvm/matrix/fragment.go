@@ -75,8 +75,8 @@ func (f *fragment) number(raw uint64, i int) float64 {
 
 // The 256 numbers of 8 bits each have.
 var (
-	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E4m3) })
-	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E5m2) })
+	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E4M3) })
+	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E5M2) })
 )
 
 func allValues(f numeric.Format) *[256]float64 {

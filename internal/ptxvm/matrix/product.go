@@ -15,7 +15,7 @@ import (
 
 // mma.sync multiplies matrices that the warp's lanes hold together. With
 // g = lane/4, t = lane%4 and w elements in a 32-bit register (1 in a wider one)
-// all shapes but m8n8k4 of halves (mma_quarter.go) follow one rule: element i
+// all shapes but m8n8k4 of halves (quarter.go) follow one rule: element i
 // of register r is
 //
 //	A: row g + 8(r%2) (m16) or g (m8), column tw + i + 4w(r/2) (m16) or + 4wr (m8)
@@ -23,7 +23,7 @@ import (
 //	C, D: element j: row g + 8(j/2), column 2t + j%2
 //
 // The columns of a sparse A are those of the elements that are kept; where they
-// stand in the whole row is in mma_sparse.go.
+// stand in the whole row is in sparse.go.
 //
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
 //
@@ -42,7 +42,7 @@ type Product struct {
 	metadata   uint32 // sparse
 }
 
-// runs reports whether NewProduct knows the shape and the layouts.
+// Runs reports whether NewProduct knows the shape and the layouts.
 func Runs(m *ptxir.Mma) bool { return isQuarters(m) || !m.ColA && m.ColB }
 
 func isQuarters(m *ptxir.Mma) bool { return m.K == 4 && m.A == ptxir.F16 }

@@ -134,9 +134,9 @@ func element(t ptxir.Type, v int) uint64 {
 	case ptxir.F16:
 		return uint64(numeric.ToHalf(float32(v)))
 	case ptxir.E4M3:
-		return uint64(numeric.RoundTo(float64(v), numeric.E4m3, ptxir.RoundRN))
+		return uint64(numeric.RoundTo(float64(v), numeric.E4M3, ptxir.RoundRN))
 	case ptxir.E5M2:
-		return uint64(numeric.RoundTo(float64(v), numeric.E5m2, ptxir.RoundRN))
+		return uint64(numeric.RoundTo(float64(v), numeric.E5M2, ptxir.RoundRN))
 	}
 	return uint64(v) & (1<<t.Bits() - 1)
 }

@@ -115,6 +115,7 @@ type pendingFree struct {
 	free func()
 }
 
+// New returns a memory of so many bytes.
 func New(capacity uint64) *Memory {
 	m := &Memory{capacity: capacity, epoch: new(atomic.Uint64), holds: map[*hold]struct{}{}}
 	m.open.call = "cuCtxEnablePeerAccess"
@@ -304,6 +305,7 @@ func (m *Memory) RemoveHost(host uintptr, size uint64) {
 	}
 }
 
+// Close unmaps everything. Nobody may use the memory any more.
 func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,6 +44,7 @@ func CompareFloats(c ptxir.Cmp, a, b float32) bool {
 // LessOrGreater is the ordered form of !=.
 func LessOrGreater[T float32 | float64](a, b T) bool { return a < b || a > b }
 
+// Logic combines two masks of lanes as setp and lop3 say.
 func Logic(op ptxir.BoolOp, r, q uint32) uint32 {
 	switch op {
 	case ptxir.BoolAnd:

@@ -27,6 +27,7 @@ const (
 	numTF32     = 't'
 )
 
+// NumberOf has the types that can be converted.
 var NumberOf = map[ptxir.Type]number{
 	ptxir.U8: {1, numUnsigned, 0}, ptxir.U16: {2, numUnsigned, 0}, ptxir.U32: {4, numUnsigned, 0}, ptxir.U64: {8, numUnsigned, 0},
 	ptxir.S8: {1, numSigned, 0}, ptxir.S16: {2, numSigned, 0}, ptxir.S32: {4, numSigned, 0}, ptxir.S64: {8, numSigned, 0},

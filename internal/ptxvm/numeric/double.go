@@ -44,6 +44,7 @@ func finite(xs ...float64) bool {
 	return true
 }
 
+// Add64 and its kin are the operations with any rounding.
 func Add64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) {
 		return a + b

@@ -23,6 +23,7 @@ func Ftz(x float32) float32 {
 	return x
 }
 
+// Abs32 is the magnitude of a number or NaN.
 func Abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
 
 // Sat32 clamps to [0, 1]; NaN becomes 0, and -0 becomes +0.
@@ -212,6 +213,7 @@ func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
 	return s
 }
 
+// Add32 and its kin are the operations with any modifiers.
 func Add32(ir *ptxir.Instr, x, y float32) float32 {
 	a, b := float64(in32(ir, x)), float64(in32(ir, y))
 	s := directedZero(sumToOdd(a, b), a, b, ir.Round)
@@ -229,6 +231,7 @@ func FmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
 	return rounded32(ir, directedZero(sumToOdd(p, c), p, c, ir.Round))
 }
 
+// Div32 is a quotient with any modifiers; Rcp32 and Sqrt32 are so too.
 func Div32(ir *ptxir.Instr, x, y float32) float32 {
 	x, y = in32(ir, x), in32(ir, y)
 	return rounded32(ir, quotientToOdd(float64(x), float64(y)))
@@ -306,6 +309,7 @@ func Max32(a, b float32) float32 {
 	return NaN32
 }
 
+// MinAny32 and MaxAny32 take any modifiers.
 func MinAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Min32) }
 func MaxAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Max32) }
 
@@ -329,6 +333,7 @@ func extreme32(ir *ptxir.Instr, a, b float32, pick func(a, b float32) float32) f
 // FloatTest is one of testp's questions.
 type FloatTest uint8
 
+// The questions.
 const (
 	IsFinite FloatTest = iota
 	IsInfinite
@@ -363,6 +368,7 @@ func FloatPair(ir *ptxir.Instr, op func(ir *ptxir.Instr, x, y float32) float32, 
 	return pairOf(lo, hi)
 }
 
+// FmaPair is fma of two numbers side by side.
 func FmaPair(ir *ptxir.Instr, a, b, c uint64) uint64 {
 	lo := FmaAny32(ir, math.Float32frombits(uint32(a)), math.Float32frombits(uint32(b)), math.Float32frombits(uint32(c)))
 	hi := FmaAny32(ir, math.Float32frombits(uint32(a>>32)), math.Float32frombits(uint32(b>>32)), math.Float32frombits(uint32(c>>32)))

@@ -38,6 +38,7 @@ func ToBFloat(x float32) uint16 { return RoundTo(float64(x), BFloat, ptxir.Round
 // HalfOp is an operation on the values of two or three 16-bit numbers.
 type HalfOp func(ir *ptxir.Instr, a, b, c float64) float64
 
+// Op… are the operations.
 func OpAdd(_ *ptxir.Instr, a, b, _ float64) float64 { return sumToOdd(a, b) }
 func OpSub(_ *ptxir.Instr, a, b, _ float64) float64 { return sumToOdd(a, -b) }
 func OpMul(_ *ptxir.Instr, a, b, _ float64) float64 { return float64(a * b) }
@@ -94,6 +95,7 @@ func FtzHalf(h uint16) uint16 {
 	return h
 }
 
+// FtzHalves flushes both of a pair.
 func FtzHalves(h uint32) uint32 {
 	return uint32(FtzHalf(uint16(h))) | uint32(FtzHalf(uint16(h>>16)))<<16
 }
@@ -142,6 +144,7 @@ func BFloatLane(ir *ptxir.Instr, op HalfOp, a, b, c uint16) uint16 {
 	return h
 }
 
+// HalfPair and BFloatPair apply an operation to two numbers side by side.
 func HalfPair(ir *ptxir.Instr, op HalfOp, a, b, c uint32) uint32 {
 	return uint32(HalfLane(ir, op, uint16(a), uint16(b), uint16(c))) |
 		uint32(HalfLane(ir, op, uint16(a>>16), uint16(b>>16), uint16(c>>16)))<<16

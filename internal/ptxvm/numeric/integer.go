@@ -29,6 +29,7 @@ func RemInt[T uint16 | int16 | uint32 | int32 | uint64 | int64](a, b T) T {
 	return a % b
 }
 
+// MulHi… return the upper half of a product.
 func MulHiU16(a, b uint16) uint16 { return uint16(uint32(a) * uint32(b) >> 16) }
 func MulHiS16(a, b int16) int16   { return int16(int32(a) * int32(b) >> 16) }
 func MulHiU32(a, b uint32) uint32 { return uint32(uint64(a) * uint64(b) >> 32) }
@@ -44,13 +45,17 @@ func MulHiS64(a, b int64) int64 {
 	return int64(hi) - a>>63&b - b>>63&a
 }
 
+// Mul24… multiply the low 24 bits; Lo is the low 32 bits of the product, Hi its
+// upper ones.
 func Mul24LoU32(a, b uint32) uint32 { return (a & 0xffffff) * (b & 0xffffff) }
 func Mul24LoS32(a, b int32) int32   { return (a << 8 >> 8) * (b << 8 >> 8) }
 func Mul24HiU32(a, b uint32) uint32 { return uint32(uint64(a&0xffffff) * uint64(b&0xffffff) >> 16) }
 func Mul24HiS32(a, b int32) int32   { return int32(int64(a<<8>>8) * int64(b<<8>>8) >> 16) }
 
+// SatS32 clamps to 32 bits.
 func SatS32(v int64) int32 { return int32(min(max(v, -1<<31), 1<<31-1)) }
 
+// SlctF32 chooses by the sign of c.
 func SlctF32[T uint16 | uint32 | uint64](a, b T, c float32) T {
 	if c >= 0 {
 		return a
@@ -84,6 +89,7 @@ func BfeS64(a int64, pos, n uint32) int64 {
 	return a << (64 - n) >> (64 - n)
 }
 
+// Bfi… insert the low n bits of a into b. PTX ISA, "bfi".
 func BfiU32(a, b, pos, n uint32) uint32 {
 	pos, n = pos&255, n&255
 	mask := (uint32(1)<<n - 1) << pos
@@ -116,6 +122,7 @@ func shiftAmount(position, top uint32) uint32 {
 	return top - position
 }
 
+// Bmsk… make n ones from bit pos on. PTX ISA, "bmsk".
 func BmskClamp32(pos, n uint32) uint32 {
 	if pos >= 32 {
 		return 0
@@ -255,6 +262,7 @@ func dp2a(a, b, c uint32, sa, sb bool, first int) uint32 {
 	return c
 }
 
+// Dp4a… and Dp2a… say the signs of both factors, and which bytes.
 func Dp4aUU(a, b, c uint32) uint32   { return dp4a(a, b, c, false, false) }
 func Dp4aUS(a, b, c uint32) uint32   { return dp4a(a, b, c, false, true) }
 func Dp4aSU(a, b, c uint32) uint32   { return dp4a(a, b, c, true, false) }

@@ -197,7 +197,7 @@ func TestHalfRoundTrip(t *testing.T) {
 		}
 	}
 	for h := range 1 << 8 {
-		for _, f := range []Format{E4m3, E5m2} {
+		for _, f := range []Format{E4M3, E5M2} {
 			if v := f.Value(uint16(h)); v == v {
 				require.Equal(t, uint16(h), RoundTo(v, f, ptxir.RoundRN))
 			}

@@ -14,16 +14,17 @@ type Format struct {
 	fraction int // bits
 	least    int // exponent of the smallest normal number
 	largest  float64
-	infinity uint16 // the NaN for E4m3, which has no infinity
+	infinity uint16 // the NaN for E4M3, which has no infinity
 	nan      uint16
 	Bits     int
 }
 
+// The formats: f16, bf16 and the two of 8 bits.
 var (
 	Half   = Format{fraction: 10, least: -14, largest: 65504, infinity: 0x7c00, nan: 0x7fff, Bits: 16}
 	BFloat = Format{fraction: 7, least: -126, largest: 0x1.fep127, infinity: 0x7f80, nan: 0x7fff, Bits: 16}
-	E4m3   = Format{fraction: 3, least: -6, largest: 448, infinity: 0x7f, nan: 0x7f, Bits: 8}
-	E5m2   = Format{fraction: 2, least: -14, largest: 57344, infinity: 0x7c, nan: 0x7f, Bits: 8}
+	E4M3   = Format{fraction: 3, least: -6, largest: 448, infinity: 0x7f, nan: 0x7f, Bits: 8}
+	E5M2   = Format{fraction: 2, least: -14, largest: 57344, infinity: 0x7c, nan: 0x7f, Bits: 8}
 )
 
 // Value is what the bits of a number mean.
@@ -87,8 +88,9 @@ func RoundTo(x float64, f Format, mode ptxir.Round) uint16 {
 	return sign | biased + uint16(r)
 }
 
+// PackedFormats are those of types that hold two numbers.
 var PackedFormats = map[ptxir.Type]Format{
-	ptxir.F16x2: Half, ptxir.BF16x2: BFloat, ptxir.E4M3x2: E4m3, ptxir.E5M2x2: E5m2,
+	ptxir.F16x2: Half, ptxir.BF16x2: BFloat, ptxir.E4M3x2: E4M3, ptxir.E5M2x2: E5M2,
 }
 
 // Pack rounds one number of a pair, with .relu and .satfinite.

@@ -5,6 +5,7 @@ package register
 
 import "unsafe"
 
+// The lanes of a warp, and the sizes of registers.
 const (
 	Lanes = 32
 	Full  = ^uint32(0) // the mask of all lanes

@@ -15,6 +15,7 @@ const None = ^uint32(0)
 // Class is ptxir.Class with a value for "none".
 type Class uint8
 
+// The classes.
 const (
 	ClassNone Class = iota
 	ClassPred
@@ -23,8 +24,10 @@ const (
 	Class64
 )
 
+// ClassOf is the class that is not "none".
 func ClassOf(c ptxir.Class) Class { return Class(c) + 1 }
 
+// RowBytes is the size of a register of a class, with all lanes.
 func RowBytes(c ptxir.Class) uint32 {
 	switch c {
 	case ptxir.ClassPred:
@@ -43,6 +46,7 @@ func (f File) Raw(o uint32, c Class, l int) uint64 {
 	return uint64(f.U32(o)[l])
 }
 
+// SetRaw gives a lane of a register the low bits of a value.
 func (f File) SetRaw(o uint32, c Class, l int, v uint64) {
 	switch c {
 	case Class64:
@@ -54,6 +58,7 @@ func (f File) SetRaw(o uint32, c Class, l int, v uint64) {
 	}
 }
 
+// SetPred gives lanes of a predicate one value.
 func (f File) SetPred(d uint32, v bool, mask uint32) {
 	p := f.Pred(d)
 	*p &^= mask
@@ -89,6 +94,7 @@ func (f File) broadcast64(o uint32, v uint64, m uint32) {
 	}
 }
 
+// Broadcast32 gives lanes of a register one value.
 func (f File) Broadcast32(o, v, m uint32) {
 	d := f.U32(o)
 	if m == Full {
@@ -102,6 +108,7 @@ func (f File) Broadcast32(o, v, m uint32) {
 	}
 }
 
+// Value is a lane of a register of 32 bits, or of 64 if it is wide.
 func (f File) Value(o uint32, wide bool, l int) uint64 {
 	if wide {
 		return f.U64(o)[l]

@@ -8,6 +8,7 @@ import "math/bits"
 // ByteSet has a bit for each byte.
 type ByteSet []uint64
 
+// NewByteSet returns the empty set, with room for size bytes.
 func NewByteSet(size uint64) ByteSet { return make(ByteSet, (size+63)/64) }
 
 // Define adds the bytes [off, off+size).

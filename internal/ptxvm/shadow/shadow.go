@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 )
 
+// The sizes of what is remembered together.
 const (
 	WordBytes = 4 // what a cell stands for
 	PageBytes = 4096
@@ -22,6 +23,7 @@ const (
 // or ordered ones: two of them never race.
 type Kind uint8
 
+// The kinds of accesses.
 const (
 	WeakRead Kind = iota
 	WeakWrite
@@ -29,7 +31,9 @@ const (
 	StrongWrite
 )
 
+// Writes reports whether the access writes.
 func (k Kind) Writes() bool { return k == WeakWrite || k == StrongWrite }
+// Strong reports whether the access is strong.
 func (k Kind) Strong() bool { return k >= StrongRead }
 
 // Trace is who accessed a word. The zero trace is nobody.
@@ -73,7 +77,7 @@ type Table struct {
 	fine      atomic.Int32 // pages with cells
 	undefined atomic.Int32 // shadows that are undefined in part
 
-	mu sync.RWMutex      // before shadow.mu
+	mu sync.RWMutex      // before Range.mu
 	m  map[uint64]*Range // guarded by mu
 }
 
@@ -154,6 +158,7 @@ func (t *Table) DefineAll() {
 // Lock locks what is known of the range.
 func (s *Range) Lock() { s.mu.Lock() }
 
+// Unlock ends Lock.
 func (s *Range) Unlock() { s.mu.Unlock() }
 
 // page returns a page of the shadow.

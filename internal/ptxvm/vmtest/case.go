@@ -56,6 +56,7 @@ type buffer struct {
 	out    bool
 }
 
+// ReadCase reads a file of testdata.
 func ReadCase(t *testing.T, path string) *Case {
 	t.Helper()
 	text, err := os.ReadFile(path)

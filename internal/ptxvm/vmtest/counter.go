@@ -58,6 +58,7 @@ wait:
 }
 `
 
+// Counter loads counterPTX, and allocates 64 bytes of zeros.
 func Counter(t testing.TB, d *ptxvm.Device) (m *ptxvm.Module, addr uint64) {
 	m = Load(t, d, "counter", counterPTX)
 	addr, err := d.Memory().Alloc(64, "counter")

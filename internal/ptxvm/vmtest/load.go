@@ -24,6 +24,7 @@ func LoadFile(t testing.TB, d *ptxvm.Device, path string) *ptxvm.Module {
 	return Load(t, d, filepath.Base(path), string(text))
 }
 
+// Load loads a module on a device.
 func Load(t testing.TB, d *ptxvm.Device, name, text string) *ptxvm.Module {
 	t.Helper()
 	ir, err := ptxir.Load(name, text)
@@ -33,6 +34,7 @@ func Load(t testing.TB, d *ptxvm.Device, name, text string) *ptxvm.Module {
 	return m
 }
 
+// Kernel returns a kernel of a module.
 func Kernel(t testing.TB, m *ptxvm.Module, name string) *ptxvm.Kernel {
 	k, err := m.Kernel(name)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm"
 )
 
+// Zeroed allocates size bytes of zeros.
 func Zeroed(t testing.TB, d *ptxvm.Device, size int) uint64 {
 	t.Helper()
 	p, err := d.Memory().Alloc(uint64(size), "the test")
@@ -20,6 +21,7 @@ func Zeroed(t testing.TB, d *ptxvm.Device, size int) uint64 {
 	return p
 }
 
+// Word reads 32 bits.
 func Word(t testing.TB, d *ptxvm.Device, addr uint64) uint32 {
 	b := make([]byte, 4)
 	require.NoError(t, d.Memory().Read(b, addr))
