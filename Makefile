@@ -19,12 +19,12 @@ BASE_PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3
 
 SOURCES := $(shell find cuda dlpack graph internal pyext -name '*.go' ! -name '*_test.go' -o -name '*.[chS]') \
 	go.mod go.sum pyext/exports.map build_hooks/extension.py python/cudago/_version.py
-GENERATED := $(wildcard cuda/z*.go internal/ptxvm/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
+GENERATED := $(wildcard cuda/z*.go internal/ptxvm/lane/z*.go cuda/internal/driver/z*.go cuda/internal/driver/*/z* \
 	cuda/internal/driver/nvidia/testdata/z* pyext/z* pyext/border/z* \
 	python/cudago/_gopy/*.py python/cudago/_z*.py docs/reference/ptx.rst docs/reference/performance.rst)
 
-# Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm is tested
-# both ways: beside the detector it tries few numbers.
+# Packages whose own files use cgo are tested without the race detector: it sees nothing of C. Package ptxvm and those below
+# it are tested both ways: beside the detector they try few numbers.
 CGO_FILES := {{if .CgoFiles}}{{.ImportPath}}{{end}}
 PURE_FILES := {{if not .CgoFiles}}{{.ImportPath}}{{end}}
 GO_TEST_FLAGS ?=
@@ -117,10 +117,10 @@ test: test-go test-py ## all tests that need no GPU and no other framework
 test-go: $(TOOLS) ## go vet and the Go tests; with the race detector where there is no C
 	. $(TOOLS) && "$$GO" vet ./...
 	. $(TOOLS) && "$$GO" test -race -tags cudagotest $(GO_TEST_FLAGS) $$("$$GO" list -f '$(PURE_FILES)' ./...)
-	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) ./internal/ptxvm $$("$$GO" list -f '$(CGO_FILES)' ./...)
+	. $(TOOLS) && "$$GO" test $(GO_TEST_FLAGS) ./internal/ptxvm/... $$("$$GO" list -f '$(CGO_FILES)' ./...)
 
 test-sweep: $(TOOLS) ## all 2^32 inputs through each operation of the simulated device; some 9 core-hours
-	. $(TOOLS) && "$$GO" test ./internal/ptxvm -run Sweep -sweep=full -v -timeout 24h
+	. $(TOOLS) && "$$GO" test ./internal/ptxvm/sweep -run Sweep -sweep=full -v -timeout 24h
 
 # A process has one driver, so each driver has its run.
 test-py: $(MODULE) ## the Python tests, on every driver that this machine has
@@ -190,7 +190,7 @@ fmt: $(VENV)/tools $(TOOLS) ## format Go, C and Python
 	$(VENV)/bin/ruff check --fix-only -q .
 
 gen: $(VENV)/tools $(TOOLS) ## rewrite the generated files that have changed
-	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/gen
+	. $(TOOLS) && "$$GO" run ./internal/gen && "$$GO" run ./internal/ptxvm/lane/gen
 	. $(TOOLS) && $(PY) pyext/gen.py
 	$(if $(wildcard pyext/gendocs.py),$(PY) pyext/gendocs.py)
 	$(PY) benchmarks/results.py page

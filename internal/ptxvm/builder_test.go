@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
 )
 
 // builder makes a kernel by hand, for tests of the executor alone.
@@ -81,7 +82,7 @@ func (b *builder) end(t ptxir.Term) {
 	b.k.Blocks = append(b.k.Blocks, ptxir.Block{})
 }
 
-func (b *builder) load(t *testing.T, d *Device, vars ...*ptxir.Var) *Kernel {
+func (b *builder) load(t *testing.T, d *ptxvm.Device, vars ...*ptxir.Var) *ptxvm.Kernel {
 	if n := len(b.k.Blocks); len(b.k.Blocks[n-1].Instrs) == 0 && b.k.Blocks[n-1].Term.Kind == ptxir.TermJump {
 		b.k.Blocks = b.k.Blocks[:n-1]
 	}

@@ -11,6 +11,10 @@ import (
 	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // builtinFn runs a device function that the driver supplies.
@@ -44,18 +48,18 @@ func (w *warp) setResult(b *block, l int, v uint64) {
 }
 
 func (w *warp) argBytes(a argument, l int) []byte {
-	start := uint64(w.index*lanes+l)*w.cta.localStride + uint64(w.frames[w.running.frame].local+a.caller)
-	return w.cta.local[start:][:a.size]
+	start := uint64(w.Index*register.Lanes+l)*w.cta.LocalStride + uint64(w.frames[w.running.frame].local+a.caller)
+	return w.cta.Local[start:][:a.size]
 }
 
 // generic returns size bytes at a generic address, for functions on the host's
 // side of the kernel.
 func (w *warp) generic(addr, size uint64, l int) []byte {
-	s, ok := w.genericSite(addr, size)
-	if off := addr - s.base; !ok || off >= s.span || size > s.span-off {
-		w.fault(&laneFault{kind: FaultIllegalAddress, lane: l, addr: addr, size: size, limit: s.span})
+	s, ok := w.GenericSite(addr, size)
+	if off := addr - s.Base; !ok || off >= s.Span || size > s.Span-off {
+		w.Fault(&lane.Stop{Kind: fault.IllegalAddress, Lane: l, Addr: addr, Size: size, Limit: s.Span})
 	}
-	return s.bytes(addr, size, w.index*lanes+l)
+	return s.Bytes(addr, size, w.Index*register.Lanes+l)
 }
 
 // cString reads a string up to its zero byte, or to 64 KiB.
@@ -96,7 +100,7 @@ func (w *warp) format(out *strings.Builder, format string, buf uint64, l int) in
 		buf = (buf + size - 1) &^ (size - 1)
 		raw := w.generic(buf, size, l)
 		if w.cta.run.watch != nil {
-			w.cta.watch.printed(w, l, buf, size)
+			w.cta.watch.Print(&w.Warp, l, &w.at.Place, buf, size)
 		}
 		buf += size
 		args++
@@ -236,7 +240,7 @@ func assertFail(w *warp, b *block, mask uint32) {
 			text[i] = w.cString(w.arg(b, i, l), l)
 		}
 	}
-	w.fault(&laneFault{kind: FaultAssert, lane: l, detail: fmt.Sprintf("%s:%d: %s: assertion `%s` failed", text[1], uint32(w.arg(b, 2, l)), text[3], text[0])})
+	w.Fault(&lane.Stop{Kind: fault.Assert, Lane: l, Detail: fmt.Sprintf("%s:%d: %s: assertion `%s` failed", text[1], uint32(w.arg(b, 2, l)), text[3], text[0])})
 }
 
 // deviceMalloc allocates from the device's memory; null when it is full, and for
@@ -248,7 +252,7 @@ func deviceMalloc(w *warp, b *block, mask uint32) {
 		var addr uint64
 		if align, ok := w.alignment(b, l); ok {
 			// Where it fails, addr is 0.
-			addr, _ = m.alloc(w.arg(b, 0, l), align, DeviceMemory, "", "malloc in kernel "+w.cta.kernel.ir.Name, nil)
+			addr, _ = m.AllocAligned(w.arg(b, 0, l), align, "malloc in kernel "+w.cta.kernel.ir.Name)
 		}
 		w.setResult(b, l, addr)
 	}
@@ -257,10 +261,10 @@ func deviceMalloc(w *warp, b *block, mask uint32) {
 // alignment is that of what a lane allocates.
 func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
 	if len(b.call.args) == 1 { // malloc
-		return allocAlign, true
+		return memory.AllocAlign, true
 	}
 	align = w.arg(b, 1, l)
-	return max(align, allocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
+	return max(align, memory.AllocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
 }
 
 // maxAlign is more than any object asks for. Addresses are never used again.
@@ -275,7 +279,7 @@ func deviceFree(w *warp, b *block, mask uint32) {
 			continue
 		}
 		if err := m.Free(addr, "free in kernel "+w.cta.kernel.ir.Name); err != nil {
-			w.fault(&laneFault{kind: FaultIllegalAddress, lane: l, addr: addr, size: 1})
+			w.Fault(&lane.Stop{Kind: fault.IllegalAddress, Lane: l, Addr: addr, Size: 1})
 		}
 	}
 }
@@ -288,9 +292,9 @@ func setConditional(w *warp, b *block, mask uint32) {
 		l := bits.TrailingZeros32(mask)
 		handle := w.arg(b, 0, l)
 		if set == nil || !set(handle, uint32(w.arg(b, 1, l))) {
-			w.fault(&laneFault{
-				kind: FaultIllegal, lane: l,
-				detail: fmt.Sprintf("cudaGraphSetConditional: %#x is not the handle of a condition of a graph", handle),
+			w.Fault(&lane.Stop{
+				Kind: fault.Illegal, Lane: l,
+				Detail: fmt.Sprintf("cudaGraphSetConditional: %#x is not the handle of a condition of a graph", handle),
 			})
 		}
 	}

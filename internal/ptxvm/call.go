@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
 // decodeCall resolves a call.
@@ -36,7 +37,7 @@ func (d *decoder) decodeCall(c *ptxir.Call) (*callSite, error) {
 		return out, matchArgs(c, c.Func)
 	}
 	var err error
-	out.target, err = d.operand(c.Target, ptxir.Class64)
+	out.target, err = d.Operand(c.Target, ptxir.Class64)
 	out.indirect = map[uint64]*function{}
 	for f, fn := range d.funcs {
 		if matchArgs(c, f) == nil && f != &d.kernel.ir.Func {
@@ -77,7 +78,7 @@ func costBackEdges(f *ptxir.Func, fn *function) {
 			}
 			for b := target; b <= i; b++ {
 				if maySpin(&f.Blocks[b]) {
-					fn.blocks[i].cost = spinCost
+					fn.blocks[i].cost = lane.SpinCost
 				}
 			}
 		}

@@ -7,29 +7,32 @@ import (
 	"math/bits"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // sync runs the convergent operation that ends b. It reports whether g goes on;
 // otherwise its lanes wait or have been put among the ready groups.
 func (w *warp) sync(g *group, b *block) bool {
 	in := b.sync
-	if in.ir.Op == ptxir.OpBar {
+	if in.IR.Op == ptxir.OpBar {
 		if w.cta.arrive(w, g, b, in) {
 			w.moveTo(g, b.next)
 			return true
 		}
 		return false
 	}
-	if in.members == noOperand { // mma, ldmatrix: all live lanes of the warp
-		return w.collect(g, b, full)
+	if in.Members == register.None { // mma, ldmatrix: all live lanes of the warp
+		return w.collect(g, b, register.Full)
 	}
-	members := w.u32(in.members)
+	members := w.U32(in.Members)
 	first := bits.TrailingZeros32(g.mask)
 	want := members[first]
 	for m := g.mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m) & 31
 		if members[l]>>l&1 == 0 {
-			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: "the lane is not in its own member mask"})
+			w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: "the lane is not in its own member mask"})
 		}
 		if members[l] != want {
 			w.splitCollective(g, b, members)
@@ -40,7 +43,7 @@ func (w *warp) sync(g *group, b *block) bool {
 }
 
 // splitCollective treats the lanes of g as one group for each member mask.
-func (w *warp) splitCollective(g *group, b *block, members *[lanes]uint32) {
+func (w *warp) splitCollective(g *group, b *block, members *[register.Lanes]uint32) {
 	for m := g.mask; m != 0; {
 		want := members[bits.TrailingZeros32(m)]
 		var same uint32
@@ -64,7 +67,7 @@ func (w *warp) splitCollective(g *group, b *block, members *[lanes]uint32) {
 // it, else parks g. It reports whether g goes on.
 func (w *warp) collect(g *group, b *block, members uint32) bool {
 	here := g.mask
-	barWarp := b.sync.ir.Op == ptxir.OpBarWarp
+	barWarp := b.sync.IR.Op == ptxir.OpBarWarp
 	for i := range w.parked {
 		if w.joins(&w.parked[i], g, b, members, barWarp) {
 			here |= w.parked[i].mask
@@ -78,10 +81,10 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 		w.joinParked(g, b, members, barWarp)
 	}
 	if v := w.cta.run.watch; v != nil {
-		w.cta.watch.warps[w.index].meet(members, w.live)
+		w.cta.watch.Meet(w.Index, members, w.live)
 	}
 	if !barWarp {
-		b.sync.fn(w, b.sync, g.mask)
+		b.sync.Fn(&w.Warp, b.sync, g.mask)
 	}
 	w.moveTo(g, b.next)
 	return true
@@ -96,7 +99,7 @@ func (w *warp) joins(p *parked, g *group, b *block, members uint32, barWarp bool
 	if p.at == b && p.frame == g.frame {
 		return true
 	}
-	return barWarp && p.at.sync.ir.Op == ptxir.OpBarWarp
+	return barWarp && p.at.sync.IR.Op == ptxir.OpBarWarp
 }
 
 // joinParked takes the groups that waited for g's lanes out of parked: those at
@@ -128,11 +131,11 @@ func (w *warp) retryCollectives() {
 			w.parked = append(w.parked, p)
 			continue
 		}
-		old := w.regs
-		w.regs = w.frameAt(w.frames[p.frame].regs)
+		old := w.File
+		w.File = w.frameAt(w.frames[p.frame].regs)
 		if w.collect(&p.group, p.at, p.members) {
 			w.push(p.group)
 		}
-		w.regs = old
+		w.File = old
 	}
 }

@@ -4,54 +4,33 @@
 package ptxvm
 
 import (
-	"fmt"
 	"math/bits"
 	"runtime"
 
-	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// numBarriers is how many barriers a block has. PTX ISA, "bar, barrier".
-const numBarriers = 16
-
-// barrier is one of a block's barriers. All fields are zero when nobody waits.
-type barrier struct {
-	arrived  uint32 // threads
-	expected uint32 // 0: all threads that have not exited
-	used     bool
-	// What bar.red gathers.
-	count uint32
-	and   bool
-	or    bool
-}
-
-// A context is a worker's state: one block, its warps and its memories. It is
+// A cta is a worker's state: one block, its warps and its memories. It is
 // bound to a launch and runs one block after the other. One goroutine uses it
 // at a time.
-type context struct {
+type cta struct {
+	lane.CTA
 	kernel *Kernel
 	run    *execution
-	block  [3]uint32
-	linear uint64 // number of the block in its grid
-
-	warps       []warp
-	shared      []byte
-	sharedBytes uint64
-	local       []byte
-	localStride uint64 // bytes of local memory a thread
-	params      []byte
-	sites       []site
-	epoch       uint64
+	warps  []warp
+	epoch  uint64 // of the memory, when sites were found
 
 	live     uint32 // threads that have not exited
-	barriers [numBarriers]barrier
-	operands *mmaOperands
-	watch    *blockWatch // used if run.watch is set
+	barriers [lane.Barriers]barrier
+	watch    *check.Block // used if run.watch is set
 }
 
 // runBlock runs the warps until all have exited, or gives way. It reports
 // whether the block is finished.
-func (c *context) runBlock(mayYield bool) (finished bool) {
+func (c *cta) runBlock(mayYield bool) (finished bool) {
 	for {
 		progress, yielded := false, false
 		for i := range c.warps {
@@ -75,14 +54,14 @@ func (c *context) runBlock(mayYield bool) (finished bool) {
 }
 
 // breathe is called when a warp has used up its quantum.
-func (c *context) breathe(w *warp) {
+func (c *cta) breathe(w *warp) {
 	c.run.check(w)
 	runtime.Gosched()
 }
 
 // exited is called when lanes of w have ended: they may have been the last that
 // a barrier or a collective was waiting for.
-func (c *context) exited(w *warp, n int) {
+func (c *cta) exited(w *warp, n int) {
 	c.live -= uint32(n)
 	if len(w.parked) > 0 && w.live != 0 {
 		w.retryCollectives()
@@ -94,125 +73,138 @@ func (c *context) exited(w *warp, n int) {
 	}
 }
 
-// arrive counts a group at a barrier. It reports whether the barrier is
-// complete; then everyone who waited there has been released.
-func (c *context) arrive(w *warp, g *group, at *block, in *inst) bool {
-	id, expected := w.barrierOperands(g, in)
-	b := &c.barriers[id]
-	if !b.used {
-		*b = barrier{used: true, expected: expected, and: true}
-	}
-	if b.expected != expected {
-		w.fault(&laneFault{kind: FaultIllegal, lane: bits.TrailingZeros32(g.mask), detail: fmt.Sprintf(
-			"barrier %d: %d threads expected here, %d by those who wait already", id, expected, b.expected)})
-	}
-	b.arrived += uint32(bits.OnesCount32(g.mask))
-	if c.run.watch != nil {
-		c.watch.comes(w, g, at, id)
-	}
-	if in.mode >= ptxir.ModeRedPopc {
-		p := *w.pred(in.c) ^ uint32(in.imm)
-		b.count += uint32(bits.OnesCount32(p & g.mask))
-		b.and = b.and && p&g.mask == g.mask
-		b.or = b.or || p&g.mask != 0
-	}
-	target := b.expected
-	if target == 0 {
-		target = c.live
-	}
-	if b.arrived < target {
-		if in.mode != ptxir.ModeArrive {
-			w.parked = append(w.parked, parked{group: *g, at: at, barrier: id})
-		}
-		return in.mode == ptxir.ModeArrive
-	}
-	if in.mode != ptxir.ModeArrive {
-		w.storeReduction(in, b, g.mask)
-	}
-	c.releaseBarrier(id)
-	return true
-}
-
-// barrierOperands returns the barrier's number and how many threads it is for.
-func (w *warp) barrierOperands(g *group, in *inst) (id int, expected uint32) {
-	l := bits.TrailingZeros32(g.mask)
-	n := w.u32(in.a)[l]
-	if n >= numBarriers {
-		w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: fmt.Sprintf("barrier %d: there are %d", n, numBarriers)})
-	}
-	if in.b != noOperand {
-		expected = w.u32(in.b)[l]
-	}
-	for m := g.mask; m != 0; m &= m - 1 {
-		if o := bits.TrailingZeros32(m) & 31; w.u32(in.a)[o] != n {
-			w.fault(&laneFault{kind: FaultIllegal, lane: o, detail: "lanes of one warp name different barriers"})
-		}
-	}
-	return int(n), expected
-}
-
-// storeReduction writes bar.red's result for the lanes of mask.
-func (w *warp) storeReduction(in *inst, b *barrier, mask uint32) {
-	switch in.mode {
-	case ptxir.ModeRedPopc:
-		d := w.u32(in.d)
-		for m := mask; m != 0; m &= m - 1 {
-			d[bits.TrailingZeros32(m)&31] = b.count
-		}
-	case ptxir.ModeRedAnd:
-		w.setPred(in.d, b.and, mask)
-	case ptxir.ModeRedOr:
-		w.setPred(in.d, b.or, mask)
-	}
-}
-
-func (w *warp) setPred(d uint32, v bool, mask uint32) {
-	p := w.pred(d)
-	*p &^= mask
-	if v {
-		*p |= mask
-	}
-}
-
-// releaseBarrier lets everyone who waits at a barrier go on.
-func (c *context) releaseBarrier(id int) {
-	b := c.barriers[id]
-	c.barriers[id] = barrier{}
-	if c.run.watch != nil {
-		c.watch.barrier()
-		c.watch.complete(id)
-	}
-	for i := range c.warps {
-		w := &c.warps[i]
-		kept := w.parked[:0]
-		for _, p := range w.parked {
-			if p.barrier != id {
-				kept = append(kept, p)
-				continue
-			}
-			if in := p.at.sync; in.mode >= ptxir.ModeRedPopc {
-				old := w.regs
-				w.regs = w.frameAt(w.frames[p.frame].regs)
-				w.storeReduction(in, &b, p.mask)
-				w.regs = old
-			}
-			w.moveTo(&p.group, p.at.next)
-			w.push(p.group)
-		}
-		w.parked = kept
-	}
-}
-
 // deadlock reports that every thread that is left waits.
-func (c *context) deadlock() {
+func (c *cta) deadlock() {
 	for i := range c.warps {
 		w := &c.warps[i]
 		if len(w.parked) == 0 {
 			continue
 		}
 		p := &w.parked[0]
-		w.at, w.running = p.at, p.group
-		w.fault(&laneFault{kind: FaultDeadlock, lane: bits.TrailingZeros32(p.mask), detail: c.waiting()})
+		w.at = p.at
+		w.setRunning(&p.group)
+		w.Fault(&lane.Stop{Kind: fault.Deadlock, Lane: bits.TrailingZeros32(p.mask), Detail: c.waiting()})
 	}
 	panic("BUG: live threads, none ready, none parked")
+}
+
+// idleCTAs is how many CTAs a device keeps for the next launch.
+const idleCTAs = 16
+
+// takeCTA returns an idle CTA, if possible one that ran the kernel
+// before and still holds its constants.
+func (d *Device) takeCTA(k *Kernel) *cta {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.idle)
+	if n == 0 {
+		return &cta{}
+	}
+	pick := n - 1
+	for i, c := range d.idle {
+		if c.kernel == k {
+			pick = i
+			break
+		}
+	}
+	c := d.idle[pick]
+	d.idle[pick] = d.idle[n-1]
+	d.idle = d.idle[:n-1]
+	return c
+}
+
+func (d *Device) putCTA(c *cta) {
+	c.run, c.Launch, c.Params, c.Consts, c.Checks = nil, nil, nil, nil, nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed && len(d.idle) < idleCTAs {
+		d.idle = append(d.idle, c)
+	}
+}
+
+// bind prepares the CTA for a launch: memories of the right size, and
+// registers that hold the kernel's constants and the launch's specials.
+func (c *cta) bind(r *execution) {
+	k := r.kernel
+	n := int(r.threads+register.Lanes-1) / register.Lanes
+	c.run, c.Launch, c.Params, c.ArgBytes = r, &r.Launch, r.params, uint64(k.ir.ArgBytes)
+	c.Memory, c.Consts = k.module.device.memory, k.module.consts
+	c.SharedBytes = uint64(k.dynamicOffset) + uint64(r.DynamicShared)
+	if len(c.Shared) < int(c.SharedBytes) {
+		c.Shared = make([]byte, (c.SharedBytes+4095)&^4095)
+	}
+	c.LocalStride = (k.localBytes + 15) &^ 15
+	if need := c.LocalStride * uint64(n) * register.Lanes; uint64(len(c.Local)) < need {
+		c.Local = make([]byte, need)
+	}
+	c.epoch = k.module.device.memory.Epoch()
+	if c.kernel == k && len(c.warps) == n {
+		clear(c.Sites)
+	} else {
+		c.kernel = k
+		c.Sites = make([]lane.Site, k.sites)
+		c.makeWarps(n)
+	}
+	if r.watch != nil {
+		c.watch = c.watch.Bind(&c.CTA, r.watch, k.entry.checked, n)
+	}
+	for i := range c.warps {
+		w := &c.warps[i]
+		w.File = w.frameAt(0)
+		k.entry.fillSpecials(w, register.Full, false)
+		for j := range k.entry.loads {
+			w.LoadParam(&k.entry.loads[j], register.Full)
+		}
+	}
+}
+
+// makeWarps allocates the warps' registers and fills in the constants.
+func (c *cta) makeWarps(n int) {
+	fn := c.kernel.entry
+	words := int(fn.regBytes)/8 + 8 // the gap keeps warps off each other's cache sets
+	all := make([]uint64, words*n)
+	c.warps = make([]warp, n)
+	for i := range c.warps {
+		w := &c.warps[i]
+		w.cta, w.CTA, w.Index = c, &c.CTA, i
+		w.stack = all[i*words : (i+1)*words : (i+1)*words]
+		w.frames = []frame{{fn: fn, parent: -1}}
+		w.File = w.frameAt(0)
+		for j := range fn.consts {
+			k := &fn.consts[j]
+			w.Fill(k.reg, k.class, k.bits, register.Full)
+		}
+	}
+}
+
+// start sets the CTA to the beginning of a block.
+func (c *cta) start(i uint64) {
+	r := c.run
+	r.check(nil)
+	c.Linear = i
+	g := r.Grid
+	c.Block = [3]uint32{uint32(i % uint64(g[0])), uint32(i / uint64(g[0]) % uint64(g[1])), uint32(i / uint64(g[0]) / uint64(g[1]))}
+	if e := c.kernel.module.device.memory.Epoch(); e != c.epoch {
+		c.epoch = e
+		clear(c.Sites)
+	}
+	if r.watch != nil {
+		c.watch.Start(c.epoch)
+	}
+	c.live = r.threads
+	c.barriers = [lane.Barriers]barrier{}
+	for i := range c.warps {
+		w := &c.warps[i]
+		w.live = register.Full
+		if left := int(r.threads) - i*register.Lanes; left < register.Lanes {
+			w.live = 1<<left - 1
+		}
+		w.frames = w.frames[:1]
+		w.frames[0].refs = 1
+		w.parked = w.parked[:0]
+		w.ready = append(w.ready[:0], group{mask: w.live})
+		w.File = w.frameAt(0)
+		w.spent = 0
+		c.kernel.entry.fillSpecials(w, register.Full, true)
+	}
 }

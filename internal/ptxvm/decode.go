@@ -7,38 +7,15 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
-
-// noOperand stands for an absent register operand.
-const noOperand = ^uint32(0)
-
-// execFn runs one instruction for the lanes of mask, which is never 0.
-type execFn func(w *warp, in *inst, mask uint32)
-
-// inst is a decoded instruction. Operands are byte offsets into the frame; see
-// register_unsafe.go.
-type inst struct {
-	fn         execFn
-	d, a, b, c uint32
-	imm        uint64
-	more       []uint32    // operands beyond d, a, b and c: vector elements, second destinations
-	params     []paramLoad // loads of kernel parameters
-	parts      []inst      // vector accesses: one for each element
-	site       uint32      // number of the memory instruction
-	members    uint32      // collectives: the member mask operand
-	mode       ptxir.Mode
-	guard      uint32 // guarded: the predicate, its inversion, and what to run
-	invert     uint32
-	guarded    execFn
-	combine32  combine32 // atomics
-	combine64  combine64
-	product    *product // mma
-	ir         *ptxir.Instr
-}
 
 // block is a decoded basic block.
 type block struct {
-	code    []inst
+	code    []lane.Inst
 	count   uint64 // PTX instructions a pass stands for
 	kind    ptxir.TermKind
 	pred    uint32 // TermBranch: predicate; TermSwitch: index
@@ -47,10 +24,9 @@ type block struct {
 	other   int32 // TermBranch: where lanes without the predicate go
 	cost    int   // of a jump back from here, in fuel
 	targets []int32
-	sync    *inst
+	sync    *lane.Inst
 	call    *callSite
-	pos     ptxir.Pos
-	text    string
+	lane.Place
 }
 
 // function is a decoded function. It belongs to one kernel, because places of
@@ -64,11 +40,10 @@ type function struct {
 	localBytes uint32
 	consts     []constant
 	specials   []specialUse
-	loads      []paramLoad // registers that hold a parameter for the whole launch
-	params     []uint32    // offsets of parameters among the function's local variables
+	loads      []lane.Parameter // registers that hold a parameter for the whole launch
+	params     []uint32         // offsets of parameters among the function's local variables
 	rets       []uint32
-	followed   int32 // registers whose lanes a check follows; see follow
-	unwritten  []unwrittenRegister
+	checked    *check.Function // of the watched form only
 }
 
 // constant is a register filled on entry.
@@ -82,7 +57,7 @@ type constant struct {
 type specialUse struct {
 	reg      uint32
 	index    ptxir.Reg
-	fn       specialFn
+	fn       lane.SpecialFunc
 	perBlock bool // changes from block to block; others stay for the whole launch
 }
 
@@ -93,19 +68,13 @@ type decoder struct {
 	funcs  map[*ptxir.Func]*function
 	shared map[*ptxir.Var]uint32
 	local  map[*ptxir.Var]uint32
-	// known tells the constants of the function being decoded, by register.
-	known map[ptxir.Reg]*ptxir.Const
-	fn    *function
-	sites uint32
+	// The lane.Decoder is that of the function being decoded, but for its sites.
+	lane.Decoder
+	fn *function
 	// writes counts the instructions that write each register, up to 2.
 	writes []uint8
 
-	watched     bool   // put checks around memory accesses
-	accessCount uint32 // of a watched kernel
-	// numbers are those of the followed registers of the function being decoded;
-	// nil if there are none.
-	numbers []int32
-	pieces  map[*ptxir.Instr]bool // of that function's; see findPieces
+	checks *check.Decoder // nil without checks
 }
 
 // decodeKernel decodes a kernel for m's device, with checks or without.
@@ -114,8 +83,9 @@ type decoder struct {
 func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	k := &Kernel{module: m, ir: ir}
 	d := &decoder{
-		module: m, kernel: k, watched: watched,
-		funcs: map[*ptxir.Func]*function{}, shared: map[*ptxir.Var]uint32{}, local: map[*ptxir.Var]uint32{},
+		module: m, kernel: k,
+		Decoder: lane.Decoder{ArgBytes: ir.ArgBytes},
+		funcs:   map[*ptxir.Func]*function{}, shared: map[*ptxir.Var]uint32{}, local: map[*ptxir.Var]uint32{},
 	}
 	reach, err := m.reachable(&ir.Func)
 	if err != nil {
@@ -123,14 +93,14 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 	}
 	d.layoutShared(reach)
 	if watched {
-		d.namePlaces()
+		d.beginChecks()
 	}
 	for _, f := range reach {
 		if err := d.declare(f); err != nil {
 			return nil, fmt.Errorf("ptxvm: kernel %s: %w", ir.Name, err)
 		}
 		if watched {
-			d.nameLocals(f)
+			d.declareChecked(f)
 		}
 	}
 	for _, f := range reach {
@@ -139,7 +109,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 		}
 	}
 	k.entry = d.funcs[&ir.Func]
-	k.sites = d.sites
+	k.sites = d.Sites
 	k.localBytes = d.localNeed(reach)
 	return k, nil
 }
@@ -153,7 +123,7 @@ func (d *decoder) declare(f *ptxir.Func) error {
 		for r, c := range f.Regs {
 			if c == class {
 				fn.offsets[r] = fn.regBytes
-				fn.regBytes += rowBytes(class)
+				fn.regBytes += register.RowBytes(class)
 			}
 		}
 	}
@@ -185,37 +155,29 @@ func (d *decoder) declare(f *ptxir.Func) error {
 	return nil
 }
 
-func rowBytes(c ptxir.Class) uint32 {
-	switch c {
-	case ptxir.ClassPred:
-		return rowPred
-	case ptxir.Class64:
-		return row64
-	}
-	return row32
-}
-
 func (d *decoder) decodeFunc(f *ptxir.Func) error {
 	fn := d.funcs[f]
-	d.fn = fn
-	d.known = map[ptxir.Reg]*ptxir.Const{}
+	d.fn, d.Regs, d.Offsets = fn, f.Regs, fn.offsets
+	d.Known = map[ptxir.Reg]*ptxir.Const{}
 	for i := range f.Consts {
 		c := &f.Consts[i]
-		d.known[c.Reg] = c
+		d.Known[c.Reg] = c
 		if err := d.addConst(fn, c); err != nil {
 			return fmt.Errorf("function %s: %w", f.Name, err)
 		}
 	}
 	for _, s := range f.Specials {
-		fill := fillSpecial(s.ID)
+		fill := lane.Special(s.ID)
 		if fill == nil {
 			return fmt.Errorf("function %s: special register %d is not supported", f.Name, s.ID)
 		}
-		fn.specials = append(fn.specials, specialUse{reg: fn.offsets[s.Reg], index: s.Reg, fn: fill, perBlock: perBlock(s.ID)})
+		fn.specials = append(fn.specials, specialUse{reg: fn.offsets[s.Reg], index: s.Reg, fn: fill, perBlock: lane.PerBlock(s.ID)})
 	}
 	fn.blocks = make([]block, len(f.Blocks))
 	d.writes = countWrites(f)
-	d.numberFollowed(f)
+	if d.checks != nil {
+		d.checks.NumberFollowed(f, fn.checked, len(d.local) > 0)
+	}
 	for i := range f.Blocks {
 		if err := d.decodeBlock(f, &f.Blocks[i], &fn.blocks[i]); err != nil {
 			return err
@@ -259,15 +221,15 @@ func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 		if !ok {
 			return 0, fmt.Errorf("BUG: shared variable %s has no place", v.Name)
 		}
-		addr, window = uint64(off), sharedBase
+		addr, window = uint64(off), memory.SharedBase
 	case ptxir.SpaceLocal:
 		off, ok := d.local[v]
 		if !ok {
 			return 0, fmt.Errorf("BUG: local variable %s has no place", v.Name)
 		}
-		addr, window = uint64(off), localBase
+		addr, window = uint64(off), memory.LocalBase
 	case ptxir.SpaceParam:
-		addr, window = uint64(v.Offset), paramBase
+		addr, window = uint64(v.Offset), memory.ParamBase
 	default:
 		return 0, fmt.Errorf("variable %s in space %s has no address", v.Name, v.Space)
 	}
@@ -278,7 +240,7 @@ func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 }
 
 func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error {
-	out.code = make([]inst, 0, len(ir.Instrs))
+	out.code = make([]lane.Inst, 0, len(ir.Instrs))
 	out.count = uint64(ir.Count)
 	for i := range ir.Instrs {
 		if ir.Instrs[i].Op == ptxir.OpNop || ir.Instrs[i].Op == ptxir.OpPrefetch {
@@ -293,7 +255,7 @@ func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error 
 		}
 	}
 	t := &ir.Term
-	out.kind, out.pos, out.text = t.Kind, t.Pos, t.Text
+	out.kind, out.Pos, out.Text = t.Kind, t.Pos, t.Text
 	if len(t.Targets) > 0 {
 		out.next = int32(t.Targets[0])
 	}
@@ -302,7 +264,11 @@ func (d *decoder) decodeBlock(f *ptxir.Func, ir *ptxir.Block, out *block) error 
 			return fmt.Errorf("BUG: function %s: branch to block %d of %d", f.Name, target, len(f.Blocks))
 		}
 	}
-	d.followEnd(t, out)
+	if d.checks != nil {
+		if in, ok := d.checks.FollowEnd(t); ok {
+			out.code = append(out.code, in)
+		}
+	}
 	return d.decodeTerm(t, out)
 }
 
@@ -334,7 +300,7 @@ func countWrites(f *ptxir.Func) []uint8 {
 // whole launch: the load of a parameter into a register that nothing else
 // writes, and the conversion of such a register to a global address. It is
 // still counted.
-func (d *decoder) hoist(ir *ptxir.Instr, in *inst) bool {
+func (d *decoder) hoist(ir *ptxir.Instr, in *lane.Inst) bool {
 	if ir.Guard != ptxir.NoReg || d.fn.ir != &d.kernel.ir.Func {
 		return false
 	}
@@ -343,16 +309,16 @@ func (d *decoder) hoist(ir *ptxir.Instr, in *inst) bool {
 			return false
 		}
 	}
-	if in.params != nil {
-		d.fn.loads = append(d.fn.loads, in.params...)
+	if in.Params != nil {
+		d.fn.loads = append(d.fn.loads, in.Params...)
 		return true
 	}
-	if ir.Op != ptxir.OpCvta || in.imm != 0 {
+	if ir.Op != ptxir.OpCvta || in.Imm != 0 {
 		return false
 	}
 	for _, p := range d.fn.loads {
-		if p.reg == in.a {
-			p.reg = in.d
+		if p.Reg == in.A {
+			p.Reg = in.D
 			d.fn.loads = append(d.fn.loads, p)
 			return true
 		}
@@ -365,20 +331,20 @@ func (d *decoder) decodeTerm(t *ptxir.Term, out *block) error {
 	switch t.Kind {
 	case ptxir.TermBranch:
 		out.other = int32(t.Targets[1])
-		if out.pred, err = d.operand(t.Pred, ptxir.ClassPred); t.Not {
-			out.invert = full
+		if out.pred, err = d.Operand(t.Pred, ptxir.ClassPred); t.Not {
+			out.invert = register.Full
 		}
 	case ptxir.TermSwitch:
-		out.pred, err = d.operand(t.Index, ptxir.Class32)
+		out.pred, err = d.Operand(t.Index, ptxir.Class32)
 		for _, target := range t.Targets {
 			out.targets = append(out.targets, int32(target))
 		}
 	case ptxir.TermSync:
-		var in inst
+		var in lane.Inst
 		in, err = d.decodeInstr(t.Instr)
 		out.sync = &in
-		if out.text == "" {
-			out.text, out.pos = t.Instr.Text, t.Instr.Pos
+		if out.Text == "" {
+			out.Text, out.Pos = t.Instr.Text, t.Instr.Pos
 		}
 	case ptxir.TermCall:
 		out.call, err = d.decodeCall(t.Call)
@@ -386,56 +352,20 @@ func (d *decoder) decodeTerm(t *ptxir.Term, out *block) error {
 	return err
 }
 
-// decodeInstr finds the executor of an instruction and resolves its operands.
-func (d *decoder) decodeInstr(ir *ptxir.Instr) (inst, error) {
-	in := inst{d: noOperand, a: noOperand, b: noOperand, c: noOperand, members: noOperand, ir: ir, mode: ir.Mode, imm: uint64(ir.Imm)}
-	sel := &selection{d: d, ir: ir, in: &in}
-	if err := sel.choose(); err != nil {
-		return inst{}, fmt.Errorf("PTX line %d: %s: %w", ir.Pos.Line, instrText(ir), err)
+// decodeInstr decodes an instruction, with its checks.
+func (d *decoder) decodeInstr(ir *ptxir.Instr) (lane.Inst, error) {
+	in, err := d.Choose(ir)
+	if err != nil {
+		return lane.Inst{}, err
 	}
-	if d.watched {
-		d.watch(&in)
+	if d.checks != nil {
+		d.checks.Watch(&in)
 	}
-	if ir.Guard != ptxir.NoReg {
-		p, err := d.operand(ir.Guard, ptxir.ClassPred)
-		if err != nil {
-			return inst{}, err
-		}
-		in.guard, in.guarded, in.fn = p, in.fn, runGuarded
-		if ir.GuardNot {
-			in.invert = full
-		}
+	if err := d.Guard(&in); err != nil {
+		return lane.Inst{}, err
 	}
-	if d.watched {
-		d.follow(&in)
+	if d.checks != nil {
+		d.checks.Follow(&in)
 	}
 	return in, nil
 }
-
-func instrText(ir *ptxir.Instr) string {
-	if ir.Text != "" {
-		return ir.Text
-	}
-	return ir.Op.String() + "." + ir.Type.String()
-}
-
-// runGuarded runs a guarded instruction for the lanes whose predicate allows it.
-func runGuarded(w *warp, in *inst, mask uint32) {
-	if mask &= *w.pred(in.guard) ^ in.invert; mask != 0 {
-		in.guarded(w, in, mask)
-	}
-}
-
-// operand returns a register's offset, checked to be of the class. Class16 and
-// Class32 share their storage, but not their meaning.
-func (d *decoder) operand(r ptxir.Reg, class ptxir.Class) (uint32, error) {
-	if r == ptxir.NoReg || int(r) >= len(d.fn.ir.Regs) {
-		return 0, fmt.Errorf("an operand is missing")
-	}
-	if got := d.fn.ir.Regs[r]; got != class {
-		return 0, fmt.Errorf("an operand is of the wrong size: want %s, got %s", classNames[class], classNames[got])
-	}
-	return d.fn.offsets[r], nil
-}
-
-var classNames = [...]string{"predicate", "16 bits", "32 bits", "64 bits"}

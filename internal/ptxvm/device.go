@@ -6,6 +6,8 @@ package ptxvm
 import (
 	"runtime"
 	"sync"
+
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // Config describes a simulated device. Zero fields take their defaults.
@@ -53,16 +55,16 @@ func (c Config) withDefaults() Config {
 // A Device is one simulated device. Its methods are safe for concurrent use.
 type Device struct {
 	config     Config
-	memory     *Memory
+	memory     *memory.Memory
 	priorities priorities
 	// helpers holds one token for each worker beyond the launching goroutine
 	// itself, so that launches in several streams do not multiply the workers.
 	helpers chan struct{}
 
-	mu       sync.Mutex
-	closed   bool       // guarded by mu
-	contexts []*context // guarded by mu; idle worker state, kept for the next launch
-	gridID   uint64     // guarded by mu
+	mu     sync.Mutex
+	closed bool   // guarded by mu
+	idle   []*cta // guarded by mu; worker state, kept for the next launch
+	gridID uint64 // guarded by mu
 }
 
 // NewDevice makes a device. It reserves nothing until the first allocation.
@@ -70,7 +72,7 @@ func NewDevice(c Config) *Device {
 	c = c.withDefaults()
 	return &Device{
 		config:  c,
-		memory:  newMemory(c.MemoryBytes),
+		memory:  memory.New(c.MemoryBytes),
 		helpers: make(chan struct{}, max(c.Workers-1, 0)),
 	}
 }
@@ -79,13 +81,13 @@ func NewDevice(c Config) *Device {
 func (d *Device) Config() Config { return d.config }
 
 // Memory returns the device's memory.
-func (d *Device) Memory() *Memory { return d.memory }
+func (d *Device) Memory() *memory.Memory { return d.memory }
 
 // Close unmaps all memory. No launch may be running, and none may follow.
 func (d *Device) Close() {
 	d.mu.Lock()
 	d.closed = true
-	d.contexts = nil
+	d.idle = nil
 	d.mu.Unlock()
-	d.memory.close()
+	d.memory.Close()
 }

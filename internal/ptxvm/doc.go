@@ -14,15 +14,25 @@
 // collectives park a group until its partners come. Blocks are handed to a few
 // workers in ascending order.
 //
-// # Memory
+// # Rooms
 //
-// Device memory lies outside Go's heap. Device addresses are made up, never
-// used twice, and not canonical, so that a host dereference faults at once.
+// This package is the machine: devices and modules, decoding, launches, blocks
+// (a cta), warps, frames and control flow. Below it, each knowing only what
+// stands further down:
+//
+//	check     races, and reads of what nobody wrote
+//	lane      what each instruction does over the lanes of a warp
+//	fault     the errors that stop kernels
+//	matrix    products of matrices that a warp's lanes hold
+//	memory    device memory, mappings, host ranges, peers
+//	shadow    what the checks remember of memory
+//	register  rows of 32 values
+//	numeric   one lane's arithmetic
+//
 // Every access is checked against the allocation that it hits.
 //
 // # Locks
 //
-// Device.mu, then Module.mu, then Memory.mu. No lock is held while lanes run.
-// The race detector does not see lanes touch device memory (go:norace): races
-// between simulated threads are the simulated program's, not ours.
+// Device.mu, then Module.mu, then memory.Memory.mu. No lock is held while lanes
+// run, but those of a memory's shadows while their checks look.
 package ptxvm

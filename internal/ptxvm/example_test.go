@@ -10,6 +10,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 func Example() {
@@ -64,7 +65,7 @@ func Example() {
 
 	launch.Block[0] = 5 // one thread too many
 	err = k.Launch(&launch)
-	fmt.Println(err.(*ptxvm.Fault).Kind, "in thread", err.(*ptxvm.Fault).Thread)
+	fmt.Println(err.(*fault.Fault).Kind, "in thread", err.(*fault.Fault).Thread)
 	// Output:
 	// [2 0 0 0 4 0 0 0 6 0 0 0 8 0 0 0]
 	// illegal address in thread [4 0 0]

@@ -5,6 +5,11 @@ package ptxvm
 
 import (
 	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // depthStep is the distance of the keys of two call depths: more than any
@@ -35,7 +40,9 @@ func (w *warp) doCall(g *group, b *block) bool {
 	case c.builtin != nil:
 		c.builtin(w, b, g.mask)
 		if w.cta.run.watch != nil {
-			w.cta.watch.returned(w, c, g.mask)
+			for _, a := range c.rets {
+				w.cta.watch.Return(&w.Warp, a.caller, a.size, g.mask)
+			}
 		}
 		if c.noReturn {
 			w.exit(g)
@@ -53,13 +60,13 @@ func (w *warp) doCall(g *group, b *block) bool {
 // callIndirect enters the functions that the lanes' addresses name, one group
 // for each.
 func (w *warp) callIndirect(g *group, b *block) bool {
-	target := w.u64(b.call.target)
+	target := w.U64(b.call.target)
 	for m := g.mask; m != 0; {
 		l := bits.TrailingZeros32(m)
 		addr := target[l]
 		fn := b.call.indirect[addr]
 		if fn == nil {
-			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: w.cta.kernel.module.noCallee(addr)})
+			w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: w.cta.kernel.module.noCallee(addr)})
 		}
 		var same uint32
 		for n := m; n != 0; n &= n - 1 {
@@ -73,8 +80,8 @@ func (w *warp) callIndirect(g *group, b *block) bool {
 		w.frames[g.frame].refs++
 		w.enter(&part, b, fn)
 		w.push(part)
-		w.regs = w.frameAt(w.frames[g.frame].regs)
-		target = w.u64(b.call.target)
+		w.File = w.frameAt(w.frames[g.frame].regs)
+		target = w.U64(b.call.target)
 	}
 	w.frames[g.frame].refs--
 	return false
@@ -93,14 +100,14 @@ func (w *warp) enter(g *group, b *block, fn *function) {
 	w.frames[i].refs++
 	f := &w.frames[i]
 	if w.cta.run.watch != nil {
-		w.cta.watch.entered(w, i, g.mask)
+		w.cta.watch.Enter(&w.Warp, i, check.Activation{Fn: fn.checked, Local: f.local, Parent: caller}, g.mask)
 	}
 	w.copyArgs(b.call.args, fn.params, w.frames[caller].local, f.local, g.mask, true)
 	g.frame = i
 	w.moveTo(g, 0)
-	w.regs = w.frameAt(f.regs)
+	w.File = w.frameAt(f.regs)
 	fn.fill(w, f, g.mask)
-	w.running = *g
+	w.setRunning(g)
 }
 
 func (w *warp) findFrame(caller int32, b *block, fn *function) int32 {
@@ -122,8 +129,8 @@ func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 		local: p.local + p.fn.localBytes,
 		base:  p.base - depthStep,
 	}
-	if uint64(f.local)+uint64(fn.localBytes) > uint64(w.cta.localStride) || f.regs > maxStack {
-		w.fault(&laneFault{kind: FaultStack, lane: bits.TrailingZeros32(w.running.mask), detail: "calls nest too deeply in " + fn.name})
+	if uint64(f.local)+uint64(fn.localBytes) > uint64(w.cta.LocalStride) || f.regs > maxStack {
+		w.Fault(&lane.Stop{Kind: fault.Stack, Lane: bits.TrailingZeros32(w.running.mask), Detail: "calls nest too deeply in " + fn.name})
 	}
 	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {
 		w.stack = append(w.stack, make([]uint64, need)...)
@@ -162,8 +169,8 @@ func (w *warp) ret(g *group) {
 	w.release(g.frame)
 	g.frame = f.parent
 	w.moveTo(g, f.ret)
-	w.regs = w.frameAt(w.frames[f.parent].regs)
-	w.running = *g
+	w.File = w.frameAt(w.frames[f.parent].regs)
+	w.setRunning(g)
 }
 
 // release drops one reference to a frame, and to its callers when it ends.
@@ -185,17 +192,20 @@ func (w *warp) copyArgs(args []argument, places []uint32, caller, callee uint32,
 			return
 		}
 		for m := mask; m != 0; m &= m - 1 {
-			t := uint64(w.index*lanes+bits.TrailingZeros32(m)) * w.cta.localStride
-			outer := w.cta.local[t+uint64(caller+a.caller):][:a.size]
-			inner := w.cta.local[t+uint64(callee+places[i]):][:a.size]
+			t := uint64(w.Index*register.Lanes+bits.TrailingZeros32(m)) * w.cta.LocalStride
+			outer := w.cta.Local[t+uint64(caller+a.caller):][:a.size]
+			inner := w.cta.Local[t+uint64(callee+places[i]):][:a.size]
 			if in {
 				copy(inner, outer)
 			} else {
 				copy(outer, inner)
 			}
 			if w.cta.run.watch != nil {
-				w.cta.watch.passed(t+uint64(caller+a.caller), t+uint64(callee+places[i]), uint64(a.size), in)
+				w.cta.watch.Pass(t+uint64(caller+a.caller), t+uint64(callee+places[i]), uint64(a.size), in)
 			}
 		}
 	}
 }
+
+// frameAt returns the register memory at a byte offset of the warp's stack.
+func (w *warp) frameAt(o uint32) register.File { return register.At(w.stack, o) }

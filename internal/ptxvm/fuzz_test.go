@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"errors"
@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // FuzzLaunch requires of any module that loads that its kernels end, or fail as
@@ -32,7 +36,7 @@ func FuzzLaunch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d := NewDevice(Config{MemoryBytes: 16 << 20, Workers: 1, StepBudget: 200})
+		d := ptxvm.NewDevice(ptxvm.Config{MemoryBytes: 16 << 20, Workers: 1, StepBudget: 200})
 		defer d.Close()
 		m, err := d.Load(ir)
 		if err != nil {
@@ -43,25 +47,25 @@ func FuzzLaunch(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			for _, checks := range []Checks{0, CheckRaces | CheckUninitialized} {
+			for _, checks := range []check.Set{0, check.Races | check.Uninitialized} {
 				requireEnds(t, k, params, checks)
 			}
 		}
 	})
 }
 
-func requireEnds(t *testing.T, k *Kernel, params []byte, checks Checks) {
+func requireEnds(t *testing.T, k *ptxvm.Kernel, params []byte, checks check.Set) {
 	t.Helper()
-	bytes := make([]byte, k.leastParams())
+	bytes := make([]byte, vmtest.ParamBytes(k))
 	copy(bytes, params)
-	l := &Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, DynamicShared: 64, Params: bytes}
+	l := &ptxvm.Launch{Grid: [3]uint32{2, 1, 1}, Block: [3]uint32{40, 1, 1}, DynamicShared: 64, Params: bytes}
 	if checks != 0 {
 		var found []string
-		l.Watch = watching(&found)
+		l.Watch = vmtest.Watching(&found)
 		l.Watch.Checks = checks
 	}
 	err := k.Launch(l)
-	var fault *Fault
-	var refused *LaunchError
-	require.True(t, err == nil || errors.As(err, &fault) || errors.As(err, &refused), "%v", err)
+	var stopped *fault.Fault
+	var refused *ptxvm.LaunchError
+	require.True(t, err == nil || errors.As(err, &stopped) || errors.As(err, &refused), "%v", err)
 }

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm"
 )
 
 // deepWaitPTX: all lanes but the first wait, in calls, for a flag that the first
@@ -55,7 +57,7 @@ Turn:
 // With a budget that each block of the working lane would use up, if the waiting
 // ones ran for their whole quantum after it.
 func TestWaitingInCallsGivesWay(t *testing.T) {
-	d := NewDevice(Config{StepBudget: 1 << 20})
+	d := ptxvm.NewDevice(ptxvm.Config{StepBudget: 1 << 20})
 	defer d.Close()
 	k, err := loadKernel(d, deepWaitPTX)
 	require.NoError(t, err)
@@ -63,5 +65,5 @@ func TestWaitingInCallsGivesWay(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Memory().Write(p, make([]byte, 64)))
 	params := binary.LittleEndian.AppendUint64(nil, p)
-	require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params}))
+	require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: params}))
 }

@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // indirectText has a kernel that leaves addresses of functions in memory, as
@@ -83,23 +87,23 @@ const indirectText = `.version 7.8
 `
 
 func TestAddressesOfFunctionsInMemory(t *testing.T) {
-	for _, checks := range []Checks{0, CheckRaces | CheckUninitialized} {
-		d := NewDevice(Config{})
+	for _, checks := range []check.Set{0, check.Races | check.Uninitialized} {
+		d := ptxvm.NewDevice(ptxvm.Config{})
 		defer d.Close()
-		m := loadText(t, d, "test", indirectText)
-		p, out := zeroed(t, d, 32), zeroed(t, d, 256)
+		m := vmtest.Load(t, d, "test", indirectText)
+		p, out := vmtest.Zeroed(t, d, 32), vmtest.Zeroed(t, d, 256)
 		var found []string
 		run := func(name string, threads uint32, params []byte) error {
-			v := watching(&found)
+			v := vmtest.Watching(&found)
 			v.Checks = checks
-			l := &Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Params: params}
+			l := &ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Params: params}
 			if checks != 0 {
 				l.Watch = v
 			}
-			return kernel(t, m, name).Launch(l)
+			return vmtest.Kernel(t, m, name).Launch(l)
 		}
-		require.NoError(t, run("leave", 4, pack(p)))
-		require.NoError(t, run("use", 64, pack(p, out)))
+		require.NoError(t, run("leave", 4, vmtest.Pack(p)))
+		require.NoError(t, run("use", 64, vmtest.Pack(p, out)))
 		raw := make([]byte, 256)
 		require.NoError(t, d.Memory().Read(raw, out))
 		for i := range uint32(64) {
@@ -118,7 +122,7 @@ func TestAddressesOfFunctionsInMemory(t *testing.T) {
 			{p + 24, `call of newer: ptx: test, line 28: "tex\.1d\.v4.*" cannot run on the simulated device: textures are not simulated`},
 			{out, `call of 0x200000000, which is no function of its module$`},
 		} {
-			require.Regexp(t, bad.want, run("use", 1, pack(bad.at, out)))
+			require.Regexp(t, bad.want, run("use", 1, vmtest.Pack(bad.at, out)))
 		}
 	}
 }

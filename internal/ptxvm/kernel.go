@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // A Kernel is a decoded kernel. It is immutable and safe for concurrent use.
@@ -20,12 +21,7 @@ type Kernel struct {
 	localBytes    uint64 // of one thread
 	sites         uint32 // memory instructions
 
-	// Of the watched form only.
-	accesses   []access
-	watches    []watched
-	follows    []follow
-	sharedVars []placedVar
-	localVars  map[*function][]placedVar
+	checked *check.Code // of the watched form only
 }
 
 // KernelAttributes are what cuFuncGetAttribute reports.
@@ -51,7 +47,7 @@ type Launch struct {
 	Params        []byte // laid out by Params' offsets; may be shorter when trailing padding is missing
 	// Cooperative keeps all blocks resident, so that they may wait for each other.
 	Cooperative bool
-	// Cancel, when closed, stops the launch with FaultCanceled.
+	// Cancel, when closed, stops the launch with Canceled.
 	Cancel <-chan struct{}
 	// Printf receives what kernels print; nil discards it.
 	Printf io.Writer
@@ -67,7 +63,7 @@ type Launch struct {
 	// starts none.
 	Priority int32
 	// Watch, if set, has the launch checked.
-	Watch *Watch
+	Watch *check.Watch
 }
 
 // Launch runs the kernel to its end on the calling goroutine and on free

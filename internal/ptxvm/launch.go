@@ -8,21 +8,23 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
 // execution is one running launch.
 type execution struct {
-	kernel        *Kernel
-	grid, block   [3]uint32
-	dynamicShared uint32
-	params        []byte
-	cancel        <-chan struct{}
-	id            uint64
-	priority      int32
-	watch         *Watch // nil without checks
-	total         uint64 // blocks
-	threads       uint32 // of a block
-	workspace     uint64 // address; of cooperative grids only
+	lane.Launch
+	kernel   *Kernel
+	params   []byte
+	cancel   <-chan struct{}
+	priority int32
+	watch    *check.Watch // nil without checks
+	total    uint64       // blocks
+	threads  uint32       // of a block
 
 	setConditional func(handle uint64, value uint32) bool // may be nil
 
@@ -32,7 +34,7 @@ type execution struct {
 	next     atomic.Uint64 // block to hand out next
 	stop     atomic.Bool   // set by the first fault
 	executed atomic.Uint64
-	failed   atomic.Pointer[Fault]
+	failed   atomic.Pointer[fault.Fault]
 }
 
 // launch checks the limits, runs the blocks and waits for them.
@@ -42,8 +44,7 @@ func (k *Kernel) launch(l *Launch) error {
 		return err
 	}
 	d := k.module.device
-	own, others := d.memory.holdAll()
-	defer d.memory.unholdAll(own, others)
+	defer d.memory.ReleaseAll(d.memory.HoldAll())
 	switch {
 	case l.Cooperative:
 		if err := r.runResident(d); err != nil {
@@ -71,7 +72,8 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	}
 	d := k.module.device
 	r := &execution{
-		kernel: k, grid: l.Grid, block: l.Block, dynamicShared: l.DynamicShared, cancel: l.Cancel, printf: l.Printf, watch: l.Watch,
+		Launch: lane.Launch{Grid: l.Grid, Block: l.Block, DynamicShared: l.DynamicShared, Processors: d.config.Multiprocessors},
+		kernel: k, cancel: l.Cancel, printf: l.Printf, watch: l.Watch,
 		priority: l.Priority, setConditional: l.SetConditional,
 	}
 	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
@@ -102,7 +104,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	r.params = make([]byte, int(k.ir.ArgBytes)+16)
 	copy(r.params[:k.ir.ArgBytes], l.Params)
 	r.threads = uint32(threads)
-	r.id = d.nextGrid()
+	r.ID = d.nextGrid()
 	return r, nil
 }
 
@@ -124,8 +126,8 @@ func (d *Device) nextGrid() uint64 {
 // residentBlocks is how many blocks of a cooperative grid the device holds at
 // once: 1024 threads and 16 blocks a multiprocessor (compute capability 7.5).
 func (d *Device) residentBlocks(threads uint32) uint64 {
-	warps := (threads + lanes - 1) / lanes
-	return uint64(d.config.Multiprocessors) * uint64(min(16, maxBlockThreads/lanes/warps))
+	warps := (threads + register.Lanes - 1) / register.Lanes
+	return uint64(d.config.Multiprocessors) * uint64(min(16, lane.MaxThreads/register.Lanes/warps))
 }
 
 // ResidentBlocks returns how many blocks of the kernel fit the device at once
@@ -164,8 +166,8 @@ func (r *execution) work(d *Device) {
 	if r.next.Load() >= r.total {
 		return
 	}
-	c := d.takeContext(r.kernel)
-	defer d.putContext(c)
+	c := d.takeCTA(r.kernel)
+	defer d.putCTA(c)
 	r.protect(c, func() {
 		c.bind(r)
 		for !r.stop.Load() {
@@ -181,8 +183,8 @@ func (r *execution) work(d *Device) {
 	r.collect(c)
 }
 
-// collect adds up a context's instruction counts.
-func (r *execution) collect(c *context) {
+// collect adds up a CTA's instruction counts.
+func (r *execution) collect(c *cta) {
 	var n uint64
 	for i := range c.warps {
 		n += c.warps[i].executed
@@ -191,14 +193,14 @@ func (r *execution) collect(c *context) {
 	r.executed.Add(n)
 }
 
-// runResident runs a cooperative grid: every block has a context of its own,
+// runResident runs a cooperative grid: every block has a CTA of its own,
 // and each worker goes round its share of them.
 //
 // The grid has eight bytes of zeros of its own, as CUDA's driver gives it, whose
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync
 // counts there (details/driver_abi.h, CUDA 13.2), and ends the kernel without them.
 func (r *execution) runResident(d *Device) error {
-	workspace, err := d.memory.alloc(8, allocAlign, ModuleMemory, "cooperative grid", "launch of "+r.kernel.ir.Name, nil)
+	workspace, err := d.memory.AllocVariable(8, "cooperative grid", "launch of "+r.kernel.ir.Name)
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (r *execution) runResident(d *Device) error {
 	if err := d.memory.Write(workspace, make([]byte, 8)); err != nil {
 		return err
 	}
-	r.workspace = workspace
+	r.Workspace = workspace
 	workers := min(uint64(d.config.Workers), r.total)
 	var group sync.WaitGroup
 	for w := range workers {
@@ -226,10 +228,10 @@ func (r *execution) workResident(d *Device, first, step uint64) {
 
 // runTogether runs blocks in turns, in the order given.
 func (r *execution) runTogether(d *Device, numbers []uint64) {
-	var blocks []*context
+	var blocks []*cta
 	for _, i := range numbers {
-		c := d.takeContext(r.kernel)
-		defer d.putContext(c)
+		c := d.takeCTA(r.kernel)
+		defer d.putCTA(c)
 		defer r.collect(c)
 		r.protect(c, func() {
 			c.bind(r)

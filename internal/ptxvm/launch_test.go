@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"encoding/binary"
@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // vectorAdd is c[i] = a[i] + b[i] for i < n.
@@ -42,33 +45,14 @@ func vectorAdd() *builder {
 	return b
 }
 
-// pack lays out 8-byte and 4-byte arguments.
-func pack(args ...any) []byte {
-	var out []byte
-	for _, a := range args {
-		switch v := a.(type) {
-		case uint64:
-			for len(out)%8 != 0 {
-				out = append(out, 0)
-			}
-			out = binary.LittleEndian.AppendUint64(out, v)
-		case uint32:
-			out = binary.LittleEndian.AppendUint32(out, v)
-		case float32:
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
-		}
-	}
-	return out
-}
-
-func floats(t *testing.T, d *Device, addr uint64, n int) []byte {
-	b, err := d.Memory().slice(addr, uint64(4*n))
+func floats(t *testing.T, d *ptxvm.Device, addr uint64, n int) []byte {
+	b, err := d.Memory().Slice(addr, uint64(4*n))
 	require.NoError(t, err)
 	return b
 }
 
 func TestVectorAdd(t *testing.T) {
-	d := NewDevice(Config{})
+	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()
 	k := vectorAdd().load(t, d)
 	const n = 1000
@@ -84,9 +68,9 @@ func TestVectorAdd(t *testing.T) {
 		binary.LittleEndian.PutUint32(y[4*i:], math.Float32bits(0.5))
 	}
 	var count uint64
-	launch := Launch{
+	launch := ptxvm.Launch{
 		Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{128, 1, 1}, Instructions: &count,
-		Params: pack(addrs[0], addrs[1], addrs[2], uint32(n)),
+		Params: vmtest.Pack(addrs[0], addrs[1], addrs[2], uint32(n)),
 	}
 	require.NoError(t, k.Launch(&launch))
 	for i := range n {
@@ -96,10 +80,10 @@ func TestVectorAdd(t *testing.T) {
 
 	t.Run("out of bounds", func(t *testing.T) {
 		launch := launch
-		launch.Params = pack(addrs[0], addrs[1], addrs[2], uint32(n+1))
-		var f *Fault
+		launch.Params = vmtest.Pack(addrs[0], addrs[1], addrs[2], uint32(n+1))
+		var f *fault.Fault
 		require.ErrorAs(t, k.Launch(&launch), &f)
-		require.Equal(t, FaultIllegalAddress, f.Kind)
+		require.Equal(t, fault.IllegalAddress, f.Kind)
 		require.Equal(t, addrs[0]+4*n, f.Address)
 		require.Equal(t, [3]uint32{7, 0, 0}, f.Block)
 		require.Equal(t, [3]uint32{n - 7*128, 0, 0}, f.Thread)
@@ -108,7 +92,7 @@ func TestVectorAdd(t *testing.T) {
 	})
 	t.Run("use after free", func(t *testing.T) {
 		require.NoError(t, d.Memory().Free(addrs[2], "there"))
-		var f *Fault
+		var f *fault.Fault
 		require.ErrorAs(t, k.Launch(&launch), &f)
 		require.Equal(t, 42, f.PTXLine)
 		require.True(t, f.Nearest.Freed)

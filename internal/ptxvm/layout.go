@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // reachable returns f and all functions that it may call, f first. One that
@@ -170,11 +172,14 @@ func (m *Module) allocateVars() error {
 		if (v.Space != ptxir.SpaceGlobal && v.Space != ptxir.SpaceConst) || v.Extern {
 			continue
 		}
-		addr, err := mem.alloc(max(v.Size, 1), allocAlign, ModuleMemory, v.Name, "module "+m.ir.Name, nil)
+		addr, err := mem.AllocVariable(max(v.Size, 1), v.Name, "module "+m.ir.Name)
 		if err != nil {
 			return fmt.Errorf("ptxvm: variable %s of module %s: %w", v.Name, m.ir.Name, err)
 		}
 		m.globals[v] = addr
+		if v.Space == ptxir.SpaceConst {
+			m.consts = append(m.consts, lane.Extent{Base: addr, Size: v.Size})
+		}
 	}
 	for v, addr := range m.globals {
 		if err := m.initialise(v, addr); err != nil {
@@ -185,7 +190,7 @@ func (m *Module) allocateVars() error {
 }
 
 func (m *Module) initialise(v *ptxir.Var, addr uint64) error {
-	out, err := m.device.memory.slice(addr, v.Size)
+	out, err := m.device.memory.Slice(addr, v.Size)
 	if err != nil {
 		return err
 	}
@@ -226,12 +231,12 @@ const funcWindow = 0x14
 func (m *Module) funcAddress(f *ptxir.Func) uint64 {
 	for i, g := range m.ir.Funcs {
 		if g == f {
-			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<4
+			return funcWindow<<memory.WindowShift | 1<<55 | uint64(i+1)<<4
 		}
 	}
 	for i, k := range m.ir.Kernels {
 		if &k.Func == f {
-			return funcWindow<<windowShift | 1<<55 | uint64(i+1)<<32
+			return funcWindow<<memory.WindowShift | 1<<55 | uint64(i+1)<<32
 		}
 	}
 	panic("BUG: address of a function of another module: " + f.Name)
@@ -263,14 +268,11 @@ func (k *Kernel) Attributes() KernelAttributes {
 	}
 }
 
-// maxBlockThreads is the limit of every compute capability so far.
-const maxBlockThreads = 1024
-
 func (k *Kernel) maxThreads() uint32 {
 	for _, limit := range [][3]uint32{k.ir.ReqThreads, k.ir.MaxThreads} {
 		if limit != [3]uint32{} {
 			return max(limit[0], 1) * max(limit[1], 1) * max(limit[2], 1)
 		}
 	}
-	return maxBlockThreads
+	return lane.MaxThreads
 }

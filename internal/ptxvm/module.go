@@ -4,10 +4,12 @@
 package ptxvm
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
 // A Module is a loaded module: its variables have addresses. Its methods are
@@ -21,6 +23,7 @@ type Module struct {
 	kernels  map[string]*Kernel    // guarded by mu; decoded ones
 	watched  map[string]*Kernel    // guarded by mu; decoded with checks
 	unloaded bool                  // guarded by mu
+	consts   []lane.Extent         // immutable once loaded; the .const variables
 	// pointedTo is guarded by mu; see addressed.
 	pointedTo []*ptxir.Func
 }
@@ -91,3 +94,6 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	}
 	return nil, fmt.Errorf("%w: kernel %q in module %s", ErrNotFound, name, m.ir.Name)
 }
+
+// ErrNotFound is returned for a name that a module does not have.
+var ErrNotFound = errors.New("ptxvm: not found")

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"encoding/binary"
@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // busyPTX has kernels whose blocks take a while.
@@ -68,11 +71,11 @@ Again:
 // blocks noted.
 func beside(t *testing.T, name string, lowBlocks, blocks uint32) []uint32 {
 	t.Helper()
-	d := NewDevice(Config{Workers: 1})
+	d := ptxvm.NewDevice(ptxvm.Config{Workers: 1})
 	defer d.Close()
-	m := loadText(t, d, "test", busyPTX)
-	low, other := kernel(t, m, "low"), kernel(t, m, name)
-	counter, notes := zeroed(t, d, 4), zeroed(t, d, int(4*blocks))
+	m := vmtest.Load(t, d, "test", busyPTX)
+	low, other := vmtest.Kernel(t, m, "low"), vmtest.Kernel(t, m, name)
+	counter, notes := vmtest.Zeroed(t, d, 4), vmtest.Zeroed(t, d, int(4*blocks))
 	read := func(p uint64, n uint32) []uint32 {
 		b := make([]byte, 4*n)
 		require.NoError(t, d.Memory().Read(b, p))
@@ -82,15 +85,15 @@ func beside(t *testing.T, name string, lowBlocks, blocks uint32) []uint32 {
 		}
 		return values
 	}
-	launch := func(k *Kernel, blocks uint32, priority int32, params []byte) error {
-		return k.Launch(&Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: params, Priority: priority})
+	launch := func(k *ptxvm.Kernel, blocks uint32, priority int32, params []byte) error {
+		return k.Launch(&ptxvm.Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: params, Priority: priority})
 	}
 	done := make(chan error, 1)
-	go func() { done <- launch(low, lowBlocks, 0, pack(counter)) }()
+	go func() { done <- launch(low, lowBlocks, 0, vmtest.Pack(counter)) }()
 	for read(counter, 1)[0] == 0 {
 		time.Sleep(10 * time.Microsecond)
 	}
-	require.NoError(t, launch(other, blocks, 1, pack(counter, notes)))
+	require.NoError(t, launch(other, blocks, 1, vmtest.Pack(counter, notes)))
 	require.NoError(t, <-done)
 	require.Equal(t, lowBlocks, read(counter, 1)[0])
 	return read(notes, blocks)

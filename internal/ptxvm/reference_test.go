@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm"
 )
 
 // operandsOf are operands that each instruction takes. T, U and V are registers
@@ -205,7 +206,7 @@ func eachVariant(r *ptxir.ReferenceRow, use func(types, modifiers []string)) {
 
 // tryOperands loads a kernel with the instruction, with each operand list that
 // its name may have, and returns the first success or the last error.
-func tryOperands(d *Device, name string, types, modifiers []string) (tried string, err error) {
+func tryOperands(d *ptxvm.Device, name string, types, modifiers []string) (tried string, err error) {
 	parts := append(append([]string{name}, modifiers...), types...)
 	err = fmt.Errorf("operandsOf has no operands for it")
 	for list, names := range operandsOf {
@@ -222,7 +223,7 @@ func tryOperands(d *Device, name string, types, modifiers []string) (tried strin
 	return tried, err
 }
 
-func loadKernel(d *Device, text string) (*Kernel, error) {
+func loadKernel(d *ptxvm.Device, text string) (*ptxvm.Kernel, error) {
 	ir, err := ptxir.Load("reference", text)
 	if err != nil {
 		return nil, err
@@ -235,7 +236,7 @@ func loadKernel(d *Device, text string) (*Kernel, error) {
 }
 
 // requireRefused loads what a row refuses, whose operands do not matter.
-func requireRefused(t *testing.T, d *Device, r *ptxir.ReferenceRow) {
+func requireRefused(t *testing.T, d *ptxvm.Device, r *ptxir.ReferenceRow) {
 	refused := func(types, modifiers []string) {
 		tried := strings.Join(append(append([]string{r.Name}, modifiers...), types...), ".")
 		_, err := loadKernel(d, fmt.Sprintf(referenceKernel, tried+" %r1"))
@@ -255,7 +256,7 @@ func requireRefused(t *testing.T, d *Device, r *ptxir.ReferenceRow) {
 // loading it does: what runs loads, and what is refused is refused for that
 // reason. Matrix instructions have tests of their own, with fragments.
 func TestReference(t *testing.T) {
-	d := NewDevice(Config{Workers: 1})
+	d := ptxvm.NewDevice(ptxvm.Config{Workers: 1})
 	defer d.Close()
 	n := 0
 	for _, s := range ptxir.Reference() {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-package ptxvm
+package ptxvm_test
 
 import (
 	"encoding/binary"
@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
 // orderPTX: block b of tickets draws a ticket, o[b] = (*p)++; block b of
@@ -49,11 +52,11 @@ again:
 func TestShuffledBlocks(t *testing.T) {
 	const blocks = 100
 	order := func(seed uint64) []uint32 {
-		d := NewDevice(Config{Workers: 1})
+		d := ptxvm.NewDevice(ptxvm.Config{Workers: 1})
 		defer d.Close()
-		p, o := zeroed(t, d, 4), zeroed(t, d, 4*blocks)
-		k := kernel(t, loadText(t, d, "order", orderPTX), "tickets")
-		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(p, o), Seed: seed}))
+		p, o := vmtest.Zeroed(t, d, 4), vmtest.Zeroed(t, d, 4*blocks)
+		k := vmtest.Kernel(t, vmtest.Load(t, d, "order", orderPTX), "tickets")
+		require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: vmtest.Pack(p, o), Seed: seed}))
 		raw := make([]byte, 4*blocks)
 		require.NoError(t, d.Memory().Read(raw, o))
 		out := make([]uint32, blocks)
@@ -72,11 +75,11 @@ func TestShuffledBlocks(t *testing.T) {
 
 func TestShuffledBlocksMayWaitForEachOther(t *testing.T) {
 	for _, workers := range []int{1, 3} {
-		d := NewDevice(Config{Workers: workers})
+		d := ptxvm.NewDevice(ptxvm.Config{Workers: workers})
 		defer d.Close()
-		p := zeroed(t, d, 4)
-		k := kernel(t, loadText(t, d, "order", orderPTX), "look_back")
-		require.NoError(t, k.Launch(&Launch{Grid: [3]uint32{50, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: pack(p), Seed: 5}))
-		require.Equal(t, uint32(50), word(t, d, p))
+		p := vmtest.Zeroed(t, d, 4)
+		k := vmtest.Kernel(t, vmtest.Load(t, d, "order", orderPTX), "look_back")
+		require.NoError(t, k.Launch(&ptxvm.Launch{Grid: [3]uint32{50, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: vmtest.Pack(p), Seed: 5}))
+		require.Equal(t, uint32(50), vmtest.Word(t, d, p))
 	}
 }

@@ -7,18 +7,17 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
 // quantum is how much a warp may spend on back-edges before other groups and
 // warps get a turn. An ordinary back-edge costs 1; one that may be a spin loop
-// costs spinCost, so that waiting is cheap and working loops stay converged.
+// costs SpinCost, so that waiting is cheap and working loops stay converged.
 const (
-	quantum  = 1 << 16
-	spinCost = 1 << 10
+	quantum = 1 << 16
 	// quantumAgain is for a group that has given way before, while others wait: it
 	// may be a loop that waits for them and does not look like one.
 	quantumAgain = 1 << 10
@@ -26,23 +25,17 @@ const (
 
 // A warp is 32 lanes of a block.
 type warp struct {
-	regs  unsafe.Pointer // register memory of the running frame
-	cta   *context
-	index int    // within the block
-	live  uint32 // lanes that have not exited
-	fuel  int    // until the warp gives way
-	spent uint64 // back-edges taken in this block
-
-	stack  []uint64 // register memory of all frames
-	frames []frame  // frames[0] is the kernel's; free ones have refs == 0
-	ready  []group  // runnable, the next one last
-	parked []parked
-
-	redone   int           // lanes that the last fma did again
-	executed uint64        // thread-level PTX instructions
-	at       *block        // block being run, for faults
-	fences   atomic.Uint32 // see fence
-	running  group         // the group being run, for faults; mask and frame are current
+	lane.Warp
+	cta      *cta
+	ready    []group // runnable, the next one last
+	frames   []frame // frames[0] is the kernel's; free ones have refs == 0
+	at       *block  // block being run, for faults
+	executed uint64  // thread-level PTX instructions
+	spent    uint64  // back-edges taken in this block
+	live     uint32  // lanes that have not exited
+	running  group   // the group being run, for faults; mask and frame are current
+	parked   []parked
+	stack    []uint64 // register memory of all frames
 }
 
 // A group is lanes that run together.
@@ -77,7 +70,7 @@ type parked struct {
 // run runs the warp's groups until none is ready or the warp must give way.
 // It reports whether the warp gave way with work left.
 func (w *warp) run() (yielded bool) {
-	w.fuel = quantum
+	w.Fuel = quantum
 	for len(w.ready) > 0 {
 		last := len(w.ready) - 1
 		g := w.ready[last]
@@ -85,11 +78,11 @@ func (w *warp) run() (yielded bool) {
 		if g.key == deferred {
 			w.moveTo(&g, g.block)
 			if last > 0 {
-				w.fuel = min(w.fuel, quantumAgain)
+				w.Fuel = min(w.Fuel, quantumAgain)
 			}
 		}
 		w.runGroup(&g)
-		if w.fuel <= 0 {
+		if w.Fuel <= 0 {
 			w.cta.breathe(w)
 			return len(w.ready) > 0
 		}
@@ -100,23 +93,23 @@ func (w *warp) run() (yielded bool) {
 // runGroup runs one group until it ends, waits, meets a group that is behind
 // it, or has used up the warp's fuel.
 func (w *warp) runGroup(g *group) {
-	w.running = *g
+	w.setRunning(g)
 	f := &w.frames[g.frame]
-	w.regs = w.frameAt(f.regs)
+	w.File = w.frameAt(f.regs)
 	blocks := f.fn.blocks
 	for {
 		b := &blocks[g.block]
 		w.at = b
 		for i := range b.code {
 			in := &b.code[i]
-			in.fn(w, in, g.mask)
+			in.Fn(&w.Warp, in, g.mask)
 		}
 		w.executed += b.count * uint64(bits.OnesCount32(g.mask))
 		next := b.next
 		switch b.kind {
 		case ptxir.TermJump:
 		case ptxir.TermBranch:
-			taken := g.mask & (*w.pred(b.pred) ^ b.invert)
+			taken := g.mask & (*w.Pred(b.pred) ^ b.invert)
 			if taken == 0 {
 				next = b.other
 			} else if taken != g.mask {
@@ -135,8 +128,8 @@ func (w *warp) runGroup(g *group) {
 		}
 		if next <= g.block {
 			w.spent++
-			w.fuel -= b.cost
-			if w.fuel <= 0 {
+			w.Fuel -= b.cost
+			if w.Fuel <= 0 {
 				w.moveTo(g, next)
 				w.defer_(*g)
 				return
@@ -149,6 +142,11 @@ func (w *warp) runGroup(g *group) {
 		}
 		w.running.mask = g.mask
 	}
+}
+
+// setRunning says which group runs.
+func (w *warp) setRunning(g *group) {
+	w.running, w.Frame = *g, g.frame
 }
 
 // diverge splits the group: lanes taken go to b.next, the others to b.other.
@@ -243,13 +241,13 @@ func (w *warp) exit(g *group) {
 
 // doSwitch sends each lane to the block that its index selects (brx.idx).
 func (w *warp) doSwitch(g *group, b *block) bool {
-	index := w.u32(b.pred)
+	index := w.U32(b.pred)
 	all := g.mask
 	for m := all; m != 0; {
 		l := bits.TrailingZeros32(m)
 		i := index[l]
 		if i >= uint32(len(b.targets)) {
-			w.fault(&laneFault{kind: FaultIllegal, lane: l, detail: "branch index out of range"})
+			w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: "branch index out of range"})
 		}
 		var same uint32
 		for n := m; n != 0; n &= n - 1 {

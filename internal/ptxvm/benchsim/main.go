@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 func main() {
@@ -65,8 +66,8 @@ func main() {
 	}
 }
 
-var checks = map[string]ptxvm.Checks{
-	"": 0, "races": ptxvm.CheckRaces, "uninitialized": ptxvm.CheckUninitialized, "all": ptxvm.CheckRaces | ptxvm.CheckUninitialized,
+var checks = map[string]check.Set{
+	"": 0, "races": check.Races, "uninitialized": check.Uninitialized, "all": check.Races | check.Uninitialized,
 }
 
 // measurement is the best of several runs.
@@ -81,7 +82,7 @@ func (m measurement) print(name string) {
 	fmt.Printf("%-20s %10.1f %9.2f %10.0f %14.0f\n", name, n, m.best.Seconds()*1e3, n/m.best.Seconds(), n/m.cpu.Seconds())
 }
 
-func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int, checks ptxvm.Checks) (measurement, error) {
+func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int, checks check.Set) (measurement, error) {
 	s, err := newSession(d, dir, c.file)
 	if err != nil {
 		return measurement{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 const ptxFolder = "../../ptx/testdata/nvrtc"
@@ -41,7 +42,7 @@ func TestKernelsAreClean(t *testing.T) {
 			s, err := newSession(d, ptxFolder, c.file)
 			require.NoError(t, err)
 			defer s.close()
-			s.checks = ptxvm.CheckRaces | ptxvm.CheckUninitialized
+			s.checks = check.Races | check.Uninitialized
 			run, check, err := c.prepare(s, c.small)
 			require.NoError(t, err)
 			for range 2 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // session is a loaded module and the memory that a case has allocated.
@@ -23,7 +24,7 @@ type session struct {
 	allocs       []uint64
 	instructions uint64        // executed by launches
 	wall, cpu    time.Duration // spent in launches
-	checks       ptxvm.Checks
+	checks       check.Set
 	task         uint32
 	found        []string // by the checks
 }
@@ -101,14 +102,14 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 }
 
 // watch has the next launch checked, after all before it.
-func (s *session) watch() *ptxvm.Watch {
+func (s *session) watch() *check.Watch {
 	if s.checks == 0 {
 		return nil
 	}
 	s.task++
-	return &ptxvm.Watch{
-		Checks: s.checks, Task: s.task, Unordered: func(uint32) *ptxvm.Watch { return nil },
-		Report: func(f *ptxvm.Finding) { s.found = append(s.found, f.Error()) },
+	return &check.Watch{
+		Checks: s.checks, Task: s.task, Unordered: func(uint32) *check.Watch { return nil },
+		Report: func(f *check.Finding) { s.found = append(s.found, f.Error()) },
 	}
 }
 

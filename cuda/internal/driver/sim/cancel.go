@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // canceler stops the running kernels of a device, and the loops of its graphs.
@@ -175,12 +175,12 @@ func (d *simulator) Interrupt(patience time.Duration) []string {
 
 // wasCanceled tells of the end of a kernel by Cancel or Interrupt.
 func (x *execution) wasCanceled(r *running, err error) bool {
-	var fault *ptxvm.Fault
-	if !errors.As(err, &fault) || fault.Kind != ptxvm.FaultCanceled || r.canceler.isClosed() {
+	var stopped *fault.Fault
+	if !errors.As(err, &stopped) || stopped.Kind != fault.Canceled || r.canceler.isClosed() {
 		return false
 	}
 	if x.ctx.result() != driver.CUDA_ERROR_CONTEXT_IS_DESTROYED {
-		r.report(x.ctx, fault.Error())
+		r.report(x.ctx, stopped.Error())
 	}
 	return true
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // A graph launch is refused, before anything runs, if a node's operand lies in
@@ -116,14 +116,14 @@ func (x *graphExec) freedOperand(o *operand) string {
 	return ""
 }
 
-var vmKinds = [...]ptxvm.Kind{
-	memDevice: ptxvm.DeviceMemory, memPool: ptxvm.DeviceMemory, memGraph: ptxvm.DeviceMemory,
-	memPinned: ptxvm.HostPinned, memManaged: ptxvm.HostManaged, memRegistered: ptxvm.HostRegistered,
+var vmKinds = [...]memory.Kind{
+	memDevice: memory.DeviceMemory, memPool: memory.DeviceMemory, memGraph: memory.DeviceMemory,
+	memPinned: memory.HostPinned, memManaged: memory.HostManaged, memRegistered: memory.HostRegistered,
 }
 
 // nearest describes an address in the allocation as the VM would.
-func (a *allocation) nearest(addr uint64) ptxvm.Nearest {
-	n := ptxvm.Nearest{
+func (a *allocation) nearest(addr uint64) memory.Nearest {
+	n := memory.Nearest{
 		Found: true, Base: a.base, Size: a.size, Kind: vmKinds[a.kind], Freed: a.freed.Load(), Site: a, Offset: int64(addr - a.base),
 	}
 	if by := a.freedBy.Load(); by != nil {

@@ -3,7 +3,9 @@
 
 package sim
 
-import "github.com/cudago/cudago/internal/ptxvm"
+import (
+	"github.com/cudago/cudago/internal/ptxvm/check"
+)
 
 // theHost is what findings call the program outside its device work.
 const theHost = "the host"
@@ -20,14 +22,14 @@ func (d *simulator) HostAccess(p uintptr, size uint64) {
 	if on&checkHost == 0 || on&checkRaces == 0 {
 		return
 	}
-	w := &ptxvm.Watch{Checks: ptxvm.CheckRaces, Name: theHost}
+	w := &check.Watch{Checks: check.Races, Name: theHost}
 	if at := d.check.site(""); at != "" {
 		w.Name += " at " + at
 	}
 	t := &task{watch: w}
-	w.Unordered = func(earlier uint32) *ptxvm.Watch { return d.check.order.unordered(t, earlier) }
-	w.Report = func(f *ptxvm.Finding) { d.complete(f); a.ctx.found(f.Error(), on) }
+	w.Unordered = func(earlier uint32) *check.Watch { return d.check.order.unordered(t, earlier) }
+	w.Report = func(f *check.Finding) { d.complete(f); a.ctx.found(f.Error(), on) }
 	w.Task = d.check.order.visit(t)
-	a.ctx.dev.memory.Touch(w, uint64(p), size, false)
+	w.Touch(a.ctx.dev.memory, uint64(p), size, false)
 	w.Flush()
 }

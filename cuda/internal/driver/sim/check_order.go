@@ -7,7 +7,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
 // clock is a moment seen from all timelines: everything up to the number of
@@ -214,7 +214,7 @@ func (o *order) visit(t *task) uint32 {
 }
 
 // unordered returns the Watch of an earlier task unless it happens before t.
-func (o *order) unordered(t *task, earlier uint32) *ptxvm.Watch {
+func (o *order) unordered(t *task, earlier uint32) *check.Watch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.tasks[earlier]

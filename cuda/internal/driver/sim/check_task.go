@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // mark says how an item of a queue is to be checked.
@@ -27,7 +28,7 @@ type task struct {
 	run    *graphRun // the graph launch that it is part of
 	node   int32
 	turns  []turnOf
-	watch  *ptxvm.Watch
+	watch  *check.Watch
 	isHost bool
 }
 
@@ -93,17 +94,17 @@ func (d *simulator) forgetTraces() {
 
 // watch makes the Watch of what x is about to do; nil without checks. The text
 // is its name, and culprit may add to what is found.
-func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxvm.Watch {
+func (x *execution) watch(name string, culprit func(memory.Nearest) string) *check.Watch {
 	m := x.mark
 	if m == nil {
 		return nil
 	}
-	w := &ptxvm.Watch{}
+	w := &check.Watch{}
 	if m.checks&checkRaces != 0 {
-		w.Checks |= ptxvm.CheckRaces
+		w.Checks |= check.Races
 	}
 	if m.checks&checkUninitialized != 0 {
-		w.Checks |= ptxvm.CheckUninitialized
+		w.Checks |= check.Uninitialized
 	}
 	if w.Checks == 0 {
 		return nil
@@ -115,8 +116,8 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 		name += ", " + label + " of a graph launch"
 	}
 	w.Name = name + x.where()
-	w.Unordered = func(earlier uint32) *ptxvm.Watch { return x.sim.check.order.unordered(t, earlier) }
-	w.Report = func(f *ptxvm.Finding) {
+	w.Unordered = func(earlier uint32) *check.Watch { return x.sim.check.order.unordered(t, earlier) }
+	w.Report = func(f *check.Finding) {
 		x.sim.complete(f)
 		text := f.Error()
 		if label != "" && f.Here.Kernel != "" {
@@ -135,7 +136,7 @@ func (x *execution) watch(name string, culprit func(ptxvm.Nearest) string) *ptxv
 }
 
 // complete adds to a finding what the VM does not know.
-func (d *simulator) complete(f *ptxvm.Finding) {
+func (d *simulator) complete(f *check.Finding) {
 	if strings.HasPrefix(f.Here.Name, theHost) || strings.HasPrefix(f.There.Name, theHost) {
 		f.Why = "the host did not wait for the stream"
 	}
@@ -172,7 +173,7 @@ func (x *execution) where() string {
 }
 
 // pointsTo says which parameter points to an allocation.
-func (w *kernelWork) pointsTo(n ptxvm.Nearest) string {
+func (w *kernelWork) pointsTo(n memory.Nearest) string {
 	if !n.Found {
 		return ""
 	}
@@ -210,22 +211,22 @@ func (x *execution) touch(name string, dst, src *operand, to, from layout, width
 			if src != nil {
 				x.touchSource(w, dst, src, src.addr+z*from.slice+y*from.pitch, width)
 			}
-			m.Touch(w, dst.addr+z*to.slice+y*to.pitch, width, true)
+			w.Touch(m, dst.addr+z*to.slice+y*to.pitch, width, true)
 		}
 	}
 }
 
 // touchSource checks a read. What is copied inside the device may be undefined:
 // nobody has looked at it yet.
-func (x *execution) touchSource(w *ptxvm.Watch, dst, src *operand, addr, size uint64) {
+func (x *execution) touchSource(w *check.Watch, dst, src *operand, addr, size uint64) {
 	checks := w.Checks
 	if isSimulated(dst.addr) {
-		w.Checks &^= ptxvm.CheckUninitialized
+		w.Checks &^= check.Uninitialized
 	}
 	m := x.ctx.dev.memory
 	if src.known != nil && src.known.onDevice() {
 		m = src.known.ctx.dev.memory
 	}
-	m.Touch(w, addr, size, false)
+	w.Touch(m, addr, size, false)
 	w.Checks = checks
 }

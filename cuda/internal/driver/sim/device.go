@@ -10,6 +10,7 @@ import (
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // device is one simulated device.
@@ -19,7 +20,7 @@ type device struct {
 	profile     profile
 	attributes  map[driver.CUdevice_attribute]int32 // immutable
 	vm          *ptxvm.Device
-	memory      *ptxvm.Memory
+	memory      *memory.Memory
 	defaultPool *pool
 	poolSlack   atomic.Int64 // bytes that pools reserve and do not use
 	cancel      canceler

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // failure is what went wrong in queued work: the code that poisons the
@@ -18,17 +20,17 @@ type failure struct {
 }
 
 // faultCodes maps what the VM finds to what CUDA reports.
-var faultCodes = map[ptxvm.FaultKind]driver.CUresult{
-	ptxvm.FaultIllegalAddress: driver.CUDA_ERROR_ILLEGAL_ADDRESS,
-	ptxvm.FaultMisaligned:     driver.CUDA_ERROR_MISALIGNED_ADDRESS,
-	ptxvm.FaultIllegal:        driver.CUDA_ERROR_ILLEGAL_INSTRUCTION,
-	ptxvm.FaultTrap:           driver.CUDA_ERROR_LAUNCH_FAILED,
-	ptxvm.FaultAssert:         driver.CUDA_ERROR_ASSERT,
-	ptxvm.FaultDeadlock:       driver.CUDA_ERROR_LAUNCH_TIMEOUT,
-	ptxvm.FaultStack:          driver.CUDA_ERROR_HARDWARE_STACK_ERROR,
-	ptxvm.FaultBudget:         driver.CUDA_ERROR_LAUNCH_TIMEOUT,
-	ptxvm.FaultCanceled:       driver.CUDA_ERROR_DEINITIALIZED,
-	ptxvm.FaultInternal:       driver.CUDA_ERROR_UNKNOWN,
+var faultCodes = map[fault.Kind]driver.CUresult{
+	fault.IllegalAddress: driver.CUDA_ERROR_ILLEGAL_ADDRESS,
+	fault.Misaligned:     driver.CUDA_ERROR_MISALIGNED_ADDRESS,
+	fault.Illegal:        driver.CUDA_ERROR_ILLEGAL_INSTRUCTION,
+	fault.Trap:           driver.CUDA_ERROR_LAUNCH_FAILED,
+	fault.Assert:         driver.CUDA_ERROR_ASSERT,
+	fault.Deadlock:       driver.CUDA_ERROR_LAUNCH_TIMEOUT,
+	fault.Stack:          driver.CUDA_ERROR_HARDWARE_STACK_ERROR,
+	fault.Budget:         driver.CUDA_ERROR_LAUNCH_TIMEOUT,
+	fault.Canceled:       driver.CUDA_ERROR_DEINITIALIZED,
+	fault.Internal:       driver.CUDA_ERROR_UNKNOWN,
 }
 
 // failureOf turns an error of the VM into a failure. A nil error is no failure.
@@ -36,11 +38,11 @@ func failureOf(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	var fault *ptxvm.Fault
-	if errors.As(err, &fault) {
-		return &failure{faultCodes[fault.Kind], fault.Error()}
+	var stopped *fault.Fault
+	if errors.As(err, &stopped) {
+		return &failure{faultCodes[stopped.Kind], stopped.Error()}
 	}
-	var access *ptxvm.AccessError
+	var access *memory.AccessError
 	if errors.As(err, &access) {
 		return &failure{driver.CUDA_ERROR_ILLEGAL_ADDRESS, access.Error()}
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/check"
+	"github.com/cudago/cudago/internal/ptxvm/fault"
 )
 
 // kernelWork launches a kernel. The parameter block was copied at the call.
@@ -32,7 +34,7 @@ func (w *kernelWork) run(x *execution) *failure {
 	if w.fn.module.unloaded.Load() {
 		return &failure{driver.CUDA_ERROR_LAUNCH_FAILED, fmt.Sprintf("launch of kernel %s, whose module was unloaded", w.fn.kernel.Name())}
 	}
-	var watch *ptxvm.Watch
+	var watch *check.Watch
 	if x.mark != nil {
 		watch = x.watch("kernel "+w.fn.kernel.Name(), w.pointsTo)
 	}
@@ -59,11 +61,11 @@ func (w *kernelWork) run(x *execution) *failure {
 
 // culprit says which parameter points to the memory that a fault was next to.
 func (w *kernelWork) culprit(err error) string {
-	var fault *ptxvm.Fault
-	if !errors.As(err, &fault) || !fault.Nearest.Found {
+	var stopped *fault.Fault
+	if !errors.As(err, &stopped) || !stopped.Nearest.Found {
 		return ""
 	}
-	return w.pointsTo(fault.Nearest)
+	return w.pointsTo(stopped.Nearest)
 }
 
 func (w *kernelWork) drop() {

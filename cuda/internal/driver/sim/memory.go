@@ -7,7 +7,7 @@ import (
 	"errors"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // allocate makes device memory of some kind and enters it into the space. A
@@ -18,7 +18,7 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 	if a.pool != nil { // before anybody can find the memory, and free it
 		a.pool.settle(size, err == nil)
 	}
-	if errors.Is(err, ptxvm.ErrOutOfMemory) {
+	if errors.Is(err, memory.ErrOutOfMemory) {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
 	if err != nil {
@@ -40,12 +40,12 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 
 // from takes the memory from a device. Peers have access to it as to its pool, to
 // all that cuMemAlloc gave, or, if it is a graph's, not at all.
-func (a *allocation) from(m *ptxvm.Memory, size uint64) (uint64, error) {
+func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 	switch a.kind {
 	case memPool:
 		return m.AllocShared(size, a, a.pool.access)
 	case memGraph:
-		return m.AllocShared(size, a, ptxvm.NewPermission("an access descriptor of its node"))
+		return m.AllocShared(size, a, memory.NewPermission("an access descriptor of its node"))
 	}
 	return m.Alloc(size, a)
 }
@@ -170,7 +170,7 @@ func (d *simulator) CuMemHostAlloc(size uint64, flags uint32) (uintptr, driver.C
 	if flags&^known != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	a, r := d.allocateHost(size, memPinned, ptxvm.HostPinned)
+	a, r := d.allocateHost(size, memPinned, memory.HostPinned)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
@@ -184,7 +184,7 @@ func (d *simulator) CuMemAllocManaged(size uint64, flags uint32) (driver.CUdevic
 	if flags != driver.CU_MEM_ATTACH_GLOBAL && flags != 2 { // 2: CU_MEM_ATTACH_HOST
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	a, r := d.allocateHost(size, memManaged, ptxvm.HostManaged)
+	a, r := d.allocateHost(size, memManaged, memory.HostManaged)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
@@ -192,7 +192,7 @@ func (d *simulator) CuMemAllocManaged(size uint64, flags uint32) (driver.CUdevic
 }
 
 // allocateHost maps host memory that every device can touch at its own address.
-func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind ptxvm.HostKind) (*allocation, driver.CUresult) {
+func (d *simulator) allocateHost(size uint64, kind memoryKind, hostKind memory.HostKind) (*allocation, driver.CUresult) {
 	c, r := d.current()
 	if r != driver.CUDA_SUCCESS {
 		return nil, r
@@ -247,7 +247,7 @@ func (d *simulator) AllowHost(p uintptr, size uint64) {
 		return
 	}
 	for _, dev := range d.devices {
-		dev.memory.AddHost(p, size, ptxvm.HostPageable)
+		dev.memory.AddHost(p, size, memory.HostPageable)
 	}
 }
 

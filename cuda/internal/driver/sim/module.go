@@ -15,6 +15,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // module is a loaded module.
@@ -53,7 +54,7 @@ func newModule(c *context, image []byte) (m *module, log string, r driver.CUresu
 		return nil, log, r
 	}
 	vm, err := c.dev.vm.Load(ir)
-	if errors.Is(err, ptxvm.ErrOutOfMemory) {
+	if errors.Is(err, memory.ErrOutOfMemory) {
 		return nil, err.Error(), driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
 	if err != nil {

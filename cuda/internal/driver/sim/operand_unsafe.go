@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // operand is one side of a copy or a fill: size bytes at an address of any kind
@@ -56,7 +56,7 @@ func (o *operand) memoryType() driver.CUmemorytype {
 }
 
 // memory is the device memory that the operand lies in, or did.
-func (o *operand) memory(x *execution) *ptxvm.Memory {
+func (o *operand) memory(x *execution) *memory.Memory {
 	if !isSimulated(o.addr) {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (o *operand) memory(x *execution) *ptxvm.Memory {
 
 // pointer resolves the operand when the work runs. The memory must be held
 // meanwhile.
-func (o *operand) pointer(m *ptxvm.Memory) (unsafe.Pointer, *failure) {
+func (o *operand) pointer(m *memory.Memory) (unsafe.Pointer, *failure) {
 	if m == nil {
 		if o.known != nil && o.known.gone.Load() {
 			return nil, &failure{driver.CUDA_ERROR_ILLEGAL_ADDRESS,

@@ -7,11 +7,11 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // Who may touch what is kept by the VM, which every access asks: see
-// ptxvm.Permission. What cuda.h leaves open in this file was seen on two H200,
+// memory.Permission. What cuda.h leaves open in this file was seen on two H200,
 // driver 580.159, CUDA 13.0.
 
 // peerings are the pairs of contexts of which the first may touch what
@@ -55,11 +55,11 @@ func (p *peerings) forget(c *context) {
 
 // connect lets kernels of each device find memory of the others.
 func (d *simulator) connect() {
-	memories := make([]*ptxvm.Memory, len(d.devices))
+	memories := make([]*memory.Memory, len(d.devices))
 	for i, dev := range d.devices {
 		memories[i] = dev.memory
 	}
-	ptxvm.Connect(memories...)
+	memory.Connect(memories...)
 }
 
 // peer finds the two contexts of a call. They may be the same.

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // poolGranule is the unit in which a pool reserves memory.
@@ -20,7 +20,7 @@ type pool struct {
 	dev    *device
 	handle driver.CUmemoryPool
 	limit  uint64 // most bytes in use; 0: the device's memory
-	access *ptxvm.Permission
+	access *memory.Permission
 
 	mu           sync.Mutex
 	destroyed    bool                                  // guarded by mu; keeps nothing in reserve any more
@@ -35,7 +35,7 @@ type pool struct {
 }
 
 func newPool(dev *device, limit uint64) *pool {
-	return &pool{dev: dev, limit: limit, access: ptxvm.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
+	return &pool{dev: dev, limit: limit, access: memory.NewPermission("cuMemPoolSetAccess"), reuse: defaultReuse()}
 }
 
 func defaultReuse() map[driver.CUmemPool_attribute]uint64 {

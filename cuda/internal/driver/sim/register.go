@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // CuMemHostRegister lets every device touch host memory that somebody else
@@ -47,7 +47,7 @@ func (d *simulator) CuMemHostRegister(host uintptr, size uint64, flags uint32) d
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	for _, dev := range d.devices {
-		dev.memory.AddHost(host, size, ptxvm.HostRegistered)
+		dev.memory.AddHost(host, size, memory.HostRegistered)
 	}
 	if d.cameTooLate(a) {
 		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED

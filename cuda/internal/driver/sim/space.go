@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // memoryKind says which call made an allocation.
@@ -175,7 +175,7 @@ func (s *space) close() {
 func isSimulated(addr uint64) bool { return addr&(1<<55) != 0 }
 
 // memoryOf returns the device memory that addr lies in, or nil.
-func (d *simulator) memoryOf(addr uint64) *ptxvm.Memory {
+func (d *simulator) memoryOf(addr uint64) *memory.Memory {
 	for _, dev := range d.devices {
 		if _, _, _, ok := dev.memory.Range(addr); ok {
 			return dev.memory

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
-	"github.com/cudago/cudago/internal/ptxvm"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // hostPage is what reserved sizes are multiples of.
@@ -22,14 +22,14 @@ type virtualSpace struct {
 	handles table[driver.CUmemGenericAllocationHandle, physical]
 
 	mu       sync.Mutex
-	reserved []*ptxvm.Reservation // guarded by mu
-	mapped   []*virtualMapping    // guarded by mu; by address
+	reserved []*memory.Reservation // guarded by mu
+	mapped   []*virtualMapping     // guarded by mu; by address
 }
 
 // physical is memory that cuMemCreate made.
 type physical struct {
 	dev    *device
-	memory *ptxvm.Physical
+	memory *memory.Physical
 }
 
 // virtualMapping is physical memory at an address. Immutable.
@@ -122,7 +122,7 @@ func (d *simulator) CuMemGetAllocationGranularity(prop *driver.CUmemAllocationPr
 	if option != driver.CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != driver.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	return ptxvm.MappingGranularity, driver.CUDA_SUCCESS
+	return memory.MappingGranularity, driver.CUDA_SUCCESS
 }
 
 // CuMemAddressReserve takes the hint where it is the end of another reservation
@@ -137,7 +137,7 @@ func (d *simulator) CuMemAddressReserve(size, alignment uint64, addr driver.CUde
 	v := &d.virtual
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var made *ptxvm.Reservation
+	var made *memory.Reservation
 	for _, r := range v.reserved {
 		if r.Base()+r.Size() == uint64(addr) && uint64(addr)%max(alignment, 1) == 0 {
 			made = r.Behind(size)
@@ -145,7 +145,7 @@ func (d *simulator) CuMemAddressReserve(size, alignment uint64, addr driver.CUde
 	}
 	if made == nil {
 		var err error
-		if made, err = ptxvm.Reserve(size, alignment); err != nil {
+		if made, err = memory.Reserve(size, alignment); err != nil {
 			return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 		}
 	}
@@ -160,7 +160,7 @@ func (d *simulator) CuMemAddressFree(p driver.CUdeviceptr, size uint64) driver.C
 	v := &d.virtual
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i := slices.IndexFunc(v.reserved, func(r *ptxvm.Reservation) bool { return r.Base() == uint64(p) && r.Size() == size })
+	i := slices.IndexFunc(v.reserved, func(r *memory.Reservation) bool { return r.Base() == uint64(p) && r.Size() == size })
 	if i < 0 || !v.free(uint64(p), size) {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -177,23 +177,23 @@ func (d *simulator) CuMemCreate(size uint64, prop *driver.CUmemAllocationProp, f
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if size == 0 || size%ptxvm.MappingGranularity != 0 || flags != 0 {
+	if size == 0 || size%memory.MappingGranularity != 0 || flags != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	memory, err := dev.memory.Create(size)
-	if errors.Is(err, ptxvm.ErrOutOfMemory) {
+	made, err := dev.memory.Create(size)
+	if errors.Is(err, memory.ErrOutOfMemory) {
 		return 0, driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
 	if err != nil {
 		return 0, driver.CUDA_ERROR_UNKNOWN
 	}
 	if d.config.full {
-		bytes := memory.Bytes()
+		bytes := made.Bytes()
 		for i := range bytes {
 			bytes[i] = poisonByte
 		}
 	}
-	return d.virtual.handles.add(&physical{dev, memory}), driver.CUDA_SUCCESS
+	return d.virtual.handles.add(&physical{dev, made}), driver.CUDA_SUCCESS
 }
 
 func (d *simulator) CuMemRelease(h driver.CUmemGenericAllocationHandle) driver.CUresult {
@@ -212,22 +212,22 @@ func (d *simulator) CuMemMap(p driver.CUdeviceptr, size, offset uint64, h driver
 	if r := d.virtualCall(); r != driver.CUDA_SUCCESS {
 		return r
 	}
-	memory := d.virtual.handles.get(h)
-	if memory == nil || size != memory.memory.Size() || offset != 0 || flags != 0 || uint64(p)%ptxvm.MappingGranularity != 0 {
+	what := d.virtual.handles.get(h)
+	if what == nil || size != what.memory.Size() || offset != 0 || flags != 0 || uint64(p)%memory.MappingGranularity != 0 {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	v := &d.virtual
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i := slices.IndexFunc(v.reserved, func(r *ptxvm.Reservation) bool { return r.Contains(uint64(p), size) })
+	i := slices.IndexFunc(v.reserved, func(r *memory.Reservation) bool { return r.Contains(uint64(p), size) })
 	if i < 0 || !v.free(uint64(p), size) {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if err := memory.dev.memory.Map(v.reserved[i], uint64(p), memory.memory, "cuMemMap"); err != nil {
+	if err := what.dev.memory.Map(v.reserved[i], uint64(p), what.memory, "cuMemMap"); err != nil {
 		return driver.CUDA_ERROR_OUT_OF_MEMORY
 	}
 	v.mapped = slices.Insert(v.mapped, v.index(uint64(p)), &virtualMapping{
-		base: uint64(p), size: size, id: bufferCount.Add(1), dev: memory.dev,
+		base: uint64(p), size: size, id: bufferCount.Add(1), dev: what.dev,
 	})
 	return driver.CUDA_SUCCESS
 }

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
+)
+
+// comings are the lanes of one warp that have come to a barrier.
+type comings struct {
+	mask uint32
+	// due are the lanes that the barrier must see: those that lived when the
+	// first came, but for those that were about to end.
+	due uint32
+	at  *lane.Place // where the first came
+}
+
+// Come notes that lanes have come to an aligned barrier, of which due are those
+// that live and are not about to end. All lanes of a warp
+// must then execute the same one. PTX ISA, "bar, barrier".
+func (v *Block) Come(w *lane.Warp, mask, due uint32, at *lane.Place, id int) {
+	if v.Checks&Races == 0 {
+		return
+	}
+	c := &v.comings[id*len(v.warps)+w.Index]
+	if c.mask == 0 {
+		*c = comings{due: due, at: at}
+	}
+	if c.at == at {
+		c.mask |= mask
+	}
+}
+
+// Complete reports the warps of which only a part came to a barrier.
+func (v *Block) Complete(id int) {
+	all := v.comings[id*len(v.warps):][:len(v.warps)]
+	for i := range all {
+		if c := all[i]; c.mask != 0 && c.due&^c.mask != 0 {
+			v.parted(i, &c)
+		}
+		all[i] = comings{}
+	}
+}
+
+func (v *Block) parted(warp int, c *comings) {
+	key := findingKey{kind: FindingBarrier, place: c.at}
+	v.add(key, 0, func() *Finding {
+		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))
+		return &Finding{Kind: FindingBarrier, Here: v.at(warp, bits.TrailingZeros32(c.mask), c.at), Why: why}
+	})
+}
+
+// at is a place in the code that a lane has come to.
+func (v *Block) at(warp, l int, at *lane.Place) Access {
+	here := Access{
+		Kernel: v.code.Kernel, Name: v.Name, PTXLine: at.Pos.Line, SourceLine: at.Pos.SourceLine, Instruction: at.Text,
+		Block: unravel(uint32(v.cta.Linear), v.grid), Thread: unravel(uint32(warp*register.Lanes+l), v.Watch.block),
+	}
+	here.SourceFile = v.code.file(at.Pos)
+	return here
+}

@@ -1,0 +1,291 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+
+	"github.com/cudago/cudago/internal/ptxir"
+	"github.com/cudago/cudago/internal/ptxvm/lane"
+	"github.com/cudago/cudago/internal/ptxvm/register"
+)
+
+// What a thread reads from local memory that it has not written is no defect
+// yet: compilers copy structures with what lies between their members, load
+// before they know whether the value is wanted, and return structures half
+// filled. The same holds for registers that it has not written. So the registers
+// into which such a value can get are followed, and it is reported where
+// something depends on it: a branch, an address, a store to global memory. The
+// decoder finds out which registers that are, and puts runFollowed around the
+// instructions that read or write one.
+
+// none is the number of a register that is not followed.
+const none = -1
+
+// follow is what stands around an instruction that works on followed registers,
+// or on local memory.
+type follow struct {
+	ir       *ptxir.Instr // nil: the end of a block, which depends on src
+	rule     followRule
+	dst, src []int32  // numbers of the registers
+	from     []uint32 // the sources' places in the frame
+	guard    int32
+	a        access // of loads and stores
+	piece    bool   // a store that, with others, copies a structure
+	lane.Place
+}
+
+// followRule makes of masks of lanes, in which sources are unset, that of the
+// destination.
+type followRule uint8
+
+const (
+	unsetIfAny followRule = iota
+	unsetIfAll
+	unsetEach     // moves of 128 bits
+	unsetAsChosen // selp
+	unsetAnd
+	unsetOr
+	unsetInserted // bfi
+	unsetCompared // setp
+	setAlways     // and depends on its sources
+	setAnyway     // of one register twice: the result is 0
+	followLoad
+	followStore
+)
+
+var followRules = map[ptxir.Op]followRule{
+	ptxir.OpPack: unsetIfAll, ptxir.OpPrmt: unsetIfAll, ptxir.OpLop3: unsetIfAll, ptxir.OpShf: unsetIfAll, ptxir.OpCvtPack: unsetIfAll,
+	ptxir.OpSelp: unsetAsChosen, ptxir.OpAnd: unsetAnd, ptxir.OpOr: unsetOr, ptxir.OpBfi: unsetInserted, ptxir.OpSetp: unsetCompared,
+	ptxir.OpLd: followLoad, ptxir.OpLdu: followLoad, ptxir.OpSt: followStore, ptxir.OpAtom: followStore,
+	ptxir.OpCpAsync: setAlways, ptxir.OpMbarInit: setAlways, ptxir.OpMbarInval: setAlways, ptxir.OpMbarArrive: setAlways,
+	ptxir.OpMbarTest: setAlways, ptxir.OpMbarExpectTx: setAlways, ptxir.OpMbarPending: setAlways, ptxir.OpCpAsyncMbarrier: setAlways,
+}
+
+// ruleOf is the rule of an instruction.
+func ruleOf(ir *ptxir.Instr) followRule {
+	switch {
+	case ir.Op == ptxir.OpCvt && len(ir.Src) > 1:
+		return unsetIfAll
+	case (ir.Op == ptxir.OpXor || ir.Op == ptxir.OpSub) && !ir.Type.Float() && ir.Src[0] == ir.Src[1]:
+		return setAnyway
+	case ir.Type == ptxir.B128 && (ir.Op == ptxir.OpMov || ir.Op == ptxir.OpPack || ir.Op == ptxir.OpUnpack):
+		return unsetEach
+	}
+	return followRules[ir.Op]
+}
+
+// inLocal reports whether an access may be one of local memory.
+func inLocal(ir *ptxir.Instr) bool {
+	switch ir.Op {
+	case ptxir.OpLd, ptxir.OpLdu, ptxir.OpSt, ptxir.OpAtom:
+		return ir.Space == ptxir.SpaceLocal || ir.Space == ptxir.SpaceGeneric
+	}
+	return false
+}
+
+// NumberFollowed finds the registers of a function that may hold something
+// unset. Locals says that there is local memory. Registers that a convergent operation writes are left out.
+func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
+	d.fn, d.numbers = fn, nil
+	unwritten := unwrittenRegisters(f)
+	if !locals && len(unwritten) == 0 {
+		return
+	}
+	numbers := make([]int32, len(f.Regs))
+	for r := range numbers {
+		numbers[r] = none
+	}
+	const never = none - 1
+	for i := range f.Blocks {
+		if in := f.Blocks[i].Term.Instr; in != nil {
+			for _, r := range destinations(in) {
+				if r != ptxir.NoReg {
+					numbers[r] = never
+				}
+			}
+		}
+	}
+	d.pieces = map[*ptxir.Instr]bool{}
+	for i := range f.Blocks {
+		d.findPieces(f.Blocks[i].Instrs, slices.Contains(f.Blocks[i].Term.Targets, i))
+	}
+	for _, r := range unwritten {
+		if numbers[r] == none {
+			d.fn.unwritten = append(d.fn.unwritten, unwrittenRegister{r, d.fn.followed})
+			numbers[r] = d.fn.followed
+			d.fn.followed++
+		}
+	}
+	for before := int32(-1); before != d.fn.followed; {
+		before = d.fn.followed
+		for i := range f.Blocks {
+			for j := range f.Blocks[i].Instrs {
+				d.spread(&f.Blocks[i].Instrs[j], numbers)
+			}
+		}
+	}
+	for r := range numbers {
+		numbers[r] = max(numbers[r], none)
+	}
+	d.numbers = numbers
+}
+
+// findPieces finds the stores of a block that copy a structure: two or more to
+// places around one address, of what was loaded around another at the same
+// distances; or the one of a loop that copies byte by byte.
+func (d *Decoder) findPieces(code []ptxir.Instr, loop bool) {
+	type spot struct {
+		base ptxir.Reg
+		off  int64
+	}
+	type copied struct {
+		from, to ptxir.Reg
+		distance int64
+	}
+	places := map[ptxir.Reg]spot{}
+	at := func(r ptxir.Reg, off int64) spot {
+		if p, ok := places[r]; ok {
+			return spot{p.base, p.off + off}
+		}
+		return spot{r, off}
+	}
+	loads := map[ptxir.Reg]spot{}
+	first := map[copied]*ptxir.Instr{}
+	for i := range code {
+		in := &code[i]
+		switch rule := ruleOf(in); {
+		case in.Op == ptxir.OpAdd && in.Type.Size() == 8:
+			if c := d.lane.Known[in.Src[1]]; c != nil && c.Var == nil && c.Func == nil {
+				places[in.Dst[0]] = at(in.Src[0], int64(c.Bits))
+			}
+		case rule == followLoad && in.Dst[0] != ptxir.NoReg:
+			loads[in.Dst[0]] = at(in.Src[0], in.Imm)
+		case in.Op == ptxir.OpSt:
+			from, ok := loads[in.Src[1]]
+			if !ok {
+				continue
+			}
+			to := at(in.Src[0], in.Imm)
+			key := copied{from.base, to.base, to.off - from.off}
+			if other := first[key]; other != nil {
+				d.pieces[other], d.pieces[in] = true, true
+			}
+			first[key] = in
+			if loop && in.Type.Size() == 1 {
+				d.pieces[in] = true
+			}
+		}
+	}
+}
+
+// spread numbers the destinations of an instruction that may make one unset.
+func (d *Decoder) spread(ir *ptxir.Instr, numbers []int32) {
+	switch ruleOf(ir) {
+	case followLoad:
+		if !inLocal(ir) {
+			return
+		}
+	case followStore, setAlways, setAnyway:
+		return
+	default:
+		if !anyFollowed(sources(ir), numbers) {
+			return
+		}
+	}
+	for _, r := range destinations(ir) {
+		if r != ptxir.NoReg && numbers[r] == none {
+			numbers[r] = d.fn.followed
+			d.fn.followed++
+		}
+	}
+}
+
+func anyFollowed(regs []ptxir.Reg, numbers []int32) bool {
+	for _, r := range regs {
+		if r != ptxir.NoReg && numbers[r] >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// halves is a list of registers with both halves of one of 128 bits. Elements of
+// a vector that are left out stay.
+func halves(ir *ptxir.Instr, list []ptxir.Reg) []ptxir.Reg {
+	if ir.Type == ptxir.B128 && len(list) == 1 && list[0] != ptxir.NoReg {
+		return []ptxir.Reg{list[0], list[0] + 1}
+	}
+	return list
+}
+
+func destinations(ir *ptxir.Instr) []ptxir.Reg { return halves(ir, ir.Dst) }
+
+func sources(ir *ptxir.Instr) []ptxir.Reg {
+	if ruleOf(ir) == followLoad { // an address
+		return ir.Src
+	}
+	return halves(ir, ir.Src)
+}
+
+// Follow wraps an instruction that works on followed registers or local memory.
+func (d *Decoder) Follow(in *lane.Inst) {
+	ir := in.IR
+	if d.numbers == nil || ir.Op.Convergent() {
+		return
+	}
+	guarded := ir.Guard != ptxir.NoReg && d.numbers[ir.Guard] >= 0
+	if !guarded && !inLocal(ir) && !anyFollowed(sources(ir), d.numbers) && !anyFollowed(destinations(ir), d.numbers) {
+		return
+	}
+	x := follow{ir: ir, rule: ruleOf(ir), guard: none, Place: lane.Place{Pos: ir.Pos, Text: lane.Text(ir)}}
+	if guarded {
+		x.guard = d.numbers[ir.Guard]
+	}
+	x.dst, _ = d.numbersOf(destinations(ir))
+	x.src, x.from = d.numbersOf(sources(ir))
+	if x.rule == followLoad || x.rule == followStore {
+		x.a = d.plainAccess(ir)
+		x.a.site, x.a.ir, x.piece = uint32(len(d.code.accesses)), ir, d.pieces[ir]
+		d.code.accesses = append(d.code.accesses, x.a)
+	}
+	inner := *in
+	in.Parts = []lane.Inst{inner}
+	in.Site = uint32(len(d.code.follows))
+	in.Fn = runFollowed
+	d.code.follows = append(d.code.follows, x)
+}
+
+func (d *Decoder) numbersOf(list []ptxir.Reg) (numbers []int32, places []uint32) {
+	for _, r := range list {
+		n, place := int32(none), register.None
+		if r != ptxir.NoReg {
+			n, place = d.numbers[r], d.lane.Offsets[r]
+		}
+		numbers, places = append(numbers, n), append(places, place)
+	}
+	return numbers, places
+}
+
+// FollowEnd returns a check to put before the end of a block, if that depends on
+// a followed register.
+func (d *Decoder) FollowEnd(t *ptxir.Term) (in lane.Inst, ok bool) {
+	if d.numbers == nil {
+		return lane.Inst{}, false
+	}
+	r := ptxir.NoReg
+	switch {
+	case t.Kind == ptxir.TermBranch:
+		r = t.Pred
+	case t.Kind == ptxir.TermSwitch:
+		r = t.Index
+	case t.Kind == ptxir.TermCall:
+		r = t.Call.Target
+	}
+	if r == ptxir.NoReg || int(r) >= len(d.numbers) || d.numbers[r] < 0 {
+		return lane.Inst{}, false
+	}
+	d.code.follows = append(d.code.follows, follow{src: []int32{d.numbers[r]}, guard: none, Place: lane.Place{Pos: t.Pos, Text: t.Text}})
+	return lane.Inst{Fn: runFollowedEnd, Site: uint32(len(d.code.follows) - 1)}, true
+}

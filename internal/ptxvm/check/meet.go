@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"math/bits"
+
+	"github.com/cudago/cudago/internal/ptxvm/register"
+	"github.com/cudago/cudago/internal/ptxvm/shadow"
+)
+
+// meetings is what the lanes of a warp know of each other. Each meeting, that is
+// a __syncwarp, a shuffle, a vote …, of whatever lanes, has the next number.
+type meetings struct {
+	count uint32
+	// all is the last meeting of all lanes.
+	all uint32
+	// known[j][i] is the last meeting of lane i, and before it of any lane, that
+	// lane j has heard of; or less than all.
+	known [register.Lanes][register.Lanes]uint32
+}
+
+// meet notes that lanes met, out of those that are live.
+func (x *meetings) meet(members, live uint32) {
+	x.count++
+	if members &= live; members == live {
+		x.all = x.count
+		return
+	}
+	var heard [register.Lanes]uint32
+	for m := members; m != 0; m &= m - 1 {
+		for i, n := range x.known[bits.TrailingZeros32(m)&31] {
+			heard[i] = max(heard[i], n)
+		}
+	}
+	for i := range heard {
+		if members>>i&1 != 0 {
+			heard[i] = x.count
+		}
+	}
+	for m := members; m != 0; m &= m - 1 {
+		x.known[bits.TrailingZeros32(m)&31] = heard
+	}
+}
+
+// metSince reports whether the lanes of two accesses of one warp have met
+// between them, directly or through others.
+func (v *Block) metSince(before, now *shadow.Trace) bool {
+	x := &v.warps[now.Thread/register.Lanes]
+	return max(x.all, x.known[now.Thread%register.Lanes][before.Thread%register.Lanes]) > before.Syncs
+}
+
+// Meet notes that lanes of a warp met, out of those that are live.
+func (v *Block) Meet(warp int, members, live uint32) { v.warps[warp].meet(members, live) }

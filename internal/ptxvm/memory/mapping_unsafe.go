@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// arena is a stretch of device addresses with host addresses behind it, one for
+// one, so that memory mapped side by side lies side by side for the host too.
+// Half of it is room for reservations that want to follow the first.
+type arena struct {
+	base uint64 // device address
+	mem  []byte // host addresses, of which only the mapped ones can be touched
+
+	mu   sync.Mutex
+	next uint64 // guarded by mu; the first device address that nobody reserved
+	refs int    // guarded by mu; reservations, and mappings that the host still sees
+	// shown is guarded by mu: what the host sees in each granule.
+	shown map[uint64]*mapping
+}
+
+func newArena(size, align uint64) (*arena, error) {
+	// Addresses are never used again, and so neither are those that are skipped.
+	if size > 1<<46 || align > 1<<46 {
+		return nil, syscall.ENOMEM
+	}
+	total := 2 * size
+	mem, err := syscall.Mmap(-1, 0, int(total), syscall.PROT_NONE, addressesOnly)
+	if err != nil {
+		return nil, err
+	}
+	base := reserveAddress(total, align)
+	return &arena{base: base, mem: mem, next: base, shown: map[uint64]*mapping{}}, nil
+}
+
+// reserve reserves size addresses from addr on, or returns nil.
+func (a *arena) reserve(addr, size uint64) *Reservation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if addr != a.next || size > a.base+uint64(len(a.mem))-addr {
+		return nil
+	}
+	a.next += size
+	a.refs++
+	return &Reservation{base: addr, size: size, arena: a}
+}
+
+// free ends a reservation. Those behind the first can be had again.
+func (a *arena) free(r *Reservation) {
+	a.mu.Lock()
+	if r.base+r.size == a.next && r.base != a.base {
+		a.next = r.base
+	}
+	a.mu.Unlock()
+	a.unref()
+}
+
+func (a *arena) host(addr uint64) unsafe.Pointer {
+	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(a.mem)), addr-a.base)
+}
+
+// show lets the host see a mapping, in place of an older one that kernels may
+// still be using.
+func (a *arena) show(m *mapping) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// An old size of 0 makes a second mapping of the same pages: see mremap(2).
+	const mayMove, fixed = 1, 2
+	from := unsafe.Pointer(unsafe.SliceData(m.physical.host))
+	if _, _, err := syscall.Syscall6(syscall.SYS_MREMAP, uintptr(from), 0, uintptr(m.size), mayMove|fixed,
+		uintptr(a.host(m.base)), 0); err != 0 {
+		return err
+	}
+	for at := m.base; at < m.end(); at += MappingGranularity {
+		a.shown[at] = m
+	}
+	a.refs++
+	return nil
+}
+
+// hide takes a mapping from the host, as far as no newer one has taken its place.
+func (a *arena) hide(m *mapping) {
+	a.mu.Lock()
+	for at := m.base; at < m.end(); {
+		from := at
+		for at < m.end() && a.shown[at] == m {
+			delete(a.shown, at)
+			at += MappingGranularity
+		}
+		if at == from {
+			at += MappingGranularity
+			continue
+		}
+		// Where it fails, for want of kernel memory, the pages stay until the
+		// arena goes.
+		_, _, _ = syscall.Syscall6(syscall.SYS_MMAP, uintptr(a.host(from)), uintptr(at-from), syscall.PROT_NONE,
+			addressesOnly|syscall.MAP_FIXED, ^uintptr(0), 0)
+	}
+	a.mu.Unlock()
+	a.unref()
+}
+
+func (a *arena) unref() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refs--; a.refs == 0 {
+		unmapMemory(a.mem)
+		a.mem = nil
+	}
+}
+
+// addressesOnly are the flags of addresses without memory.
+const addressesOnly = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE
+
+// mapShared maps memory that can be mapped a second time.
+func mapShared(size uint64) ([]byte, error) {
+	if size > 1<<46 {
+		return nil, syscall.ENOMEM
+	}
+	return syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+}
+
+// resolve is Memory.resolve for mapped memory.
+func (v *mappings) resolve(addr, size uint64, who *Memory) (Span, bool) {
+	base, n, a, ok := v.run(addr, who)
+	if !ok || size > n-(addr-base) {
+		return Span{}, false
+	}
+	return Span{base, n, a.host(base)}, true
+}

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import "github.com/cudago/cudago/internal/ptxvm/shadow"
+
+// Freed describes the freed allocation, or the unmapped memory, that contained
+// addr, if there is one and it is remembered.
+func (m *Memory) Freed(addr uint64) (Nearest, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	a := m.at(addr)
+	if a == nil {
+		return m.mapped.unmapped(addr)
+	}
+	if !a.freed {
+		return Nearest{}, false
+	}
+	return Nearest{
+		Found: true, Base: a.base, Size: a.size, Kind: a.kind, Name: a.name, Freed: true, Site: a.site, FreeSite: a.freeSite,
+		Offset: int64(addr - a.base),
+	}, true
+}
+
+// Undefine says that the content of a live allocation is undefined: it is new.
+// From here on it is noted what is written there.
+func (m *Memory) Undefine(base uint64) {
+	if b, size, _, ok := m.Range(base); ok && b == base {
+		m.shadows.Undefine(base, size)
+	}
+}
+
+// Define says that somebody outside has written [addr, addr+size), or may have.
+func (m *Memory) Define(addr, size uint64) {
+	if !m.Undefined() {
+		return
+	}
+	at := m.holder(addr)
+	base, whole, _, ok := at.Range(addr)
+	if !ok {
+		return
+	}
+	s := at.shadows.Get(base, whole)
+	s.Lock()
+	defer s.Unlock()
+	s.Define(addr-base, min(size, whole-(addr-base)))
+}
+
+// Undefined reports whether there is memory with undefined content that is
+// watched, of this device or of a peer.
+func (m *Memory) Undefined() bool {
+	if m.shadows.AnyUndefined() {
+		return true
+	}
+	for _, p := range m.peers {
+		if p.shadows.AnyUndefined() {
+			return true
+		}
+	}
+	return false
+}
+
+// DefineAll says that somebody unknown may have written anywhere, in the memory
+// of peers too.
+func (m *Memory) DefineAll() {
+	m.shadows.DefineAll()
+	for _, p := range m.peers {
+		p.shadows.DefineAll()
+	}
+}
+
+// Forget drops what the checks know of the range that starts at base.
+func (m *Memory) Forget(base uint64) { m.shadows.Forget(base) }
+
+// ForgetTraces says that all work until now happens before all that follows.
+func (m *Memory) ForgetTraces() { m.shadows.ForgetTraces() }
+
+// ShadowAt returns the shadow of the range that contains addr. Memory that is
+// only lent has none: its owner writes it as he likes.
+func (m *Memory) ShadowAt(addr uint64) *shadow.Range {
+	at := m.holder(addr)
+	base, size, kind, ok := at.Range(addr)
+	if !ok || kind == HostPageable {
+		return nil
+	}
+	return at.shadows.Get(base, size)
+}

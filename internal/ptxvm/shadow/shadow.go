@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shadow
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// The sizes of what is remembered together.
+const (
+	WordBytes = 4 // what a cell stands for
+	PageBytes = 4096
+	pageWords = PageBytes / WordBytes
+
+	// mostPages caps the pages whose words have cells of their own, at about
+	// half a gigabyte of cells. Beyond it, races on further pages go unseen.
+	mostPages = 8192
+)
+
+// Kind says how memory was accessed. Strong accesses are atomic, volatile
+// or ordered ones: two of them never race.
+type Kind uint8
+
+// The kinds of accesses.
+const (
+	WeakRead Kind = iota
+	WeakWrite
+	StrongRead
+	StrongWrite
+)
+
+// Writes reports whether the access writes.
+func (k Kind) Writes() bool { return k == WeakWrite || k == StrongWrite }
+// Strong reports whether the access is strong.
+func (k Kind) Strong() bool { return k >= StrongRead }
+
+// Trace is who accessed a word. The zero trace is nobody.
+type Trace struct {
+	Task   uint32 // the launch or copy
+	Block  uint32 // number in its grid
+	Epoch  uint32 // time of the block's last barrier or fence
+	Site   uint32 // which access of the kernel
+	Syncs  uint32 // how often lanes of the thread's warp had met
+	Thread uint16 // number in its block
+	Bytes  uint8  // which bytes of the word
+	Kind   Kind
+}
+
+// Cell is what is remembered of a word: the last write, and two reads since, by
+// different warps where possible. A write that is ordered after what is there
+// replaces it, so a race can go unseen, but what is reported is one.
+type Cell struct{ Write, Read, Read2 Trace }
+
+// Range is what the checks know of one range of memory.
+type Range struct {
+	Base, Size uint64
+	table      *Table
+
+	mu    sync.Mutex
+	pages []*page // guarded by mu, with all below it; nil: nothing is known
+	// undefined says that bytes which are not marked as written have undefined
+	// content.
+	undefined bool
+}
+
+type page struct {
+	// whole is for accesses of the whole page, until one of less.
+	whole   Cell
+	cells   *[pageWords]Cell
+	written [PageBytes / 64]uint64 // a bit for each byte
+}
+
+// Table holds the shadows of a memory by the base of their range.
+type Table struct {
+	fine      atomic.Int32 // pages with cells
+	undefined atomic.Int32 // shadows that are undefined in part
+
+	mu sync.RWMutex      // before Range.mu
+	m  map[uint64]*Range // guarded by mu
+}
+
+// Get returns the shadow of a range, made new if there is none or if another
+// range has taken its place.
+func (t *Table) Get(base, size uint64) *Range {
+	t.mu.RLock()
+	s := t.m[base]
+	t.mu.RUnlock()
+	if s != nil && s.Size == size {
+		return s
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.m[base]; s != nil {
+		if s.Size == size {
+			return s
+		}
+		t.drop(s)
+	}
+	s = &Range{Base: base, Size: size, table: t, pages: make([]*page, (size+PageBytes-1)/PageBytes)}
+	if t.m == nil {
+		t.m = map[uint64]*Range{}
+	}
+	t.m[base] = s
+	return s
+}
+
+// drop forgets a shadow.
+//
+// Preconditions: t.mu must be locked.
+func (t *Table) drop(s *Range) {
+	delete(t.m, s.Base)
+	if s.undefined {
+		t.undefined.Add(-1)
+	}
+}
+
+// Forget drops what is known of the range that starts at base.
+func (t *Table) Forget(base uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.m[base]; s != nil {
+		t.drop(s)
+	}
+}
+
+// Undefine says that the content of a range is undefined, and forgets what was
+// known of it.
+func (t *Table) Undefine(base, size uint64) {
+	t.Forget(base)
+	s := t.Get(base, size)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.undefined {
+		s.undefined = true
+		t.undefined.Add(1)
+	}
+}
+
+// AnyUndefined reports whether there is a range with undefined content.
+func (t *Table) AnyUndefined() bool { return t.undefined.Load() > 0 }
+
+// DefineAll says that somebody unknown may have written anywhere.
+func (t *Table) DefineAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.m {
+		s.mu.Lock()
+		s.undefined = false
+		s.mu.Unlock()
+	}
+	t.undefined.Store(0)
+}
+
+// Lock locks what is known of the range.
+func (s *Range) Lock() { s.mu.Lock() }
+
+// Unlock ends Lock.
+func (s *Range) Unlock() { s.mu.Unlock() }
+
+// page returns a page of the shadow.
+//
+// Preconditions: s.mu must be locked.
+func (s *Range) page(i uint64) *page {
+	if s.pages[i] == nil {
+		s.pages[i] = &page{}
+	}
+	return s.pages[i]
+}
+
+// WholePage returns the cell of a page, or nil if its words have their own.
+//
+// Preconditions: s.mu must be locked.
+func (s *Range) WholePage(i uint64) *Cell {
+	if p := s.page(i); p.cells == nil {
+		return &p.whole
+	}
+	return nil
+}
+
+// Cell returns the cell of a word, or nil if there are too many.
+//
+// Preconditions: s.mu must be locked.
+func (s *Range) Cell(word uint64) *Cell {
+	p := s.page(word / pageWords)
+	if p.cells == nil {
+		if s.table.fine.Add(1) > mostPages {
+			s.table.fine.Add(-1)
+			return nil
+		}
+		p.cells = &[pageWords]Cell{}
+		for i := range p.cells {
+			p.cells[i] = p.whole
+		}
+		p.whole = Cell{}
+	}
+	return &p.cells[word%pageWords]
+}
+
+// ForgetTraces forgets who accessed what, and keeps what was written.
+func (t *Table) ForgetTraces() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.m {
+		s.mu.Lock()
+		for _, p := range s.pages {
+			if p != nil {
+				p.whole, p.cells = Cell{}, nil
+			}
+		}
+		s.mu.Unlock()
+	}
+	t.fine.Store(0)
+}
+
+// Define marks the bytes [off, off+size) as written.
+//
+// Preconditions: s.mu must be locked.
+func (s *Range) Define(off, size uint64) {
+	if !s.undefined {
+		return
+	}
+	for end := off + size; off < end; {
+		w := &s.page(off / PageBytes).written[off%PageBytes/64]
+		n := min(end-off, 64-off%64)
+		*w |= bitRange(off%64, n)
+		off += n
+	}
+}
+
+// UndefinedAt returns how many of the bytes [off, off+size) nobody wrote, and
+// the first of them.
+//
+// Preconditions: s.mu must be locked.
+func (s *Range) UndefinedAt(off, size uint64) (n, first uint64) {
+	if !s.undefined {
+		return 0, 0
+	}
+	for end := off + size; off < end; off++ {
+		p := s.pages[off/PageBytes]
+		if p == nil || p.written[off%PageBytes/64]>>(off%64)&1 == 0 {
+			if n == 0 {
+				first = off
+			}
+			n++
+		}
+	}
+	return n, first
+}

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+// Package thin says how many of their numbers the tests of the simulated device
+// try.
+package thin
+
+// OneIn is 1: every number of a test is tried.
+const OneIn = 1
