@@ -7,9 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
+from ._card import card
 from ._cold import read
 from ._event import Event
 from ._gopy import api
+from ._ordinal import device_at
 from ._properties import DeviceProperties
 from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream, _made
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from .typing import StreamLike
 
 __all__ = ["Device"]
-
-_devices: dict[int, Device] = {}
 
 
 class Device(_core.Device):
@@ -74,10 +74,7 @@ class Device(_core.Device):
         number = 0 if ordinal is None else ordinal
         if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"ordinal must be an int, not {type(number).__name__}")
-        found = _devices.get(number)
-        return (
-            found if found is not None else _devices.setdefault(number, _core._device_new(number))
-        )
+        return device_at(number)
 
     @classmethod
     def all(cls) -> tuple[Device, ...]:
@@ -407,11 +404,7 @@ class Device(_core.Device):
     def _make_resource(self) -> MemoryResource:
         return DeviceMemoryResource(self)
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import device_card
-
-        return device_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         return f"<cudago.Device {self.ordinal}: {self.name}>"

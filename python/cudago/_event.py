@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -39,9 +40,7 @@ class Event(_core.Event):
     @property
     def device(self) -> Device:
         """The device that the event belongs to."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     def elapsed_ms(self, start: Event) -> float:
         """Return the time from `start` to this event, in milliseconds.

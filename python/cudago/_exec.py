@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _core
+from ._card import card
+from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
@@ -117,8 +120,6 @@ class ExecNode:
         self, call: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Say in the words of the caller that arguments do not suit the kind of the node."""
-        from inspect import signature
-
         form = signature(call)
         try:
             form.bind(self, *args, **kwargs)
@@ -220,9 +221,7 @@ class GraphExec(_core.GraphExec):
     @property
     def device(self) -> Device:
         """The device that the executable runs on."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     @property
     def retained(self) -> tuple[Retained, ...]:
@@ -251,11 +250,7 @@ class GraphExec(_core.GraphExec):
         except ValueError:
             return []
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import exec_card
-
-        return exec_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:

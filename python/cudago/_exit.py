@@ -18,12 +18,6 @@ from .errors import ClosedError
 __all__: list[str] = []
 
 
-def check() -> None:
-    """Refuse an import that comes too late: threads can have the GIL no more."""
-    if sys.is_finalizing():
-        raise ImportError("cudago cannot be imported: the interpreter is ending")
-
-
 def shutdown() -> None:
     """End what cudago has open; called once, by `atexit`."""
     _keep_daemons_quiet()

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from . import _core
 from . import _zconstants as _z
 from ._builder import Builder
+from ._card import card, picture
 from ._condition import Condition
 from ._node import Node, node_of
-from ._picture import svg
+from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ class Graph(Builder, _core.Graph):
 
     def __new__(cls, device: Device | None = None) -> Graph:
         """Make an empty graph."""
-        from ._device import Device
-
-        made: Graph = _core._graph_new(device or Device())
+        made: Graph = _core._graph_new(device or device_at())
         return made
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
@@ -68,9 +67,7 @@ class Graph(Builder, _core.Graph):
     @property
     def device(self) -> Device:
         """The device that the graph runs on."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     def join(self, *nodes: Node, name: str | None = None) -> Node:
         """Add a node that does nothing but wait for others.
@@ -300,6 +297,8 @@ class Graph(Builder, _core.Graph):
         >>> cudago.Graph(device).to_svg().startswith("<svg")
         True
         """
+        from ._picture import svg
+
         return svg(self.to_dot())
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -309,17 +308,8 @@ class Graph(Builder, _core.Graph):
         except ValueError:  # closed, or being captured
             return []
 
-    def _repr_html_(self) -> str:
-        """Show a card with a picture in notebooks."""
-        from ._html import graph_card
-
-        return graph_card(self)
-
-    def _repr_svg_(self) -> str | None:
-        """Show a picture where HTML is not shown."""
-        from ._html import graph_picture
-
-        return graph_picture(self)
+    _repr_html_ = card
+    _repr_svg_ = picture
 
     def __eq__(self, other: object) -> bool:
         if self is other:

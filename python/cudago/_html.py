@@ -13,22 +13,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import wraps
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._device import Device
+from ._driver import driver_name, driver_version
+from ._exec import GraphExec
+from ._graph import Graph
+from ._memory import Buffer
 from ._preview import Unreadable, values
+from ._stream import Stream
+from ._tensor import Tensor
+from .errors import CompileError, PTXError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ._device import Device
-    from ._exec import GraphExec
-    from ._graph import Graph
-    from ._memory import Buffer
-    from ._stream import Stream
-    from ._tensor import Tensor
-    from .errors import CompileError, PTXError
+    from collections.abc import Iterable
 
 Row = tuple[str, "str | Callable[[], object]"]
 
@@ -121,8 +122,6 @@ def _place(thing: Buffer | Tensor) -> str:
 @_contained
 def device_card(device: Device) -> str:
     """Return the card of a device."""
-    from ._driver import driver_name, driver_version
-
     def driver() -> str:
         major, minor = driver_version()
         name = {"sim": "simulated", "nvidia": "NVIDIA"}[driver_name()]
@@ -220,7 +219,7 @@ def _elements(shown: list[list[str]]) -> str:
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def graph_picture(graph: Graph) -> str | None:
+def graph_picture(graph: Any) -> str | None:
     """Return a graph as SVG; None if there is no picture of it, or none in a moment."""
     try:
         nodes, edges = graph._count(), len(graph._edges())
@@ -300,3 +299,22 @@ def error_card(error: CompileError | PTXError) -> str:
         rest = len(lines) - _LONGEST // 10
         lines = [*lines[: _LONGEST // 10], f"... and {rest} lines more"]
     return _card(type(error).__name__, rows, _code("\n".join(map(str.expandtabs, lines))))
+
+
+# --- which card -----------------------------------------------------------------------------------
+
+_CARDS: dict[type, Callable[[Any], str]] = {
+    Buffer: buffer_card,
+    CompileError: error_card,
+    Device: device_card,
+    Graph: graph_card,
+    GraphExec: exec_card,
+    PTXError: error_card,
+    Stream: stream_card,
+    Tensor: tensor_card,
+}
+
+
+def card_of(thing: object) -> str:
+    """Return the card of an object, whose class may be a subclass of ours."""
+    return next(make(thing) for cls, make in _CARDS.items() if isinstance(thing, cls))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -170,9 +171,7 @@ class Kernel(_core.Kernel):
     @property
     def attributes(self) -> KernelAttributes:
         """Facts about the kernel on device 0; `attributes_on` for another."""
-        from ._device import Device
-
-        return KernelAttributes(self, Device())
+        return KernelAttributes(self, device_at())
 
     def attributes_on(self, device: Device) -> KernelAttributes:
         """Return facts about the kernel on a device.
@@ -233,9 +232,7 @@ class Kernel(_core.Kernel):
         >>> kernel.max_active_blocks(256) > 0
         True
         """
-        from ._device import Device
-
-        return int(self._max_active_blocks(device or Device(), block, shared_memory))
+        return int(self._max_active_blocks(device or device_at(), block, shared_memory))
 
     def __repr__(self) -> str:
         return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from . import _core
 from . import _zconstants as _z
+from ._card import card
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -21,9 +23,7 @@ _HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/native/memory.h
 
 
 def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
-    from ._device import Device
-
-    if isinstance(location, Device):
+    if isinstance(location, _core.Device):
         return location.ordinal
     if location == "host":
         return _HOST
@@ -33,11 +33,9 @@ def _location_number(location: object, name: str, kinds: str = 'a Device or "hos
 
 
 def _location(number: int) -> Device | Literal["host"] | None:
-    from ._device import Device
-
     if number == _NOWHERE:
         return None
-    return "host" if number == _HOST else Device(number)
+    return "host" if number == _HOST else device_at(number)
 
 
 class Buffer(_core.Buffer):
@@ -72,9 +70,7 @@ class Buffer(_core.Buffer):
     @property
     def device(self) -> Device | None:
         """The device that the memory belongs to; None for host memory."""
-        from ._device import Device
-
-        return None if self._ordinal is None else Device(self._ordinal)
+        return None if self._ordinal is None else device_at(self._ordinal)
 
     def _need_managed(self) -> None:
         if (kind := self.kind) != "managed":
@@ -198,11 +194,7 @@ class Buffer(_core.Buffer):
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import buffer_card
-
-        return buffer_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:

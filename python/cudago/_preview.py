@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._cold import read
 from ._gopy import api
+from ._ordinal import device_at, devices_in_use
+from ._stream import Stream, _made
+from ._tensor import Tensor, _extended_dtype, _is_pageable
 from .errors import CheckError
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-    from ._stream import Stream
-    from ._tensor import Tensor
 
 Rows = list[list[str]]
 
@@ -39,8 +39,6 @@ class Unreadable(Exception):
 
 def values(tensor: Tensor) -> tuple[str, Rows]:
     """Return the index of what is shown, empty for all dimensions, and the edges of that."""
-    from ._tensor import _is_pageable
-
     hidden = max(tensor.ndim - 2, 0)
     face = tensor[(0,) * hidden] if hidden else tensor
     index = "[" + "0, " * hidden + ":, :]" if hidden else ""
@@ -62,12 +60,10 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
 
 def _check_readable(tensor: Tensor) -> None:
     """Raise if the host does not read the memory, idle or not."""
-    from ._device import Device
-
     if _core._dtype(tensor.dtype_name)[1] % 8:
         raise Unreadable("elements of less than a byte are packed")
     _, device_type, ordinal, *_ = tensor._memory
-    if device_type == _MANAGED and not Device(ordinal).properties.concurrent_managed_access:
+    if device_type == _MANAGED and not device_at(ordinal).properties.concurrent_managed_access:
         raise Unreadable("the host must not touch managed memory while this device works")
 
 
@@ -98,13 +94,10 @@ def _is_idle(stream: Stream) -> bool:
 
 def _streams() -> list[Stream]:
     """Return all streams. A closed one, or one that another library lent, may go on working."""
-    from ._device import _devices
-    from ._stream import _made
-
     known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
     streams = {stream._id: stream for stream in known if not stream.is_closed}
     if len(streams) < read(api.live_streams):  # default streams stay when nobody has them
-        for device in list(_devices.values()):
+        for device in devices_in_use():
             streams[device.default_stream._id] = device.default_stream
     if len(streams) < read(api.live_streams):
         raise Unreadable("a stream that is closed, or another library's, may still have work")
@@ -154,8 +147,6 @@ def _copied(block: Tensor) -> Any:
 
 def _in_place(block: Tensor, np: ModuleType) -> Any:
     """View elements that the host can read, whatever their order."""
-    from ._tensor import _extended_dtype
-
     span, offset = block._span
     # Without a stream to wait for: all of them are idle.
     capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,13 +192,11 @@ class Program:
         >>> code.kind, ".entry nothing" in code.ptx
         ('ptx', True)
         """
-        from ._device import Device
-
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
         handle, kind, log = _core._compile(
-            device or Device(), self.source, self.kind, target_name, self._options._json()
+            device or device_at(), self.source, self.kind, target_name, self._options._json()
         )
         return ObjectCode(handle, kind, log)
 
@@ -326,9 +325,7 @@ class ObjectCode:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Names of the kernels; loads the code on device 0."""
-        from ._device import Device
-
-        text = bytes(_core._code_data(self._handle.id, "kernels", Device())).decode()
+        text = bytes(_core._code_data(self._handle.id, "kernels", device_at())).decode()
         return tuple(text.split("\n")) if text else ()
 
     def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
@@ -367,13 +364,11 @@ class ObjectCode:
         ----------
         ``cuModuleLoadDataEx``, ``cuModuleGetFunction``
         """
-        from ._device import Device
-
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         kernel = self._kernels.get(name)
         if kernel is None:
-            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or Device())
+            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or device_at())
             self._kernels[name] = kernel
         return kernel
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -28,11 +29,9 @@ __all__ = [
 
 def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[Device]:
     """Check devices that may access memory of another one."""
-    from ._device import Device
-
     peers = list(value)
     for peer in peers:
-        if not isinstance(peer, Device):
+        if not isinstance(peer, _core.Device):
             raise TypeError(f"{name} must be devices, not {type(peer).__name__}")
         if own is not None and peer == own:
             raise ValueError(
@@ -52,9 +51,7 @@ class MemoryResource(_core.MemoryResource):
     @property
     def device(self) -> Device | None:
         """The device that memory is allocated on; None for host memory."""
-        from ._device import Device
-
-        return None if self._ordinal is None else Device(self._ordinal)
+        return None if self._ordinal is None else device_at(self._ordinal)
 
     def __repr__(self) -> str:
         return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
@@ -161,9 +158,7 @@ class DeviceMemoryResource(MemoryResource):
         others, as the access then is. A `ValueError` for the resource's own device, which always
         has access; a `CUDAError` for a device that cannot access the memory.
         """
-        from ._device import Device
-
-        return frozenset(Device(i) for i in self._peers())
+        return frozenset(device_at(i) for i in self._peers())
 
     @peer_accessible_by.setter
     def peer_accessible_by(self, value: Iterable[Device]) -> None:

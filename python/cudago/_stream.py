@@ -12,6 +12,8 @@ from weakref import WeakValueDictionary
 
 from . import _core
 from . import _zconstants as _z
+from ._card import card
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -94,18 +96,14 @@ class Stream(_core.Stream):
         >>> cudago.Stream.from_handle(stream.handle, owner=stream) == stream
         True
         """
-        from ._device import Device
-
-        stream: Stream = _core._stream_wrap(device or Device(), handle, owner)
+        stream: Stream = _core._stream_wrap(device or device_at(), handle, owner)
         _made[stream._id] = stream
         return stream
 
     @property
     def device(self) -> Device:
         """The device that the stream belongs to."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     @property
     def name(self) -> str:
@@ -245,11 +243,7 @@ class Stream(_core.Stream):
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
         return _core._capture(self, _MODES[mode])
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import stream_card
-
-        return stream_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
@@ -290,12 +284,10 @@ def _foreign(obj: object) -> Stream:
         version, handle = protocol()
         if version != 0:
             raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
-    from ._device import Device
-
     index = getattr(getattr(obj, "device", None), "index", None)
     ordinal = index if isinstance(index, int) else 0
     # Not among those made by the user: it is gone after the call, and each launch pays for it.
-    stream: Stream = _core._stream_wrap(Device(ordinal), handle or 1, obj)
+    stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
     return stream
 
 

@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _core
+from ._card import card
+from ._ordinal import device_at
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -69,10 +71,8 @@ class Tensor(_core.Tensor):
     @property
     def device(self) -> Device | None:
         """Device that the memory belongs to; None for host memory."""
-        from ._device import Device
-
         ordinal = self._ordinal
-        return None if ordinal is None else Device(ordinal)
+        return None if ordinal is None else device_at(ordinal)
 
     @property
     def ptr(self) -> Pointer:
@@ -204,11 +204,7 @@ class Tensor(_core.Tensor):
             "t.numpy(stream=...), which copies"
         )
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import tensor_card
-
-        return tensor_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:
@@ -306,12 +302,10 @@ def _device_copy(t: Tensor, to_host: int) -> Tensor:
             "the memory is neither the host's nor of a known device, so it cannot be copied for "
             "an export"
         )
-    from ._creation import empty
-
     stream = device.default_stream
     if to_host:
         return _core.from_dlpack(t.numpy(stream=stream))
-    copy = empty(t.shape, t.dtype_name, stream=stream)
+    copy = device.allocate(t.nbytes, stream=stream).view(t.dtype_name, t.shape)
     copy.copy_from(t, stream=stream)
     stream.sync()
     return copy

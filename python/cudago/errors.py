@@ -14,6 +14,8 @@ import warnings
 from typing import Any
 
 from . import _zconstants as _z
+from ._card import card
+from ._gopy import api
 
 __all__ = [
     "CUDAError",
@@ -102,11 +104,7 @@ class CompileError(CUDAError):
     log: str = ""
     options: list[str]
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import error_card
-
-        return error_card(self)
+    _repr_html_ = card
 
 
 class KernelNotFoundError(CUDAError, KeyError):
@@ -128,11 +126,7 @@ class PTXError(CUDAError, ValueError):
     line: int = 0
     column: int = 0
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import error_card
-
-        return error_card(self)
+    _repr_html_ = card
 
 
 class ClosedError(ValueError):
@@ -201,8 +195,6 @@ def _decode(text: str) -> BaseException:
 
 def _warn(operation: str, code: int) -> None:
     """Report a release that failed."""
-    from ._gopy import api
-
     text = f"{operation} failed with {api.result_name(code)} ({code}) in a release"
     if why := api.result_explanation(code):
         text += f": {why}"

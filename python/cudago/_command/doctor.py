@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import info
+
 _GO_NOTE = re.compile(rb"\x04\0\0\0....\x04\0\0\0Go\0\0", re.S)  # the ELF note .note.go.buildid
 _NOTES_END = 4096  # notes stand at the beginning of a library
 _NODE = re.compile(r"nvidia\d+|nvidiactl|nvidia-uvm")
@@ -72,8 +74,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def main(options: argparse.Namespace) -> int:
     """Print what is wrong and what helps; return 1 if anything is."""
-    from . import info
-
     found = info.collect()
     packages = [Path(p) for p in dict.fromkeys([*site.getsitepackages(), *sys.path]) if p]
     machine = Machine(

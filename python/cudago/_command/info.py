@@ -12,6 +12,12 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import cudago as cu
+
+from .._cold import read_unopened
+from .._driver import _notice, _nvrtc_directories
+from .._gopy import api
+
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
 
 
@@ -34,11 +40,6 @@ def main(options: argparse.Namespace) -> int:
 
 def collect() -> dict[str, Any]:
     """Return what there is. What is wrong is told in it, and never raised."""
-    import cudago as cu
-
-    from .._cold import read_unopened
-    from .._gopy import api
-
     logging.getLogger("cudago").addHandler(logging.NullHandler())  # we tell the notice ourselves
     found: dict[str, Any] = {
         "cudago": cu.__version__,
@@ -74,10 +75,6 @@ def loaded(library: str) -> str | None:
 
 
 def _driver() -> dict[str, Any]:
-    import cudago as cu
-
-    from .._driver import _notice
-
     version = cu.driver_version()
     return {
         "name": cu.driver_name(),
@@ -99,10 +96,6 @@ def _device(device: Any) -> dict[str, Any]:
 
 
 def _nvrtc() -> dict[str, Any]:
-    import cudago as cu
-
-    from .._driver import _nvrtc_directories
-
     found: dict[str, Any] = {"looked_in": _nvrtc_directories()}
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")

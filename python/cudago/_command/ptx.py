@@ -8,10 +8,8 @@ import argparse
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cudago as cu
+import cudago as cu
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _KERNEL = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?")
@@ -59,8 +57,6 @@ def _declared(parameter: str) -> tuple[str, str]:
 
 def main(options: argparse.Namespace) -> int:
     """Print the kernels; return 1 where one does not run here."""
-    import cudago as cu
-
     try:
         text = options.file.read_text()
     except (OSError, UnicodeDecodeError) as e:
@@ -85,8 +81,6 @@ def main(options: argparse.Namespace) -> int:
 
 def _show(kernel: Kernel, code: cu.ObjectCode | None, target: str) -> bool:
     """Print a kernel, and return whether it runs here."""
-    import cudago as cu
-
     print(f"\n{kernel.name}")
     width = max((len(kind) for kind, _ in kernel.parameters), default=0)
     for number, (kind, name) in enumerate(kernel.parameters):

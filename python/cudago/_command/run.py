@@ -11,6 +11,8 @@ import runpy
 import sys
 from pathlib import Path
 
+import cudago as cu
+
 _DRIVER, _CHECK = "--driver", "--check"
 
 
@@ -102,8 +104,6 @@ def main(options: argparse.Namespace) -> int:
 
 def _found() -> bool:
     """Say what the checks have found, once all work is done; or that they could find nothing."""
-    import cudago as cu
-
     if not cu._core._is_open():
         return False
     if cu.driver_name() != "sim":

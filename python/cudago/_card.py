@@ -1,0 +1,19 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What notebooks ask of an object: the one door to ``_html.py``, which only they load."""
+
+from __future__ import annotations
+
+
+def card(self: object) -> str:
+    """Show a card in notebooks."""
+    from ._html import card_of
+
+    return card_of(self)
+
+
+def picture(self: object) -> str | None:
+    """Show a picture where HTML is not shown."""
+    from ._html import graph_picture
+
+    return graph_picture(self)
