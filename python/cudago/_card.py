@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What notebooks ask of an object: the one door to ``_html.py``, which only they load."""
+"""How notebooks show an object. Only this module imports ``_html.py``, and only when asked."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cards of objects for notebooks, as HTML.
+"""Cards for notebooks, as HTML.
 
-To look at an object changes nothing and never raises: what cannot be told is replaced by the reason
-why. Nothing is waited for, and no work goes into a stream of the user's. Colors are those of the
-page, dark or light; nothing is loaded, and no text of the user's is taken for markup.
+Showing an object changes nothing and never raises: a value that cannot be read is replaced by the
+reason. It waits for nothing and queues no work on the user's streams. Colors are those of the page,
+dark or light; nothing is loaded, and user text is never taken for markup.
 
-Imported by the first card that is shown.
+Imported when the first card is shown.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OWNERS = {
 
 
 def _text(value: object, longest: int = _LONGEST) -> str:
-    """Return a value for HTML, without what is neither a letter nor white space."""
+    """Escape a value for HTML, with a placeholder for unprintable characters."""
     text = str(value)
     if len(text) > longest:
         text = text[:longest] + "\u2026"
@@ -91,7 +91,7 @@ def _code(text: str) -> str:
 
 
 def _contained(make: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Let a card that fails be one that says so."""
+    """Make a card that fails show the reason instead."""
 
     @wraps(make)
     def card(thing: Any) -> str:
@@ -122,6 +122,7 @@ def _place(thing: Buffer | Tensor) -> str:
 @_contained
 def device_card(device: Device) -> str:
     """Return the card of a device."""
+
     def driver() -> str:
         major, minor = driver_version()
         name = {"sim": "simulated", "nvidia": "NVIDIA"}[driver_name()]
@@ -141,7 +142,7 @@ def device_card(device: Device) -> str:
 
 @_contained
 def stream_card(stream: Stream) -> str:
-    """Return the card of a stream. Whether it has work is not asked: the answer may be an error."""
+    """Return the card of a stream. Whether it is idle is not asked: the answer may be an error."""
     title = f"Stream {stream.name}"
     if stream.is_closed:
         return _card(title, [("state", "closed")])
@@ -182,7 +183,7 @@ def buffer_card(buffer: Buffer) -> str:
 
 @_contained
 def tensor_card(tensor: Tensor) -> str:
-    """Return the card of a tensor, with some of its elements if they can be had."""
+    """Return the card of a tensor, with some of its elements if they can be read."""
     if tensor.is_closed:
         return _card("Tensor", [("state", "closed")])
 
@@ -220,7 +221,7 @@ def _elements(shown: list[list[str]]) -> str:
 
 
 def graph_picture(graph: Any) -> str | None:
-    """Return a graph as SVG; None if there is no picture of it, or none in a moment."""
+    """Return a graph as SVG; None if it cannot be drawn, or not quickly."""
     try:
         nodes, edges = graph._count(), len(graph._edges())
         dot = graph.to_dot() if nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES else None
@@ -234,7 +235,7 @@ def graph_picture(graph: Any) -> str | None:
 
 @_contained
 def graph_card(graph: Graph) -> str:
-    """Return the card of a graph: what it has, and its picture."""
+    """Return the card of a graph: its contents and its picture."""
     if graph.is_closed:
         return _card("Graph", [("state", "closed")])
     try:
@@ -285,7 +286,7 @@ _AT = re.compile(r"^\S+\((\d+)\): *(?:\w+ )?(error|warning)", re.M)
 
 @_contained
 def error_card(error: CompileError | PTXError) -> str:
-    """Return the card of an error in a program's text: the line, and a caret under the place."""
+    """Return the card of a compiler error: the line, and a caret under the position."""
     text = getattr(error, "log", "") or str(error)
     lines = text.rstrip().split("\n")
     found = _AT.search(text)
@@ -316,5 +317,5 @@ _CARDS: dict[type, Callable[[Any], str]] = {
 
 
 def card_of(thing: object) -> str:
-    """Return the card of an object, whose class may be a subclass of ours."""
+    """Return the card for an object, which may be an instance of a subclass of ours."""
     return next(make(thing) for cls, make in _CARDS.items() if isinstance(thing, cls))

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""From the number of a device to its one `Device` object.
+"""From a device's number to its one `Device` object.
 
-It stands below every class with a ``device`` property, so that ``_device.py`` can build on them.
+This module is below every class with a ``device`` property, so that ``_device.py`` can build on
+those classes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _devices: dict[int, Device] = {}
 
 
 def device_at(ordinal: int = 0) -> Device:
-    """Return the device of a number. The native module makes it, of the class that was set."""
+    """Return the device with this number. The native module creates it, of the registered class."""
     found = _devices.get(ordinal)
     return found if found is not None else _devices.setdefault(ordinal, _core._device_new(ordinal))
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of graphs: their layers from top to bottom, as SVG.
+"""Pictures of graphs as SVG, with the nodes in layers from top to bottom.
 
-Lines have the color of the text around them, dark or light; boxes have their own. It reads what
-`Graph.to_dot` writes, line by line, and no other text of Graphviz's language.
+Lines have the color of the surrounding text, dark or light; boxes have their own. The input is what
+`Graph.to_dot` writes, line by line, and no other Graphviz text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ markerWidth="7" markerHeight="7" orient="auto">\
 
 @dataclass(eq=False)
 class _Box:
-    """A node; or, without text, a bend of a line that passes a layer."""
+    """A node; or, without text, a bend of an edge that passes a layer."""
 
     lines: list[str] = field(default_factory=list[str])
     style: str = ""
@@ -41,7 +41,7 @@ class _Box:
 
 
 def svg(dot: str) -> str:
-    """Return the picture of a graph that `Graph.to_dot` wrote."""
+    """Return the picture of a graph from the text of `Graph.to_dot`."""
     boxes, edges = _read(dot)
     layers = _layered(boxes, edges)
     lines = [(_bent(a, b, layers), style) for a, b, style in edges]
@@ -91,7 +91,7 @@ def _text(quoted: str) -> str:
 
 
 def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
-    """Put each node a layer below all that it waits for."""
+    """Put each node one layer below the nodes that it waits for."""
     waits, after = dict.fromkeys(boxes, 0), {box: list[_Box]() for box in boxes}
     for a, b, _ in edges:
         waits[b] += 1
@@ -109,7 +109,7 @@ def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[lis
 
 
 def _bent(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
-    """Give a line a bend in each layer that it passes, which has a place there as nodes have."""
+    """Give an edge a bend in each layer that it passes; bends take up room as nodes do."""
     bends = [_Box(layer=layer) for layer in range(a.layer + 1, b.layer)]
     for bend in bends:
         layers[bend.layer].append(bend)
@@ -120,7 +120,7 @@ def _bent(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
 
 
 def _move(layers: list[list[_Box]], side: str) -> None:
-    """Move each box to the middle of its neighbours on a side, as far as those beside it let it."""
+    """Center each box below its neighbours on one side, as far as the boxes beside it allow."""
     for layer in layers:
         near = {box: getattr(box, side) or [box] for box in layer}
         wanted = {box: sum(n.x for n in near[box]) / len(near[box]) for box in layer}

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Some elements of a tensor as text, for who looks at it: its edges are read, if nothing uses them.
+"""The corners of a tensor as text, for notebooks; read only while no work is under way.
 
-Which streams use a tensor's memory is not asked: that question waits. So all streams must be idle,
-of which each is asked in a way that no capture minds, and none may be unknown or capturing. They
-are given a moment. What the host can read is read in place; else a stream of its own copies it.
+Which streams use a tensor's memory cannot be asked without waiting. So all streams must be idle:
+each is queried in a way that does not disturb captures, and none may be unknown or capturing. They
+get a moment to finish. Memory that the host can read is read in place; other memory is copied on a
+stream created for that.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _log = logging.getLogger("cudago")
 
 
 class Unreadable(Exception):
-    """Why there are no values to show."""
+    """The reason why there are no values to show."""
 
 
 def values(tensor: Tensor) -> tuple[str, Rows]:
-    """Return the index of what is shown, empty for all dimensions, and the edges of that."""
+    """Return the index of the slice that is shown, empty for the whole tensor, and its corners."""
     hidden = max(tensor.ndim - 2, 0)
     face = tensor[(0,) * hidden] if hidden else tensor
     index = "[" + "0, " * hidden + ":, :]" if hidden else ""
@@ -59,7 +60,7 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
 
 
 def _check_readable(tensor: Tensor) -> None:
-    """Raise if the host does not read the memory, idle or not."""
+    """Raise if the host cannot read the memory even when it is idle."""
     if _core._dtype(tensor.dtype_name)[1] % 8:
         raise Unreadable("elements of less than a byte are packed")
     _, device_type, ordinal, *_ = tensor._memory
@@ -93,7 +94,7 @@ def _is_idle(stream: Stream) -> bool:
 
 
 def _streams() -> list[Stream]:
-    """Return all streams. A closed one, or one that another library lent, may go on working."""
+    """Return all streams; raise if some are not known, which may still have work."""
     known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
     streams = {stream._id: stream for stream in known if not stream.is_closed}
     if len(streams) < read(api.live_streams):  # default streams stay when nobody has them
@@ -108,7 +109,7 @@ def _streams() -> list[Stream]:
 
 
 def _spans(face: Tensor, axis: int) -> list[slice | None]:
-    """Return what is shown along an axis; None for one that the tensor lacks."""
+    """Return the parts of an axis that are shown; None for an axis that the tensor lacks."""
     if face.ndim < -axis:
         return [None]
     size = face.shape[axis]
@@ -146,7 +147,7 @@ def _copied(block: Tensor) -> Any:
 
 
 def _in_place(block: Tensor, np: ModuleType) -> Any:
-    """View elements that the host can read, whatever their order."""
+    """View elements that the host can read, whatever their strides."""
     span, offset = block._span
     # Without a stream to wait for: all of them are idle.
     capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""From source to code, and to its kernels."""
+"""Compiling source to code, and finding its kernels."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["ObjectCode", "Program", "ProgramOptions"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
-    """How a `Program` is compiled.
+    """Compiler options for a `Program`.
 
     Parameters
     ----------
     arch : str, optional
         Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
     std : str, optional
-        Language, such as ``"c++17"``.
+        Language standard, such as ``"c++17"``.
     include_path : str or sequence of str, optional
         Directories that ``#include`` searches.
     define_macro : str, sequence of str, or dict, optional
@@ -39,15 +39,15 @@ class ProgramOptions:
     undefine_macro : str or sequence of str, optional
         Macros to leave undefined.
     fast_math : bool
-        Whether precision is traded for speed.
+        Whether to trade precision for speed.
     debug, lineinfo : bool
-        Whether debug information, or line numbers only, are added.
+        Whether to add debug information, or line numbers only.
     max_registers : int, optional
-        Limit of registers of a thread.
+        Maximum number of registers per thread.
     options : sequence of str
-        Given to the compiler as they are, after all others.
+        Passed to the compiler as they are, after all others.
     name : str
-        Stands for the source's file name in messages.
+        Source file name in messages.
     name_expressions : sequence of str
         Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
 
@@ -103,28 +103,21 @@ def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
 
 
 class Program:
-    """Source code, with its options.
+    """Source code and its compiler options.
 
     Parameters
     ----------
     source : str
         CUDA C++ or PTX.
     kind : {"c++", "ptx"}
-        What `source` is.
+        Language of `source`.
     options : ProgramOptions, optional
-        How it is compiled.
+        Compiler options.
 
     Attributes
     ----------
     source, kind : str
         As given.
-
-    Raises
-    ------
-    TypeError
-        If `source` is no str.
-    ValueError
-        If `kind` is no choice.
 
     Examples
     --------
@@ -161,26 +154,26 @@ class Program:
         Parameters
         ----------
         target : {"ptx", "cubin", "ltoir"}, optional
-            Form of the result; by default the one that this driver runs.
+            Kind of code to produce; by default the one that this driver runs.
         device : Device, optional
             Device to compile for; by default device 0.
 
         Returns
         -------
         ObjectCode
-            Not loaded yet.
+            Not yet loaded.
 
         Raises
         ------
         CompileError
-            If the source does not compile: ``.log`` has what the compiler wrote. Or if NVRTC cannot
-            be found: the text says where it was looked for.
+            If the source does not compile: ``.log`` has the compiler's output. Or if NVRTC is not
+            found: the message says where it was looked for.
         ValueError
-            If `target` is no choice, or is not possible for PTX source.
+            If `target` is not possible for PTX source.
 
         Notes
         -----
-        Not stream-ordered. Blocks until done, with the GIL released. Captures are not affected.
+        Blocks until the compiler is done.
 
         References
         ----------
@@ -210,17 +203,17 @@ _PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a pat
 
 
 class ObjectCode:
-    """Compiled code. It is loaded on a device when a kernel of it is first needed there.
+    """Compiled code, which is loaded on a device when one of its kernels is first needed there.
 
-    Made by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
-    ``code.get_kernel(name)``. The code stays loaded until it and its kernels have gone.
+    Created by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
+    ``code.get_kernel(name)``. The code stays loaded until it and its kernels are gone.
 
     Attributes
     ----------
     kind : str
         ``"ptx"``, ``"cubin"``, ``"ltoir"`` or ``"fatbin"``.
     log : str
-        What the compiler wrote, such as warnings.
+        The compiler's output, such as warnings.
 
     Examples
     --------
@@ -250,7 +243,7 @@ class ObjectCode:
 
     @classmethod
     def from_ptx(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take PTX: its text, or the path of a file.
+        """Wrap PTX: its text, or the path of a file.
 
         Parameters
         ----------
@@ -260,18 +253,13 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded: `PTXError` then.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded, which may raise `PTXError`.
         """
         return cls._from("ptx", code)
 
     @classmethod
     def from_cubin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take machine code of one architecture: its bytes, or the path of a file.
+        """Wrap machine code for one architecture: its bytes, or the path of a file.
 
         Parameters
         ----------
@@ -281,18 +269,13 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded. The simulated driver runs PTX only.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded. The simulated driver runs only PTX.
         """
         return cls._from("cubin", code)
 
     @classmethod
     def from_fatbin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take a bundle of code for several architectures: its bytes, or the path of a file.
+        """Wrap a bundle of code for several architectures: its bytes, or the path of a file.
 
         Parameters
         ----------
@@ -302,12 +285,7 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded. The simulated driver runs PTX only.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded. The simulated driver runs only PTX.
         """
         return cls._from("fatbin", code)
 
@@ -318,7 +296,7 @@ class ObjectCode:
 
     @property
     def ptx(self) -> str | None:
-        """The code as PTX, where it is known."""
+        """The code as PTX, or None if it is not known."""
         text = bytes(_core._code_data(self._handle.id, "ptx", None)).decode()
         return text or None
 
@@ -341,24 +319,23 @@ class ObjectCode:
         Returns
         -------
         Kernel
-            The same object for the same name.
+            Always the same object for a name.
 
         Raises
         ------
         KernelNotFoundError
-            If there is no such kernel; the text lists those there are.
+            If there is no such kernel; the message lists those that exist.
         PTXError
-            If the code is PTX that the driver refuses.
+            If the code is PTX that the driver rejects.
         UnsupportedError
-            If the kernel needs what the simulated driver does not have.
+            If the kernel needs something that the simulated driver lacks.
         CUDAError
-            If the code is not for the device; or in a host callback, if it is not loaded yet:
-            the load would wait for the device, which waits for the callback.
+            If the code is for another architecture. Or in a host callback, if the code is not
+            loaded yet: loading waits for the device, which waits for the callback.
 
         Notes
         -----
-        Not stream-ordered. Returns when the code is loaded, with the GIL released meanwhile.
-        Captures are not affected.
+        Blocks until the code is loaded.
 
         References
         ----------

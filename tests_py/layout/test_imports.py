@@ -38,7 +38,9 @@ def is_guard(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
-def imports(body: list[ast.stmt], inside: bool = False) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+def imports(
+    body: list[ast.stmt], inside: bool = False
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
     """Yield the imports that run, and whether a function runs them."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
