@@ -21,7 +21,7 @@ if _core.__version__ != __version__:
         "the installation is damaged, or the module has to be built again"
     )
 _core._check_interpreter()
-if sys.is_finalizing():  # threads can have the GIL no more
+if sys.is_finalizing():  # other threads get no GIL any more
     raise ImportError("cudago cannot be imported: the interpreter is ending")
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 

@@ -105,7 +105,7 @@ _FROM_MEMORY = "ld.param.u64 %d, [value]; ld.global.{load}"
 _LOADS = {1: "u8 %v, [%d];", 2: "u16 %v, [%d];", 4: "u32 %v, [%d];"}
 _LOADS[8] = "u64 %d, [%d]; min.u64 %d, %d, 4294967295; cvt.u32.u64 %v, %d;"
 
-# Each as long as a graph uses it: a kernel for good would be a live object for good.
+# Weak references: a kernel kept forever would count as a live object forever.
 _setters: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 
 
@@ -132,7 +132,8 @@ def _kernel(name: str) -> Kernel:
 def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
     """Return the launch that sets a condition, after checking its operands."""
     size = getattr(value, "nbytes", None)
-    is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")  # NumPy's
+    # NumPy's scalars have nbytes too.
+    is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")
     if size is None or is_scalar:
         try:
             value, name = operator.index(value), "number"

@@ -24,7 +24,7 @@ __all__ = ["driver_name", "driver_version", "init", "live_objects"]
 
 _log = logging.getLogger("cudago")
 _CHOICES = ("auto", "nvidia", "sim")
-_choice = threading.local()  # driver: what init of this thread is opening
+_choice = threading.local()  # driver: the argument of init in this thread
 
 
 def init(driver: DriverChoice = "auto") -> None:
@@ -59,7 +59,7 @@ def init(driver: DriverChoice = "auto") -> None:
         _core._open()
     finally:
         del _choice.driver
-    # Somebody may have opened another one before, or in another thread meanwhile.
+    # Another driver may have been opened earlier, or meanwhile by another thread.
     if driver not in ("auto", driver_name()):
         raise RuntimeError(
             f"the process already uses the driver {driver_name()!r}; "
@@ -163,5 +163,5 @@ def _opened() -> None:
         return
     if _log.hasHandlers():
         _log.warning("%s", notice)
-    else:  # logging's last resort would not say whose notice it is
+    else:  # logging's handler of last resort would not name cudago
         print(f"cudago: {notice}", file=sys.stderr)

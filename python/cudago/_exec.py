@@ -119,7 +119,8 @@ class ExecNode:
             marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
             own = list(form.parameters.values())[1:]  # without self
             takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
-            unknown = [n for n in kwargs if n not in form.parameters]  # says more than what lacks
+            # An unknown name explains more than a missing one.
+            unknown = [n for n in kwargs if n not in form.parameters]
             wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
             raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
 

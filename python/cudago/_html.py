@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Row = tuple[str, "str | Callable[[], object]"]
 
 _LONGEST = 400  # characters of a value, and lines of a compiler's log
-_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # drawn while somebody waits
+_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # larger ones take too long
 _BOX = (
     "display:inline-block;border:1px solid currentColor;border-radius:6px;padding:6px 10px;"
     "max-width:100%;overflow:auto;color:inherit;font-size:13px"
@@ -147,7 +147,7 @@ def stream_card(stream: Stream) -> str:
     if stream.is_closed:
         return _card(title, [("state", "closed")])
 
-    def handle() -> str:  # without `handle`, which is for who gives it to another library
+    def handle() -> str:  # `Stream.handle` would mark the stream as shared
         number = stream._number
         names = {0: ", the legacy default stream", 1: ", the legacy default stream"}
         names[2] = ", the per-thread default stream"
@@ -225,7 +225,7 @@ def graph_picture(graph: Any) -> str | None:
     try:
         nodes, edges = graph._count(), len(graph._edges())
         dot = graph.to_dot() if nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES else None
-        # What is inside of nodes is drawn too.
+        # Graphs inside nodes are drawn too.
         if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
             return None
         return graph.to_svg()

@@ -121,7 +121,7 @@ class KernelAttributes:
         def shared_memory_preference(self) -> int: ...
         @shared_memory_preference.setter
         def shared_memory_preference(self, value: int) -> None: ...
-    else:  # checkers would believe in any name
+    else:  # type checkers would accept any name
 
         def __getattr__(self, name: str) -> int:
             if name not in _ATTRIBUTES:

@@ -32,7 +32,7 @@ class Node(Builder):
     def __init__(self, graph: Graph, id: int) -> None:
         self.graph: Graph = graph
         self._id = id
-        self._known: tuple[int, int, str, str] | None = None  # the row, which never changes
+        self._known: tuple[int, int, str, str] | None = None  # its row, which never changes
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self.graph, (self._id,)
@@ -106,6 +106,6 @@ class Node(Builder):
 
 def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
     """Make a node from a row of the graph's listing, so that its name is not looked up again."""
-    node = Node.__new__(Node)  # without __init__, of which a listing would be half
+    node = Node.__new__(Node)  # __init__ would be half the cost of a listing
     node.graph, node._id, node._known = graph, row[0], row
     return node

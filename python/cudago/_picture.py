@@ -31,9 +31,9 @@ class _Box:
     lines: list[str] = field(default_factory=list[str])
     style: str = ""
     layer: int = 0
-    x: float = 0  # of its middle
-    y: int = 0  # of its upper edge
-    floor: int = 0  # of its layer, below which lines may go sideways
+    x: float = 0  # of its center
+    y: int = 0  # of its top
+    floor: int = 0  # bottom of its layer, below which edges may run sideways
     width: int = 0
     height: int = 0
     above: list[_Box] = field(default_factory=lambda: list[_Box]())
@@ -77,7 +77,7 @@ def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
         elif line.strip() == "}" and inside:
             inside.pop()
     waiting = {b for _, b, _ in edges}
-    edges += [  # what waits for nothing inside a node comes after the node
+    edges += [  # inner nodes without dependencies are drawn after the outer node
         (boxes[name.rsplit("_", 2)[0]], box, ' stroke-dasharray="4 3"')
         for name, box in boxes.items()
         if "_" in name and box not in waiting
@@ -97,7 +97,7 @@ def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[lis
         waits[b] += 1
         after[a].append(b)
     ready = [box for box in boxes if not waits[box]]
-    for box in ready:  # grows meanwhile
+    for box in ready:  # grows during the loop
         for b in after[box]:
             b.layer = max(b.layer, box.layer + 1)
             waits[b] -= 1

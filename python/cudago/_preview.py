@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 Rows = list[list[str]]
 
 PATIENCE_S = 0.25
-_WHOLE, _EDGE = 8, 3  # elements of a dimension that is shown whole; of each end of a longer one
+_WHOLE, _EDGE = 8, 3  # longest axis shown whole; elements at each end of a longer one
 _GAP = "\u2026"
-_CUDA, _MANAGED = 2, 13  # types of DLPack's devices
+_CUDA, _MANAGED = 2, 13  # DLPack device types
 _log = logging.getLogger("cudago")
 
 
@@ -80,13 +80,13 @@ def _await_idle() -> None:
                 raise Unreadable("work is still under way")
             streams = busy
             time.sleep(0.001)
-    except CheckError as e:  # is told once: the next wait of the program would not hear of it
+    except CheckError as e:  # is raised only once: the program's next wait would miss it
         _log.error("found while a tensor was shown: %s", text := str(e))
         raise Unreadable(text) from None
 
 
 def _is_idle(stream: Stream) -> bool:
-    if stream.is_closed:  # meanwhile, by another thread
+    if stream.is_closed:  # by another thread meanwhile
         raise Unreadable("a stream has just been closed")
     if stream.is_capturing:
         raise Unreadable("a stream is capturing, so work cannot be waited for")
@@ -97,7 +97,7 @@ def _streams() -> list[Stream]:
     """Return all streams; raise if some are not known, which may still have work."""
     known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
     streams = {stream._id: stream for stream in known if not stream.is_closed}
-    if len(streams) < read(api.live_streams):  # default streams stay when nobody has them
+    if len(streams) < read(api.live_streams):  # default streams outlive their objects
         for device in devices_in_use():
             streams[device.default_stream._id] = device.default_stream
     if len(streams) < read(api.live_streams):
@@ -132,7 +132,7 @@ def _beside(parts: tuple[list[str], ...]) -> list[str]:
 def _words(block: Tensor, np: ModuleType) -> Rows:
     _, device_type, *_ = block._memory
     array = _copied(block) if device_type == _CUDA else _in_place(block, np)
-    if array.dtype.kind == "V":  # of ml_dtypes
+    if array.dtype.kind == "V":  # a type of ml_dtypes
         array = array.astype("f4")
     height, width = (1, 1, *block.shape)[-2:]
     return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
@@ -149,7 +149,7 @@ def _copied(block: Tensor) -> Any:
 def _in_place(block: Tensor, np: ModuleType) -> Any:
     """View elements that the host can read, whatever their strides."""
     span, offset = block._span
-    # Without a stream to wait for: all of them are idle.
+    # stream=-1: no stream to wait for, all are idle.
     capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))
     raw = np.frombuffer(_core.from_dlpack(capsule).buffer, "u1")
     dtype: Any = block.dtype

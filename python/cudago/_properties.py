@@ -42,7 +42,7 @@ class DeviceProperties(_Names):
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
 
-    if not TYPE_CHECKING:  # checkers know the names, and would believe in any other
+    if not TYPE_CHECKING:  # type checkers would accept any name
 
         def __getattr__(self, name: str) -> int:
             if name.startswith("_") or name not in _attribute_names():

@@ -35,7 +35,7 @@ def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[
             raise TypeError(f"{name} must be devices, not {type(peer).__name__}")
         if own is not None and peer == own:
             raise ValueError(
-                f"{name} must be other devices than {own.ordinal}, which has the memory"
+                f"{name} must be other devices than {own.ordinal}, which owns the memory"
             )
     return frozenset(peers)
 

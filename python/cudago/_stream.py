@@ -235,8 +235,8 @@ class Stream(_core.Stream):
         return (self._ordinal, self._number) == (other._ordinal, other._number)
 
     def __hash__(self) -> int:
-        # Kept, because it must stay the same when the stream is closed and its handle is gone. A
-        # stream that was closed before anybody asked equals itself alone, so that any hash will do.
+        # Cached: it must not change when the stream is closed and its handle is gone. A stream that
+        # was closed before its first hash equals only itself, so any hash will do.
         try:
             return self._hash
         except AttributeError:
@@ -249,7 +249,7 @@ def _foreign(obj: object) -> Stream:
     """Wrap an object with ``__cuda_stream__`` for one call. Called by the native module."""
     protocol = getattr(obj, "__cuda_stream__", None)
     if protocol is None:
-        handle = getattr(obj, "cuda_stream", None)  # torch.cuda.Stream before it had the protocol
+        handle = getattr(obj, "cuda_stream", None)  # older torch.cuda.Stream, without the protocol
         if not isinstance(handle, int):
             raise TypeError(
                 f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}"
@@ -260,12 +260,12 @@ def _foreign(obj: object) -> Stream:
             raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
     index = getattr(getattr(obj, "device", None), "index", None)
     ordinal = index if isinstance(index, int) else 0
-    # Not among those made by the user: it is gone after the call, and each launch pays for it.
+    # Not added to _made: it is gone after the call, and every launch would pay for that.
     stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
     return stream
 
 
-# Those that have been made here, by number: _preview.py.
+# Streams created through this API, by id, for _preview.py.
 _made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 _core._set_class("Stream", Stream)

@@ -114,7 +114,7 @@ class Tensor(_core.Tensor):
         """
         import numpy as np
 
-        if stream.is_capturing:  # or the copy would become a node before the wait is refused
+        if stream.is_capturing:  # else the copy would be captured before the wait is refused
             raise ValueError(
                 "a stream that is capturing cannot be waited for: copy with "
                 "t.buffer.copy_to(array, stream=...) instead"
@@ -179,7 +179,7 @@ class Tensor(_core.Tensor):
         _copy(self, source, stream)
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
-        # Without this NumPy would take the tensor for a sequence and make an array of tensors.
+        # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
         raise TypeError(
             "a cudago Tensor is not converted to a NumPy array by itself: use "
             "t.numpy(stream=...), which copies"
@@ -203,9 +203,7 @@ def _extended_dtype(name: str) -> np.dtype:
     try:
         import ml_dtypes
     except ImportError:
-        raise TypeError(
-            f"NumPy has no {name}; with the package ml_dtypes installed it has"
-        ) from None
+        raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
     if not hasattr(ml_dtypes, name):
         raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
     dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))

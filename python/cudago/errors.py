@@ -111,7 +111,7 @@ class KernelNotFoundError(CUDAError, KeyError):
     """The code has no kernel of this name; the message lists those that exist."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""  # not KeyError's, which quotes
+        return str(self.args[0]) if self.args else ""  # KeyError's would add quotes
 
 
 class PTXError(CUDAError, ValueError):
@@ -186,7 +186,7 @@ def _decode(text: str) -> BaseException:
     """Create the exception for an error from the half of the API that gopy binds."""
     try:
         fields = json.loads(text)
-    except ValueError:  # not from our Go code: gopy's own
+    except ValueError:  # gopy's own error, not ours
         return InternalError(text)
     return _make(
         fields["kind"], fields["code"], fields["message"], json.dumps(fields["detail"] or {})

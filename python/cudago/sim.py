@@ -81,7 +81,7 @@ def check(
     """
     wanted = ",".join(names) or "all"
     before = _core._set_checks(wanted if raises else wanted + ",collect")
-    reports()  # of others
+    reports()  # discard earlier ones
     found: list[str] = []
     try:
         yield found

@@ -57,7 +57,7 @@ def settle(timeout_s: float = 10.0) -> None:
         return
     deadline = time.monotonic() + timeout_s
     before: object = None
-    # What was released may itself have held something, so go on until nothing changes.
+    # A released object may have held others, so repeat until nothing changes.
     while before != (now := live_objects()) or gc.collect():
         before = now
         left_ms = int(1000 * (deadline - time.monotonic()))
@@ -133,7 +133,7 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
     True
     """
     go_on = threading.Event()
-    over: queue.SimpleQueue[None] = queue.SimpleQueue()  # a finalizer may put: it takes no lock
+    over: queue.SimpleQueue[None] = queue.SimpleQueue()  # its put takes no lock, as finalizers need
 
     def wait() -> None:
         over.put(None)
@@ -143,8 +143,8 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
             step.launch(stream)
-    # Where a reset of the device drops the callback. No weakref.finalize: at exit it may be looked
-    # through by the main thread while the callbacks' thread drops the callback.
+    # Set too if a reset of the device drops the callback. Not weakref.finalize: at exit the main
+    # thread may iterate over its registry while the callbacks' thread drops the callback.
     gone = weakref.ref(wait, lambda _: over.put(None))
     del wait
     try:

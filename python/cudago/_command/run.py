@@ -37,7 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 class _Once(argparse.Action):
-    """An option that a script may have too: given twice, it is not clear whose it is."""
+    """An option that the script may have too: if it is given twice, its owner is unclear."""
 
     def __call__(
         self,
@@ -46,7 +46,7 @@ class _Once(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        """Keep the value."""
+        """Store the value."""
         if (before := getattr(namespace, self.dest)) is not None:
             parser.error(
                 f"{option_string} must be given once, got {before!r} and {values!r}; "
@@ -56,7 +56,7 @@ class _Once(argparse.Action):
 
 
 def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
-    """Return what argparse is to see of the arguments, and those that are the script's.
+    """Return the arguments for argparse, and those of the script.
 
     argparse gives all that follows a script to the script, or nothing that looks like an option.
     """
@@ -70,7 +70,7 @@ def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
             ours += [argument, *([value] if (value := next(rest, None)) is not None else [])]
         elif argument == _CHECK or argument.startswith((_DRIVER + "=", _CHECK + "=")):
             ours.append(argument)
-        else:  # before the script an unknown option is a mistake, which argparse tells
+        else:  # an unknown option before the script is an error, left to argparse
             (ours if not theirs and argument.startswith("-") else theirs).append(argument)
     return [*ours, "--", *theirs[:1]], theirs[1:]
 
@@ -103,7 +103,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _found() -> bool:
-    """Say what the checks have found, once all work is done; or that they could find nothing."""
+    """Print what the checks found once all work is done, or that they could not run."""
     if not cu._core._is_open():
         return False
     if cu.driver_name() != "sim":
@@ -113,7 +113,7 @@ def _found() -> bool:
             file=sys.stderr,
         )
         return True
-    with contextlib.suppress(cu.CUDAError):  # a finding is among the reports
+    with contextlib.suppress(cu.CUDAError):  # findings are in the reports
         for device in cu.Device.all():
             with contextlib.suppress(cu.CheckError):
                 device.sync()
