@@ -5,7 +5,7 @@ package cuda
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// A CaptureMode says which calls the driver refuses, and punishes by spoiling
+// A CaptureMode says which calls the driver refuses, and punishes by invalidating
 // the capture, while a stream is capturing.
 type CaptureMode int32
 
@@ -27,7 +27,7 @@ const (
 	CaptureNone CaptureStatus = 0
 	// CaptureActive means that work becomes nodes of a graph.
 	CaptureActive CaptureStatus = 1
-	// CaptureInvalidated means that an error spoilt the capture; only EndCapture
+	// CaptureInvalidated means that an error invalidated the capture; only EndCapture
 	// gets the stream out of it.
 	CaptureInvalidated CaptureStatus = 2
 )
@@ -62,7 +62,7 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	defer leave()
 	s.ctx.drv.capture.Lock()
 	defer s.ctx.drv.capture.Unlock()
-	// Counted first: who sees no capture may do what would spoil one.
+	// Counted first: who sees no capture may do what would invalidate one.
 	s.ctx.drv.captures.Add(1)
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
 	if r == driver.CUDA_SUCCESS {
@@ -109,7 +109,7 @@ func (s *Stream) captureOver() {
 //
 // Lifetime: the caller owns the graph.
 //
-// Errors: [ErrorStreamCaptureInvalidated] if an earlier error spoilt the
+// Errors: [ErrorStreamCaptureInvalidated] if an earlier error invalidated the
 // capture; [ErrorStreamCaptureUnjoined] if a stream that joined it was not
 // joined back; [ErrorStreamCaptureUnmatched] if it was not begun in s;
 // [ErrorStreamCaptureWrongThread] if it was begun by another thread.

@@ -21,7 +21,7 @@ const (
 )
 
 // deferred holds what could not be given back yet because a stream capture is
-// open: a free in a capturing stream would become a node of the graph or spoil
+// open: a free in a capturing stream would become a node of the graph or invalidate
 // the capture.
 type deferred struct {
 	waiting atomic.Int64 // len(work), readable without the lock
@@ -87,7 +87,7 @@ func (d *deferred) drain(again func()) int {
 }
 
 // dispose gives something back with c current, in relaxed capture mode, so that
-// it spoils no capture of another thread. free reports how the driver call that
+// it invalidates no capture of another thread. free reports how the driver call that
 // it made went. While captured, if not nil, says that a capture is in the way, or
 // the driver does, it is put off until [Context.Drain]. count goes down
 // by one once the thing is gone, which with a reset it is without a call. then,

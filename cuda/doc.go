@@ -74,7 +74,7 @@
 // no call under way in that context does. Use counts are atomic. Driver.capture is
 // held across the calls that begin, join and end captures and that record
 // events; to begin one waits on NVIDIA's driver while another thread is stuck in
-// a full launch queue. So calls into this package come before it. Driver.kin is
+// a full launch queue. So calls into this package come before it. Driver.related is
 // shared across calls that read what related graphs have in common, of which
 // cuGraphInstantiate may wait; who needs it alone only tries.
 package cuda

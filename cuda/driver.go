@@ -46,7 +46,7 @@ type Driver struct {
 	// instantiates or destroys one that is related to it. Who destroys holds it
 	// alone, the others share it. One lock for all graphs: the relations are the
 	// driver's to know. To instantiate may wait for the device; to destroy does not.
-	kin sync.RWMutex
+	related sync.RWMutex
 
 	closed atomic.Bool
 
@@ -214,7 +214,7 @@ func (d *Driver) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
 }
 
 // Relaxed runs fn on a locked OS thread in relaxed capture mode, in which calls
-// that a capture of another thread would forbid are allowed and spoil nothing.
+// that a capture of another thread would forbid are allowed and invalidate nothing.
 func (d *Driver) Relaxed(fn func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

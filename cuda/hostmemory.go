@@ -122,7 +122,7 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 }
 
 // allocRelaxed allocates in relaxed capture mode: in global mode a capture of
-// any thread would forbid it, and be spoilt by it.
+// any thread would forbid it, and be invalidated by it.
 func (c *Context) allocRelaxed(op string, size uint64, alloc func(driver.API) (uint64, driver.CUresult)) (uint64, error) {
 	leave, err := c.Enter()
 	if err != nil {

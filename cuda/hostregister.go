@@ -31,7 +31,7 @@ type HostRegistration struct {
 // must Close the Buffer. The last holder waits for all work of all contexts of
 // the driver, by cuCtxSynchronize, and then calls cuMemHostUnregister. Both are
 // put off while a stream is capturing, as far as [Driver.Capturing] knows; a
-// capture that others began would be spoilt.
+// capture that others began would be invalidated.
 //
 // Errors: an [*ArgumentError] if there are no bytes; [ErrorNotSupported] if the
 // device cannot use such memory; [ErrorHostMemoryAlreadyRegistered] if a part of
@@ -89,7 +89,7 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 	gone := c.drv.closed.Load()
 	c.disposeSteps(a.what(), nil, &c.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		if c.drv.Capturing() {
-			// Waiting for a context spoils the captures in it, in any mode.
+			// Waiting for a context invalidates the captures in it, in any mode.
 			return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 		}
 		for _, other := range c.drv.contexts() {

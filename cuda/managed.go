@@ -74,7 +74,7 @@ func (c *Context) Advise(ptr, size uint64, a Advice, at Location) error {
 		return err
 	}
 	defer leave()
-	restore := c.drv.relax() // in global mode it would spoil the captures of all threads
+	restore := c.drv.relax() // in global mode it would invalidate the captures of all threads
 	defer restore()
 	r := c.drv.api.CuMemAdvise(driver.CUdeviceptr(ptr), size, driver.CUmem_advise(a), at.raw())
 	return c.Failure("cuMemAdvise", int32(r), fmt.Sprintf("advice %d for %d bytes at %#x, location %v", a, size, ptr, at))

@@ -74,8 +74,8 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 		return 0, err
 	}
 	defer leave()
-	c.drv.kin.RLock()
-	defer c.drv.kin.RUnlock()
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
 	const op = "cuGraphInstantiate"
 	x, r := c.drv.api.CuGraphInstantiateWithParams(driver.CUgraph(g), p)
 	if r == driver.CUDA_SUCCESS && p.Result_out == driver.CUDA_GRAPH_INSTANTIATE_SUCCESS {

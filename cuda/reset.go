@@ -281,7 +281,7 @@ func (c *Context) reopen() {
 }
 
 // isBroken asks the driver for a sticky error, while calls are refused. This
-// question waits for nothing and spoils no capture.
+// question waits for nothing and invalidates no capture.
 func (c *Context) isBroken() bool {
 	pushed, err := c.push()
 	var r Result

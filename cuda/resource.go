@@ -262,7 +262,7 @@ func (mr *DeviceMemoryResource) Statistics() (PoolStatistics, error) {
 }
 
 // poolCall runs a call on mr's pool. It does so in relaxed capture mode: else
-// even asking a pool is refused while a capture is open, and spoils it.
+// even asking a pool is refused while a capture is open, and invalidates it.
 func poolCall[T any](mr *DeviceMemoryResource, op string, f func(driver.API, driver.CUmemoryPool) (T, driver.CUresult)) (T, error) {
 	var zero T
 	if err := mr.begin(); err != nil {

@@ -216,7 +216,7 @@ func (s *Stream) call(op string, f func(driver.API) driver.CUresult) error {
 // Concurrency: Close by another goroutine does not end the wait.
 //
 // Errors: [ErrClosed] after Close; [ErrorStreamCaptureUnsupported] while s is
-// capturing, which spoils the capture; otherwise an [*Error], which may report
+// capturing, which invalidates the capture; otherwise an [*Error], which may report
 // a fault in work that was queued earlier.
 func (s *Stream) Synchronize() error {
 	return s.call("cuStreamSynchronize", func(api driver.API) driver.CUresult {

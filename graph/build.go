@@ -10,14 +10,15 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// NodeOptions are what every kind of node has.
+// NodeOptions are the options that every kind of node has.
 type NodeOptions struct {
 	// Name must be unique in the graph. If it is empty the node is named after
 	// its kind and number: memcpy_0, kernel_3.
 	Name string
 	// Deps are the nodes that the new one waits for, all of the same graph.
 	Deps []*Node
-	// Operands are the graph's from the call on; if it fails they are released.
+	// Operands belong to the graph from the call on; if it fails they are
+	// released.
 	Operands []Operand
 }
 
@@ -71,14 +72,14 @@ func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 }
 
 // EventRecord adds a node that records e at each launch, for [cuda.Stream.Wait]
-// and for the host. The event lives as long as the node can run, closed or not.
-// It calls cuGraphAddEventRecordNode.
+// and for the host. Even if closed, the event lives as long as the node can
+// run. It calls cuGraphAddEventRecordNode.
 func (g *Graph) EventRecord(e *cuda.Event, o NodeOptions) (*Node, error) {
 	return g.event(cuda.EventRecordNode, e, o, g.h.ctx.AddEventRecordNode)
 }
 
-// EventWait adds a node that waits for what e was last recorded after, as it is
-// when the node runs. It calls cuGraphAddEventWaitNode.
+// EventWait adds a node that waits for the latest recording of e at the time
+// the node runs. It calls cuGraphAddEventWaitNode.
 func (g *Graph) EventWait(e *cuda.Event, o NodeOptions) (*Node, error) {
 	return g.event(cuda.EventWaitNode, e, o, g.h.ctx.AddEventWaitNode)
 }
@@ -112,7 +113,7 @@ func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
 }
 
 // Child adds a node that runs sub as it is now: later changes of sub do not
-// reach it. g keeps the operands of sub alive for itself. It calls
+// affect it. g holds the operands of sub itself. It calls
 // cuGraphAddChildGraphNode.
 func (g *Graph) Child(sub *Graph, o NodeOptions) (*Node, error) {
 	b := newBundle(o.Operands)
@@ -145,7 +146,8 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 }
 
 // view copies the nodes of g for an embedding in h, and retains their bundles.
-// Its nodes have no handles: the driver does not tell which became which.
+// Its nodes have no handles: the driver does not report which node became
+// which.
 //
 // Preconditions: g.h.mu and h.mu are held.
 func (g *Graph) view(h *hierarchy) *Graph {
@@ -156,7 +158,8 @@ func (g *Graph) view(h *hierarchy) *Graph {
 	return v
 }
 
-// add is: prepare the bundle, call the driver, commit; roll back on failure.
+// add prepares the bundle, calls the driver and commits; it rolls back on
+// failure.
 func (g *Graph) add(kind cuda.NodeType, o NodeOptions, params any,
 	call func([]cuda.NodeHandle) (cuda.NodeHandle, error)) (*Node, error) {
 	b := newBundle(o.Operands)
@@ -205,7 +208,7 @@ func (g *Graph) commit(n *Node) {
 	g.counts[n.kind]++
 }
 
-// place puts n behind the nodes of g.
+// place appends n to the nodes of g.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) place(n *Node) {
@@ -213,7 +216,8 @@ func (g *Graph) place(n *Node) {
 	g.nodes = append(g.nodes, n)
 }
 
-// link tells those that n waits for. Nodes are linked in their order.
+// link adds n to the dependents of its dependencies. Nodes are linked in their
+// order.
 //
 // Preconditions: the lock of n's graph is held; n has its dependencies.
 func (n *Node) link() {
@@ -240,7 +244,7 @@ func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 	}
 }
 
-// resolve checks dependencies and drops doubles, which the driver refuses.
+// resolve checks dependencies and drops duplicates, which the driver refuses.
 func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
 	var nodes []*Node
 	var handles []cuda.NodeHandle

@@ -245,7 +245,7 @@ func (d *simulator) CuCtxSynchronize() driver.CUresult {
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if r := d.spoilAll(c); r != driver.CUDA_SUCCESS {
+	if r := d.invalidateAll(c); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	c.synchronize()

@@ -186,7 +186,7 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 }
 
 // observe returns an event and its latest record for a host that wants to know
-// its state. That is not possible for an event of a capture: it spoils one that
+// its state. That is not possible for an event of a capture: it invalidates one that
 // is open, and after one that has ended it is a value like any other, as was
 // measured on an H200, driver 580.159.
 func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult) {
@@ -196,7 +196,7 @@ func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult)
 	}
 	rec := e.get()
 	if rec != nil && rec.capture != nil {
-		if !d.spoil(rec.capture) {
+		if !d.invalidate(rec.capture) {
 			return nil, nil, driver.CUDA_ERROR_INVALID_VALUE
 		}
 		return nil, nil, driver.CUDA_ERROR_CAPTURED_EVENT

@@ -156,7 +156,7 @@ func (d *simulator) CuGraphUpload(h driver.CUgraphExec, hs driver.CUstream) driv
 	return d.refuseCapturing(s)
 }
 
-// CuGraphLaunch queues a launch. It spoils the stream's capture, if it has one,
+// CuGraphLaunch queues a launch. It invalidates the stream's capture, if it has one,
 // as was measured on an H200 with a 13.x driver.
 func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driver.CUresult {
 	s, r := d.stream(hs)

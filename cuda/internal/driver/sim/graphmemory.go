@@ -194,7 +194,7 @@ func (a *allocation) isReserved() bool { return a.graph != nil && !a.graph.isLiv
 func (d *simulator) captureFree(s *stream, a *allocation) driver.CUresult {
 	if a.kind != memGraph {
 		// Freeing a pool's memory from a graph would free it at each launch.
-		d.spoilStream(s)
+		d.invalidateStream(s)
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	d.graphMu.Lock()
