@@ -87,8 +87,8 @@ func (c *Context) GraphCreate() (GraphHandle, error) {
 	})
 }
 
-// GraphDestroy calls cuGraphDestroy. Executables made of g live on. It does
-// nothing if c is lost. It waits while any graph is being instantiated:
+// GraphDestroy calls cuGraphDestroy. Executables made from g remain valid. It
+// does nothing if c is lost. It waits while any graph is being instantiated;
 // [Context.TryGraphDestroy] does not.
 func (c *Context) GraphDestroy(g GraphHandle) error {
 	c.drv.related.Lock()
@@ -122,8 +122,8 @@ func (c *Context) GraphClone(g GraphHandle) (GraphHandle, error) {
 	})
 }
 
-// NodeFindInClone returns the node of clone that original became. It calls
-// cuGraphNodeFindInClone.
+// NodeFindInClone returns the node of clone that was made from original. It
+// calls cuGraphNodeFindInClone.
 func (c *Context) NodeFindInClone(original NodeHandle, clone GraphHandle) (NodeHandle, error) {
 	c.drv.related.RLock()
 	defer c.drv.related.RUnlock()
@@ -200,7 +200,7 @@ func (c *Context) AddDependencies(g GraphHandle, from, to []NodeHandle) error {
 	})
 }
 
-// RemoveDependencies takes back AddDependencies. It calls
+// RemoveDependencies undoes AddDependencies. It calls
 // cuGraphRemoveDependencies.
 func (c *Context) RemoveDependencies(g GraphHandle, from, to []NodeHandle) error {
 	return call0(c, "cuGraphRemoveDependencies", func(api driver.API) driver.CUresult {
