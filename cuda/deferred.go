@@ -42,9 +42,9 @@ func (d *deferred) addStuck(count *atomic.Int64) {
 	d.stuck = append(d.stuck, count)
 }
 
-// unstick corrects the counts after a reset, which has released everything. It
+// clearStuck corrects the counts after a reset, which has released everything. It
 // returns the functions to run then.
-func (d *deferred) unstick() (then []func()) {
+func (d *deferred) clearStuck() (then []func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, count := range d.stuck {
@@ -165,12 +165,12 @@ func (c *Context) disposeSteps(what string, captured func() (bool, error), count
 		return done
 	}
 	if p := try(); p != done {
-		c.putOff(try, p)
+		c.postpone(try, p)
 	}
 }
 
-// putOff postpones the rest of a release.
-func (c *Context) putOff(try func() progress, so progress) {
+// postpone postpones the rest of a release.
+func (c *Context) postpone(try func() progress, so progress) {
 	c.deferred.add(try)
 	if c.state.Load() == contextLost {
 		c.Drain() // the reset's own came too early

@@ -188,10 +188,10 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 	symbol := m.code.Symbol(name)
 	f, r := m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
 	if r == driver.CUDA_ERROR_NOT_FOUND {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.haveNames()))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.listKernels()))
 	}
 	if r != driver.CUDA_SUCCESS {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.said(symbol))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.loadOutput(symbol))
 	}
 	k := &Kernel{m: m, h: f, name: name, symbol: symbol}
 	if k.signature, err = m.signature(f, symbol); err != nil {
@@ -200,9 +200,9 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 	return k, nil
 }
 
-// said returns the driver's output about a kernel while it loaded the module,
+// loadOutput returns the driver's output about a kernel while it loaded the module,
 // for a message: the simulated driver reports there why a kernel cannot run.
-func (m *Module) said(symbol string) string {
+func (m *Module) loadOutput(symbol string) string {
 	of := regexp.MustCompile(`\bkernel ` + regexp.QuoteMeta(symbol) + `(?:[,; ]|$)`)
 	for line := range strings.Lines(m.log) {
 		if line = strings.TrimSpace(line); of.MatchString(line) {
@@ -212,8 +212,8 @@ func (m *Module) said(symbol string) string {
 	return ""
 }
 
-// haveNames lists the existing kernels, for a message.
-func (m *Module) haveNames() string {
+// listKernels lists the existing kernels, for a message.
+func (m *Module) listKernels() string {
 	names := m.code.Names()
 	if len(names) == 0 {
 		var r driver.CUresult

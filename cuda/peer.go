@@ -52,9 +52,9 @@ func (d *Device) DisablePeerAccess(peer *Device) error {
 		func(api driver.API, c *Context) driver.CUresult { return api.CuCtxDisablePeerAccess(c.h) })
 }
 
-// peerAccess makes a driver call about a peer. The code done means that there
+// peerAccess makes a driver call about a peer. The code already means that there
 // was nothing to do.
-func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call func(driver.API, *Context) driver.CUresult) error {
+func (d *Device) peerAccess(op string, peer *Device, already driver.CUresult, call func(driver.API, *Context) driver.CUresult) error {
 	if err := d.needPeer(op, peer); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call 
 	defer leave()
 	restore := d.drv.relax()
 	defer restore()
-	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != isSo {
+	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != already {
 		return c.fail(op, r, d.String()+", peer "+peer.String())
 	}
 	return nil

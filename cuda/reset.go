@@ -45,7 +45,7 @@ func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) e
 	if p == done {
 		return err
 	}
-	c.putOff(func() progress {
+	c.postpone(func() progress {
 		if c.state.Load() == contextLost {
 			return done
 		}
@@ -130,7 +130,7 @@ func (d *Device) ResetUnless(stop <-chan struct{}) error {
 	if err != nil || !broken {
 		return err
 	}
-	return d.mended()
+	return d.probe()
 }
 
 // reset makes the driver's calls. broken says that the context had a sticky
@@ -151,7 +151,7 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 		return false, err
 	}
 	broken = c.isBroken()
-	kept, err := c.letGo()
+	kept, err := c.releaseContext()
 	if kept {
 		c.reopen()
 		return false, err
@@ -159,7 +159,7 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	c.state.Store(contextLost)
 	d.context.Store(nil)
 	c.Drain()
-	for _, then := range c.deferred.unstick() {
+	for _, then := range c.deferred.clearStuck() {
 		then()
 	}
 	if err != nil {
@@ -223,13 +223,13 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 	return c.drv.api.CuCtxSynchronize()
 }
 
-// letGo releases our hold of the context, which ends it. If the context
-// survives, because others hold it or the driver refuses, letGo retains it
+// releaseContext releases our hold of the context, which ends it. If the context
+// survives, because others hold it or the driver refuses, releaseContext retains it
 // again and the error says why. An error without that means that retaining it
 // failed.
 //
 // Preconditions: calls are refused, and none is under way.
-func (c *Context) letGo() (kept bool, why error) {
+func (c *Context) releaseContext() (kept bool, why error) {
 	d, api := c.dev, c.drv.api
 	id, r := api.CuCtxGetId(c.h)
 	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
@@ -305,9 +305,9 @@ func (c *Context) leavePush(pushed bool) {
 	}
 }
 
-// mended reports whether a new context works. Some faults outlive every context
+// probe reports whether a new context works. Some faults outlive every context
 // of the process.
-func (d *Device) mended() error {
+func (d *Device) probe() error {
 	c, err := d.Context()
 	if err == nil {
 		err = c.Synchronize()

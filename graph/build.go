@@ -141,7 +141,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return nil, err
 	}
 	n.child = sub.view(g.h)
-	g.watch.tell(n.child.bundles(), nil)
+	g.watch.notify(n.child.bundles(), nil)
 	return n, nil
 }
 
@@ -195,7 +195,7 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
 	g.commit(n)
 	n.link()
-	g.watch.tell([]*bundle{b}, nil)
+	g.watch.notify([]*bundle{b}, nil)
 	return n, nil
 }
 
@@ -203,15 +203,15 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 //
 // Preconditions: g.h.mu is held; n.name is free.
 func (g *Graph) commit(n *Node) {
-	g.place(n)
+	g.appendNode(n)
 	g.byName[n.name] = n
 	g.counts[n.kind]++
 }
 
-// place appends n to the nodes of g.
+// appendNode appends n to the nodes of g.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) place(n *Node) {
+func (g *Graph) appendNode(n *Node) {
 	n.index = len(g.nodes)
 	g.nodes = append(g.nodes, n)
 }

@@ -337,7 +337,7 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 		// g releases what it took over; the rest is dropped here.
 		return g, c.bundles(), err
 	}
-	g.watch.tell(g.bundles(), nil)
+	g.watch.notify(g.bundles(), nil)
 	return g, nil, nil
 }
 
@@ -386,7 +386,7 @@ func (c *Capture) fill(g *Graph) error {
 	nodes := make(map[cuda.NodeHandle]*Node, len(handles))
 	for i, h := range handles {
 		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
-		g.place(nodes[h])
+		g.appendNode(nodes[h])
 	}
 	for i := range from {
 		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])

@@ -48,7 +48,7 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	if err != nil {
 		return c, err
 	}
-	c.watch.tell(c.bundles(), nil)
+	c.watch.notify(c.bundles(), nil)
 	return c, nil
 }
 

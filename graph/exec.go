@@ -141,7 +141,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	}
 	g.h.holders++
 	live.execs.Add(1)
-	x.watch.tell(x.bundles(), nil)
+	x.watch.notify(x.bundles(), nil)
 	return x
 }
 

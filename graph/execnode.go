@@ -202,7 +202,7 @@ func (n *ExecNode) commit(b *bundle, params any) *retirement {
 	now := x.started()
 	old, since := n.bundle, n.since
 	n.bundle, n.params, n.since = b, params, now
-	x.watch.tell([]*bundle{b}, []*bundle{old})
+	x.watch.notify([]*bundle{b}, []*bundle{old})
 	x.mu.Unlock()
 	switch {
 	case old == nil:

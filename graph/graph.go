@@ -207,7 +207,7 @@ func (g *Graph) Close() error {
 	g.h.closed = true
 	bundles := g.bundles()
 	g.forget()
-	g.watch.tell(nil, bundles)
+	g.watch.notify(nil, bundles)
 	g.h.mu.Unlock()
 
 	live.graphs.Add(-1)

@@ -145,7 +145,7 @@ func NewLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 		return nil, err
 	}
 	l.kept = true
-	if err := l.provide(); err != nil {
+	if err := l.createEvents(); err != nil {
 		l.discard()
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func LineOf(s *cuda.Stream) *Line {
 	}
 	s.SetCompanion(l)
 	lines.mu.Unlock()
-	if err := l.provide(); err != nil {
+	if err := l.createEvents(); err != nil {
 		warn(err) // the reaper tries again where it has to
 	}
 	if !s.OnClose(func() { l.Close(nil) }) {
@@ -217,7 +217,7 @@ func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	return l, err
 }
 
-// discard undoes newLine and provide, for a line that nobody else has seen.
+// discard undoes newLine and createEvents, for a line that nobody else has seen.
 func (l *Line) discard() {
 	for _, sl := range l.slots {
 		if sl.event != nil {
@@ -280,9 +280,9 @@ func (l *Line) list() {
 	l.listed.Store(true)
 }
 
-// unlist removes a line without pending work. A thread that advances it
+// delist removes a line without pending work. A thread that advances it
 // meanwhile either sees that it is not listed, or is noticed here.
-func (l *Line) unlist() {
+func (l *Line) delist() {
 	lines.mu.Lock()
 	l.listed.Store(false)
 	delete(lines.by, l)

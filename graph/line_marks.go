@@ -26,10 +26,10 @@ type mark struct {
 	thread int         // that queued the work
 }
 
-// provide makes the events of l that are missing. It may block.
+// createEvents makes the events of l that are missing. It may block.
 //
 // Preconditions: l.mu is not held.
-func (l *Line) provide() error {
+func (l *Line) createEvents() error {
 	if l.shared {
 		// One for a mark that comes when none may be created.
 		e, err := l.context().TakeEvent(true)
@@ -195,7 +195,7 @@ func (l *Line) advanceProven(pos uint64) {
 		l.onProven(pos - old)
 	}
 	if !l.kept && pos == l.queued.Load() {
-		l.unlist()
+		l.delist()
 	}
 	if l.stepped {
 		l.reaper.Wake()

@@ -74,7 +74,7 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	l.mu.Unlock()
 	switch {
 	case recorded:
-		l.askMarks()
+		l.pollMarks()
 		return pos, nil
 	case capturing:
 		return pos, ErrLineCapturing
@@ -82,8 +82,8 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	return pos, l.waitInstead(pos)
 }
 
-// askMarks queries the existing marks, so that they do not accumulate.
-func (l *Line) askMarks() {
+// pollMarks queries the existing marks, so that they do not accumulate.
+func (l *Line) pollMarks() {
 	var err error
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()

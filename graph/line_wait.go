@@ -190,7 +190,7 @@ func (i *lineItem) Step() (done bool, err error) {
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		err = l.once(errors.Join(err, l.poll(), l.recordAside()))
+		err = l.once(errors.Join(err, l.poll(), l.recordAsReaper()))
 		over = l.closing && !l.Pending(l.queued.Load())
 		ready = l.takeReady(over)
 		done = over || (len(l.waiters) == 0 && !l.closing)
@@ -213,18 +213,18 @@ func (l *Line) replace() error {
 	if !missing {
 		return nil
 	}
-	err := l.provide()
+	err := l.createEvents()
 	if isGone(err) {
 		l.Proved(l.queued.Load())
 	}
 	return err
 }
 
-// recordAside marks work that is waited for and that no user of the stream has
+// recordAsReaper marks work that is waited for and that no user of the stream has
 // marked, where the reaper may record.
 //
 // Preconditions: l.mu is held.
-func (l *Line) recordAside() error {
+func (l *Line) recordAsReaper() error {
 	needed := uint64(0)
 	if l.closing {
 		needed = l.queued.Load()

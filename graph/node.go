@@ -173,6 +173,6 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	}
 	old = n.bundle
 	n.bundle, n.params = b, params
-	n.g.watch.tell([]*bundle{b}, []*bundle{old})
+	n.g.watch.notify([]*bundle{b}, []*bundle{old})
 	return old, nil
 }

@@ -121,11 +121,11 @@ func (b *bundle) describe(list []Retained, node string) []Retained {
 // A watcher is the OnBundles function of an owner, or nil.
 type watcher func(add, remove []Retainer)
 
-// tell reports a change of what an owner holds.
+// notify reports a change of what an owner holds.
 //
 // Preconditions: the lock that guards the change is held, so that reports come
 // in the order of the changes.
-func (w watcher) tell(add, remove []*bundle) {
+func (w watcher) notify(add, remove []*bundle) {
 	if w == nil {
 		return
 	}

@@ -61,7 +61,7 @@ func (x *Exec) Close() error {
 		n.bundle = nil
 	}
 	x.extra = nil
-	x.watch.tell(nil, bundles)
+	x.watch.notify(nil, bundles)
 	x.mu.Unlock()
 	f := x.retirement(bundles, true)
 	done()
@@ -112,29 +112,29 @@ func (f *retirement) start() {
 	f.left.Store(int64(len(f.uses)) + 1)
 	waits := true
 	for _, u := range f.uses {
-		waits = u.Line.after(u.Pos, f.one) && waits
+		waits = u.Line.after(u.Pos, f.countDown) && waits
 	}
 	if !waits {
 		live.abandoned.Add(1) // at exit, on purpose: nobody is left to wait
 	}
-	f.one()
+	f.countDown()
 }
 
-// one counts a completed use. The last one releases.
-func (f *retirement) one() {
+// countDown counts a completed use. The last one releases.
+func (f *retirement) countDown() {
 	if f.left.Add(-1) > 0 {
 		return
 	}
-	f.x.letGo(f.bundles)
+	f.x.releaseHold(f.bundles)
 	if f.last && !f.x.reaper.Add((*closedExec)(f.x)) {
 		live.abandoned.Add(1)
 	}
 }
 
-// letGo releases x's hold of bundles, which no launch can use any more.
+// releaseHold releases x's hold of bundles, which no launch can use any more.
 //
 // Preconditions: no mutex of this package is held.
-func (x *Exec) letGo(bundles []*bundle) {
+func (x *Exec) releaseHold(bundles []*bundle) {
 	if x.o.OnReleased != nil && len(bundles) > 0 {
 		x.o.OnReleased(retainersOf(bundles))
 	}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 def card(self: object) -> str:
     """Show a card in notebooks."""
@@ -12,7 +14,7 @@ def card(self: object) -> str:
     return card_of(self)
 
 
-def picture(self: object) -> str | None:
+def picture(self: Any) -> str | None:
     """Show a picture where HTML is not shown."""
     from ._html import graph_picture
 

@@ -19,16 +19,16 @@ _T = TypeVar("_T")
 def read(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
     """Make a cold call that needs the driver, which is opened if it was not."""
     _core._open()
-    return _asked(call, *args)
+    return _call(call, *args)
 
 
 def read_unopened(call: Callable[[], _T]) -> _T:
     """Make a cold call that needs no driver, after dropping the references that wait for that."""
     _core._drain()
-    return _asked(call)
+    return _call(call)
 
 
-def _asked(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
+def _call(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
     """Turn an error text into our exception. The caller has checked that Go may be entered."""
     try:
         return call(*args)

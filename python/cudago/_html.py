@@ -90,7 +90,7 @@ def _code(text: str) -> str:
     return f'<pre style="{_CODE}">{lines}</pre>'
 
 
-def _contained(make: Callable[[Any], str]) -> Callable[[Any], str]:
+def _never_raises(make: Callable[[Any], str]) -> Callable[[Any], str]:
     """Make a card that fails show the reason instead."""
 
     @wraps(make)
@@ -119,7 +119,7 @@ def _place(thing: Buffer | Tensor) -> str:
 # --- devices and streams --------------------------------------------------------------------------
 
 
-@_contained
+@_never_raises
 def device_card(device: Device) -> str:
     """Return the card of a device."""
 
@@ -140,7 +140,7 @@ def device_card(device: Device) -> str:
     return _card(f"Device {device.ordinal}", rows)
 
 
-@_contained
+@_never_raises
 def stream_card(stream: Stream) -> str:
     """Return the card of a stream. Whether it is idle is not asked: the answer may be an error."""
     title = f"Stream {stream.name}"
@@ -165,7 +165,7 @@ def stream_card(stream: Stream) -> str:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-@_contained
+@_never_raises
 def buffer_card(buffer: Buffer) -> str:
     """Return the card of a buffer."""
     rows: list[Row] = [("size", lambda: _bytes(buffer.size))]
@@ -181,7 +181,7 @@ def buffer_card(buffer: Buffer) -> str:
     return _card("Buffer", rows)
 
 
-@_contained
+@_never_raises
 def tensor_card(tensor: Tensor) -> str:
     """Return the card of a tensor, with some of its elements if they can be read."""
     if tensor.is_closed:
@@ -220,7 +220,7 @@ def _elements(shown: list[list[str]]) -> str:
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def graph_picture(graph: Any) -> str | None:
+def graph_picture(graph: Graph) -> str | None:
     """Return a graph as SVG; None if it cannot be drawn, or not quickly."""
     try:
         nodes, edges = graph._count(), len(graph._edges())
@@ -233,7 +233,7 @@ def graph_picture(graph: Any) -> str | None:
         return None
 
 
-@_contained
+@_never_raises
 def graph_card(graph: Graph) -> str:
     """Return the card of a graph: its contents and its picture."""
     if graph.is_closed:
@@ -254,7 +254,7 @@ def graph_card(graph: Graph) -> str:
     return _card("Graph", rows, f'<div style="margin-top:6px">{picture}</div>' if picture else "")
 
 
-@_contained
+@_never_raises
 def exec_card(step: GraphExec) -> str:
     """Return the card of an executable."""
     if step.is_closed:
@@ -284,7 +284,7 @@ def _kept(sizes: Iterable[int]) -> str:
 _AT = re.compile(r"^\S+\((\d+)\): *(?:\w+ )?(error|warning)", re.M)
 
 
-@_contained
+@_never_raises
 def error_card(error: CompileError | PTXError) -> str:
     """Return the card of a compiler error: the line, and a caret under the position."""
     text = getattr(error, "log", "") or str(error)

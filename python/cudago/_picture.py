@@ -43,8 +43,8 @@ class _Box:
 def svg(dot: str) -> str:
     """Return the picture of a graph from the text of `Graph.to_dot`."""
     boxes, edges = _read(dot)
-    layers = _layered(boxes, edges)
-    lines = [(_bent(a, b, layers), style) for a, b, style in edges]
+    layers = _layers(boxes, edges)
+    lines = [(_route(a, b, layers), style) for a, b, style in edges]
     for sweep in range(8):
         _move(layers if sweep % 2 else layers[::-1], "above" if sweep % 2 else "below")
     y = _PAD
@@ -56,7 +56,7 @@ def svg(dot: str) -> str:
     left = min((box.x - box.width / 2 for box in boxes), default=0) - _PAD
     right = max((box.x + box.width / 2 for box in boxes), default=0) + _PAD
     head = _HEAD.format(left, width=right - left, height=y - _GAP + _PAD if boxes else y)
-    return "\n".join([head, *map(_drawn_line, lines), *map(_drawn_box, boxes), "</svg>\n"])
+    return "\n".join([head, *map(_draw_line, lines), *map(_draw_box, boxes), "</svg>\n"])
 
 
 def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
@@ -90,7 +90,7 @@ def _text(quoted: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)  # for XML
 
 
-def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
+def _layers(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
     """Put each node one layer below the nodes that it waits for."""
     waits, after = dict.fromkeys(boxes, 0), {box: list[_Box]() for box in boxes}
     for a, b, _ in edges:
@@ -108,7 +108,7 @@ def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[lis
     return layers
 
 
-def _bent(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
+def _route(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
     """Give an edge a bend in each layer that it passes; bends take up room as nodes do."""
     bends = [_Box(layer=layer) for layer in range(a.layer + 1, b.layer)]
     for bend in bends:
@@ -134,7 +134,7 @@ def _move(layers: list[list[_Box]], side: str) -> None:
             box.x -= right
 
 
-def _drawn_line(line: tuple[list[_Box], str]) -> str:
+def _draw_line(line: tuple[list[_Box], str]) -> str:
     boxes, style = line
     path = f"M{boxes[0].x:.1f} {boxes[0].y + boxes[0].height}"
     for a, b in pairwise(boxes):
@@ -145,7 +145,7 @@ def _drawn_line(line: tuple[list[_Box], str]) -> str:
     )
 
 
-def _drawn_box(box: _Box) -> str:
+def _draw_box(box: _Box) -> str:
     left, right = f'<tspan x="{box.x:.1f}" dy="{_LINE}"', "</tspan>"
     weights = [' font-weight="bold">', *[">"] * len(box.lines)]
     rows = (left + w + escape(line) + right for w, line in zip(weights, box.lines, strict=False))

@@ -53,9 +53,9 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     rows, columns = _spans(face, -2), _spans(face, -1)
     shown: Rows = []
     for r in rows:
-        parts = [_words(_block(face, r, c), np) for c in columns]
+        parts = [_formatted(_block(face, r, c), np) for c in columns]
         shown += [[_GAP] * len(shown[0])] if shown else []
-        shown += [_beside(lines) for lines in zip(*parts, strict=True)]
+        shown += [_joined(lines) for lines in zip(*parts, strict=True)]
     return index, shown
 
 
@@ -122,20 +122,20 @@ def _block(face: Tensor, *spans: slice | None) -> Tensor:
     return face[tuple(span for span in spans if span is not None)] if face.ndim else face
 
 
-def _beside(parts: tuple[list[str], ...]) -> list[str]:
+def _joined(parts: tuple[list[str], ...]) -> list[str]:
     row: list[str] = []
     for part in parts:
         row += [_GAP, *part] if row else part
     return row
 
 
-def _words(block: Tensor, np: ModuleType) -> Rows:
+def _formatted(block: Tensor, np: ModuleType) -> Rows:
     _, device_type, *_ = block._memory
     array = _copied(block) if device_type == _CUDA else _in_place(block, np)
     if array.dtype.kind == "V":  # a type of ml_dtypes
         array = array.astype("f4")
     height, width = (1, 1, *block.shape)[-2:]
-    return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
+    return [[_format(x) for x in row] for row in array.reshape(height, width).tolist()]
 
 
 def _copied(block: Tensor) -> Any:
@@ -165,7 +165,7 @@ def _strided(block: Tensor, raw: Any, offset: int, dtype: Any, np: ModuleType) -
     return np.ndarray(block.shape, dtype, raw, offset, strides)
 
 
-def _word(x: object) -> str:
+def _format(x: object) -> str:
     if isinstance(x, complex):
         return f"{x:.4g}"
     return f"{x:.5g}" if isinstance(x, float) else str(x)

@@ -151,12 +151,12 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
         yield go_on
     finally:
         go_on.set()
-        while not _came(over):
+        while not _arrived(over):
             _core._drain()
         del gone
 
 
-def _came(signals: queue.SimpleQueue[None]) -> bool:
+def _arrived(signals: queue.SimpleQueue[None]) -> bool:
     try:
         signals.get(timeout=0.05)
     except queue.Empty:

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_to(commands)
     given, of_script = sys.argv[1:] if arguments is None else list(arguments), list[str]()
     if given[:1] == ["run"]:
-        given, of_script = run.sorted_out(given[1:])
+        given, of_script = run.split_arguments(given[1:])
         given.insert(0, "run")
     options = parser.parse_args(given, argparse.Namespace(arguments=of_script))
     return int(options.main(options))

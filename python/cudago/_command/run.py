@@ -55,7 +55,7 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
+def split_arguments(given: list[str]) -> tuple[list[str], list[str]]:
     """Return the arguments for argparse, and those of the script.
 
     argparse gives all that follows a script to the script, or nothing that looks like an option.
