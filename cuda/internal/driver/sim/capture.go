@@ -13,7 +13,7 @@ import (
 var captureCount atomic.Uint64
 
 // capture is a sequence of operations that become a graph. Guarded by
-// simulator.graphMu but for what is immutable.
+// simulator.graphMu, except for what is immutable.
 type capture struct {
 	id          uint64
 	mode        driver.CUstreamCaptureMode
@@ -41,7 +41,7 @@ func (c *capture) join(s *stream, front []*node) {
 	s.capture.Store(c)
 }
 
-// leave gives all streams back.
+// leave takes all streams out of the capture.
 func (c *capture) leave(d *simulator) {
 	for s := range c.streams {
 		s.capture.Store(nil)
@@ -53,7 +53,7 @@ func (c *capture) leave(d *simulator) {
 	d.capturing.Add(-1)
 }
 
-// capturedNode adds what a capturing stream was asked to do.
+// capturedNode adds a node for an operation in a capturing stream.
 func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType) (*node, driver.CUresult) {
 	c := s.capture.Load()
 	if c == nil || c.invalidated {
@@ -64,8 +64,8 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 	return n, driver.CUDA_SUCCESS
 }
 
-// captureWork records work if the stream captures. Otherwise it checks what
-// concerns the default stream and leaves the work to the caller.
+// captureWork records work if the stream captures. Otherwise it checks the
+// rules of the default stream and leaves the work to the caller.
 func (d *simulator) captureWork(s *stream, w work, kind driver.CUgraphNodeType) (captured bool, r driver.CUresult) {
 	if s.capture.Load() == nil {
 		r = d.implicitCapture(s)
@@ -89,7 +89,7 @@ func (d *simulator) submit(s *stream, w work, kind driver.CUgraphNodeType) drive
 	return driver.CUDA_SUCCESS
 }
 
-// captureRecord makes an event stand for what a capturing stream recorded so far.
+// captureRecord makes an event mark what a capturing stream recorded so far.
 func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.CUresult) {
 	if s.capture.Load() == nil {
 		r = d.implicitCapture(s)

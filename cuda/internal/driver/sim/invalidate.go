@@ -11,8 +11,8 @@ import "github.com/cudago/cudago/cuda/internal/driver"
 // kind of allocation and free, unloading modules, asking a pool its attributes
 // or accesses. That setting them and trimming is refused too was not measured.
 
-// unsafeCall is at the head of each call that is potentially unsafe during a
-// capture. It refuses the call and invalidates the captures that it would endanger.
+// unsafeCall begins each call that is potentially unsafe during a capture. It
+// refuses the call and invalidates the captures that it would endanger.
 func (d *simulator) unsafeCall() driver.CUresult {
 	if d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -35,7 +35,7 @@ func (d *simulator) unsafeCall() driver.CUresult {
 	return r
 }
 
-// outsideCaptures is at the head of calls on memory pools.
+// outsideCaptures begins calls on memory pools.
 func (d *simulator) outsideCaptures() driver.CUresult {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return r
@@ -81,8 +81,8 @@ func (d *simulator) invalidateAll(ctx *context) driver.CUresult {
 	return r
 }
 
-// hostWaits is at the head of calls by which the host learns how far a stream
-// is: a stream that captures does not move.
+// hostWaits begins calls by which the host learns the progress of a stream: a
+// capturing stream makes none.
 func (d *simulator) hostWaits(s *stream) driver.CUresult {
 	if d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -113,7 +113,7 @@ func (d *simulator) refuseCapturing(s *stream) driver.CUresult {
 }
 
 // implicitCapture refuses work in the legacy default stream while a blocking
-// stream captures: it would have to wait for what is not going to run.
+// stream captures: it would have to wait for work that will not run.
 func (d *simulator) implicitCapture(s *stream) driver.CUresult {
 	if !s.isLegacy || d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -147,7 +147,7 @@ func (d *simulator) implicitCaptures(legacy *stream) []*capture {
 }
 
 // abandonStream takes a stream that is being destroyed out of its capture. A
-// capture without its origin is over: nobody could end it.
+// capture without its origin is over: it could not be ended.
 func (d *simulator) abandonStream(s *stream) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
