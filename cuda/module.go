@@ -218,7 +218,7 @@ func (m *Module) listKernels() string {
 	if len(names) == 0 {
 		var r driver.CUresult
 		if names, r = m.ctx.drv.api.CuModuleFunctionNames(m.h); r != driver.CUDA_SUCCESS {
-			return "the module does not tell its kernels"
+			return "the module does not list its kernels"
 		}
 	}
 	const most = 20

@@ -118,7 +118,7 @@ func (c *Context) forgetCapture(s *Stream) {
 func (d *Device) Reset() error { return d.ResetUnless(nil) }
 
 // ErrStopped says that a [Device.ResetUnless] was stopped.
-var ErrStopped = errors.New("the reset was stopped while calls under way were waited for")
+var ErrStopped = errors.New("the reset was stopped while it waited for calls under way")
 
 // ResetUnless is [Device.Reset], but stop ends it while it waits for calls
 // under way: it then returns [ErrStopped], and nothing has changed.

@@ -232,7 +232,7 @@ func (n *Node) link() {
 func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 	if name != "" {
 		if other := g.byName[name]; other != nil {
-			return "", badValue("name", "must be unique in the graph, and %q is that of another, of kind %v", name, other.kind)
+			return "", badValue("name", "must be unique in the graph, and %q already names a node of kind %v", name, other.kind)
 		}
 		return name, nil
 	}

@@ -99,7 +99,7 @@ func (g *Graph) checkConditional(c *Condition, t cuda.ConditionalType, bodies in
 	case c == nil || c.h != g.h:
 		return badValue("condition", "must be one that this graph has made")
 	case c.node != nil:
-		return badValue("condition", "serves %v already: make another one", c.node)
+		return badValue("condition", "already controls %v: make another one", c.node)
 	}
 	least, most := 1, 1
 	switch t {
@@ -138,7 +138,7 @@ func (g *Graph) mayHoldIn(n *Node, kind cuda.NodeType, params any, captured bool
 	case cuda.MemcpyNode:
 		p, ok := params.(cuda.MemcpyParams)
 		if !ok {
-			return badValue("graph", "has a copy of which nothing is known: it cannot be in a body of %v", n)
+			return badValue("graph", "has a copy with unknown operands, which cannot be in a body of %v", n)
 		}
 		return g.refusePageable(n, p, captured)
 	}

@@ -123,7 +123,7 @@ type LineOptions struct {
 
 // ErrLineCapturing says that a stream is capturing, so that no event can be
 // recorded behind its work.
-var ErrLineCapturing = errors.New("the stream is capturing, and no event stands behind the work in it yet")
+var ErrLineCapturing = errors.New("the stream is capturing, and no event follows the work in it yet")
 
 // needsMark reports whether s is shared, so that the thread that queues work in
 // it must record an event at once. The per-thread default stream is a different

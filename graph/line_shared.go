@@ -9,8 +9,8 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-var errUnmarked = errors.New("neither an event nor a synchronization of its stream follows work that was queued; " +
-	"what it uses will not be released before an event follows it")
+var errUnmarked = errors.New("no event could be recorded behind queued work, and its stream could not be waited for; " +
+	"what the work uses is not released until an event follows it")
 
 // Marked advances the line and marks the new position at once. It is for
 // streams of other libraries and the default streams, on the OS thread that

@@ -96,7 +96,7 @@ func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 // uncovered says why no mark covers a position.
 func (l *Line) uncovered(marked bool) error {
 	if marked {
-		return badValue("position", "must be of work that was queued, of which there is up to %d", l.queued.Load())
+		return badValue("position", "must be one of queued work, at most %d", l.queued.Load())
 	}
 	if capturing, err := l.raw.IsCapturing(); err != nil || capturing != cuda.CaptureNone {
 		return ErrLineCapturing
