@@ -5,8 +5,8 @@ package cuda
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// What follows serves those who make some driver calls by themselves and leave
-// the rest to this package, as the border to Python does.
+// The functions below are for callers that make some driver calls themselves
+// and leave the rest to this package, as the border to Python does.
 
 // Failure returns the error for a driver call that the caller has made in c,
 // with what the driver knows of the fault if the result is sticky. It is nil

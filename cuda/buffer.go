@@ -11,17 +11,17 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// A MemoryKind says where memory is and who can touch it.
+// A MemoryKind says where memory is and who can access it.
 type MemoryKind int
 
 const (
-	// DeviceMemory is a device's; the host cannot touch it.
+	// DeviceMemory is on a device; the host cannot access it.
 	DeviceMemory MemoryKind = iota
-	// PinnedMemory is page-locked host memory that devices can touch.
+	// PinnedMemory is page-locked host memory that devices can access.
 	PinnedMemory
-	// UnifiedMemory is managed memory: it moves to whoever touches it.
+	// UnifiedMemory is managed memory: it moves to whoever accesses it.
 	UnifiedMemory
-	// HostMemory is any other host memory. Devices can touch it only where
+	// HostMemory is any other host memory. Devices can access it only if
 	// [PageableMemoryAccess] is 1.
 	HostMemory
 )
@@ -31,7 +31,7 @@ func (k MemoryKind) String() string {
 	return [...]string{"device", "pinned", "managed", "host"}[k]
 }
 
-// HostAccessible reports whether the host can touch memory of kind k.
+// HostAccessible reports whether the host can access memory of kind k.
 func (k MemoryKind) HostAccessible() bool { return k != DeviceMemory }
 
 // A Buffer is a range of bytes in an allocation. Buffers made by [Buffer.Slice]
@@ -39,15 +39,15 @@ func (k MemoryKind) HostAccessible() bool { return k != DeviceMemory }
 //
 // # Lifetime
 //
-// An allocation is given back when its last holder lets go of it. Each open
-// Buffer is a holder, and so is each [Buffer.Retain] until its Release. Device
-// memory is then freed in the order of its stream, so that work queued there
-// before still completes; work in other streams is the caller's to order. The
-// stream's handle stays valid until then, also if the Stream is closed.
+// An allocation is freed when its last holder releases it. Each open Buffer is
+// a holder, and so is each [Buffer.Retain] until its Release. Device memory is
+// then freed in the order of its stream, after the work queued there before;
+// the caller orders work in other streams. The stream's handle stays valid
+// until then, even if the Stream is closed.
 //
 // # Concurrency
 //
-// Safe for concurrent use. The bytes are not protected by anything.
+// Safe for concurrent use. Access to the bytes is not synchronized.
 type Buffer struct {
 	a      *allocation
 	offset uint64 // bytes into the allocation
@@ -65,10 +65,10 @@ type allocation struct {
 	size     uint64         // bytes, unless virtual
 	virtual  *virtualMemory // nil unless it can grow
 	resource MemoryResource // nil if wrapped
-	idle     atomic.Bool    // the work that used it has ended: see CloseIdle
+	idle     atomic.Bool    // the work that used it has completed: see CloseIdle
 
-	// free gives the memory back. It runs once, after the last holder has gone,
-	// and must end with a call of unuse.
+	// free frees the memory. It runs once, after the last holder has gone, and
+	// must end with a call of unuse.
 	free func(a *allocation, s *Stream)
 
 	mu     sync.Mutex
@@ -80,8 +80,8 @@ type BufferInfo struct {
 	Ptr  uint64 // address
 	Size uint64 // bytes
 	Kind MemoryKind
-	// Release is called once, by whoever lets go last, on any goroutine. It may
-	// be nil.
+	// Release is called once, by the last holder, on any goroutine. It may be
+	// nil.
 	Release func()
 }
 
@@ -138,15 +138,15 @@ func (a *allocation) release() {
 	a.free(a, s)
 }
 
-// unuse lets go of the stream that a was freed on.
+// unuse ends the use of the stream that a was freed on.
 func unuse(s *Stream) {
 	if s != nil {
 		s.end()
 	}
 }
 
-// Ptr returns the address of the first byte. It is meaningful as long as
-// someone holds the allocation.
+// Ptr returns the address of the first byte. It is valid as long as the
+// allocation has a holder.
 func (b *Buffer) Ptr() uint64 { return b.a.base + b.offset }
 
 // Size returns the size in bytes.
@@ -160,7 +160,7 @@ func (b *Buffer) Size() uint64 {
 // Kind returns where the memory is.
 func (b *Buffer) Kind() MemoryKind { return b.a.kind }
 
-// Device returns the device whose memory it is, or through which host memory
+// Device returns the device that the memory is on, or through which host memory
 // was allocated.
 func (b *Buffer) Device() *Device { return b.a.ctx.dev }
 
@@ -200,10 +200,10 @@ func (b *Buffer) String() string {
 	return fmt.Sprintf("buffer of %d bytes at %#x on %v", b.Size(), b.Ptr(), b.a.ctx.dev)
 }
 
-// Retain adds a holder of the allocation, which may be closed as far as b goes
-// but must still have another holder.
+// Retain adds a holder of the allocation. b itself may be closed, but the
+// allocation must still have another holder.
 //
-// Errors: [ErrClosed] if the memory has already been given back; then there is
+// Errors: [ErrClosed] if the memory has already been freed; then there is
 // nothing to release.
 func (b *Buffer) Retain() error {
 	if b.IsLost() {
@@ -215,7 +215,7 @@ func (b *Buffer) Retain() error {
 	return nil
 }
 
-// Release takes back one Retain. The last holder gives the memory back.
+// Release undoes one Retain. The last holder frees the memory.
 func (b *Buffer) Release() { b.a.release() }
 
 // begin makes the caller a holder for the length of a call.
@@ -229,8 +229,8 @@ func (b *Buffer) begin() error {
 	return nil
 }
 
-// IsLost reports whether the memory went when its device was reset. Host memory
-// that somebody else allocated did not.
+// IsLost reports whether the memory was lost in a reset of its device. Host
+// memory that others allocated is not lost.
 func (b *Buffer) IsLost() bool { return b.a.kind != HostMemory && b.a.ctx.IsLost() }
 
 // Slice returns a Buffer over size bytes from offset on. It is a holder of its
@@ -250,10 +250,10 @@ func (b *Buffer) Slice(offset, size uint64) (*Buffer, error) {
 // IsClosed reports whether Close was called on b.
 func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
-// Close ends this holder. Closing twice is fine. If it was the last one, the
-// memory is given back: device memory by cuMemFreeAsync on its stream, which
-// does not block; pinned, managed and virtual memory after waiting for its
-// stream, if it has one.
+// Close ends this holder. Closing twice is fine. The last holder frees the
+// memory: device memory by cuMemFreeAsync on its stream, which does not block;
+// pinned, managed and virtual memory after waiting for its stream, if it has
+// one.
 func (b *Buffer) Close() error {
 	if !b.closed.Swap(true) {
 		b.a.release()
@@ -261,8 +261,8 @@ func (b *Buffer) Close() error {
 	return nil
 }
 
-// CloseIdle is Close where all work that uses the memory is known to have ended:
-// virtual memory is then unmapped without waiting for its stream.
+// CloseIdle is Close for a caller that knows that all work using the memory has
+// completed: virtual memory is then unmapped without waiting for its stream.
 func (b *Buffer) CloseIdle() error {
 	b.a.idle.Store(true)
 	return b.Close()

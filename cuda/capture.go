@@ -5,8 +5,8 @@ package cuda
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// A CaptureMode says which calls the driver refuses, and punishes by spoiling
-// the capture, while a stream is capturing.
+// A CaptureMode says which calls the driver refuses while a stream is
+// capturing; making one invalidates the capture.
 type CaptureMode int32
 
 const (
@@ -19,7 +19,7 @@ const (
 	CaptureRelaxed CaptureMode = 2
 )
 
-// A CaptureStatus is a stream's state of capture.
+// A CaptureStatus is a stream's capture state.
 type CaptureStatus int32
 
 const (
@@ -27,12 +27,12 @@ const (
 	CaptureNone CaptureStatus = 0
 	// CaptureActive means that work becomes nodes of a graph.
 	CaptureActive CaptureStatus = 1
-	// CaptureInvalidated means that an error spoilt the capture; only EndCapture
+	// CaptureInvalidated means that an error invalidated the capture; only EndCapture
 	// gets the stream out of it.
 	CaptureInvalidated CaptureStatus = 2
 )
 
-// CaptureInfo is what is known of a capture under way.
+// CaptureInfo describes an open capture.
 type CaptureInfo struct {
 	Status CaptureStatus
 	// ID is the driver's number for the capture. Captures into one graph can
@@ -45,7 +45,7 @@ type CaptureInfo struct {
 	Dependencies []NodeHandle
 }
 
-// BeginCapture makes s collect work in a graph instead of running it, until
+// BeginCapture makes s record work in a graph instead of running it, until
 // [Stream.EndCapture]. It calls cuStreamBeginCapture.
 //
 // Concurrency: unless mode is [CaptureRelaxed] the capture belongs to the OS
@@ -62,7 +62,8 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	defer leave()
 	s.ctx.drv.capture.Lock()
 	defer s.ctx.drv.capture.Unlock()
-	// Counted first: who sees no capture may do what would spoil one.
+	// Counted first: a thread that sees no capture may make calls that would
+	// invalidate one.
 	s.ctx.drv.captures.Add(1)
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
 	if r == driver.CUDA_SUCCESS {
@@ -75,13 +76,13 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 }
 
 // Capturing reports whether a capture is open that [Stream.BeginCapture] began.
-// Captures that other libraries began are not known.
+// Captures of other libraries are not known here.
 func (d *Driver) Capturing() bool { return d.captures.Load() > 0 }
 
-// numberCapture asks for the number of the capture that has begun in s. Without
-// one, what is recorded in it counts as captured by another library.
+// numberCapture queries the number of the capture that has begun in s. Without
+// a number, events recorded in it count as captured by another library.
 func (s *Stream) numberCapture() {
-	s.captureOver() // of a capture whose end was not heard of
+	s.captureOver() // for a capture whose end was not noticed
 	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
 	if r != driver.CUDA_SUCCESS {
 		return
@@ -90,7 +91,7 @@ func (s *Stream) numberCapture() {
 	s.ctx.drv.open.begin(info.ID)
 }
 
-// captureOver notes that the capture is over that was begun in s, if any was.
+// captureOver notes that the capture begun in s is over, if there was one.
 func (s *Stream) captureOver() {
 	if s.captured.Swap(false) {
 		s.ctx.drv.captures.Add(-1)
@@ -102,14 +103,15 @@ func (s *Stream) captureOver() {
 
 // EndCapture ends the capture that was begun in s and returns its graph. It
 // calls cuStreamEndCapture. On an error there is no graph; [Stream.IsCapturing]
-// then tells whether the capture is over, as it is not for the last two below.
+// then tells whether the capture is over, which it is not for the last two
+// errors below.
 //
-// What could not be given back during the capture is given back now, unless
-// [Driver.OnCaptureEnd] says who does that.
+// Releases that were postponed during the capture happen now, unless
+// [Driver.OnCaptureEnd] has set a function for that.
 //
 // Lifetime: the caller owns the graph.
 //
-// Errors: [ErrorStreamCaptureInvalidated] if an earlier error spoilt the
+// Errors: [ErrorStreamCaptureInvalidated] if an earlier error invalidated the
 // capture; [ErrorStreamCaptureUnjoined] if a stream that joined it was not
 // joined back; [ErrorStreamCaptureUnmatched] if it was not begun in s;
 // [ErrorStreamCaptureWrongThread] if it was begun by another thread.
@@ -124,11 +126,11 @@ func (s *Stream) EndCapture() (GraphHandle, error) {
 }
 
 // OnCaptureEnd sets the function that [Stream.EndCapture] calls in place of
-// [Driver.Drain]: to give back can wait for the device, which not every caller
-// of EndCapture may. It runs on that goroutine, with no lock held. Nil restores
-// the Drain. It is called too, on any goroutine and maybe in a Drain, when
-// something could not be given back because a call before failed: it must not
-// drain at once.
+// [Driver.Drain]: postponed releases can wait for the device, which not every
+// caller of EndCapture may do. It runs on that goroutine, with no lock held.
+// Nil restores the Drain. It is also called, on any goroutine and possibly
+// during a Drain, when a release failed because an earlier call failed: it must
+// not drain at once.
 func (d *Driver) OnCaptureEnd(f func()) {
 	if f == nil {
 		d.onCaptureEnd.Store(nil)
@@ -152,8 +154,8 @@ func (s *Stream) endCapture() (GraphHandle, error) {
 	return GraphHandle(g), s.ctx.check("cuStreamEndCapture", r)
 }
 
-// stillCapturing asks after an EndCapture that failed. Where the driver does not
-// even say that, the capture counts as open, unless the device is gone with it.
+// stillCapturing asks the driver after a failed EndCapture. If that fails too
+// the capture counts as open, unless the device has failed for good.
 //
 // Preconditions: the context is current, the handle is valid.
 func (s *Stream) stillCapturing() bool {
@@ -165,17 +167,18 @@ func (s *Stream) stillCapturing() bool {
 }
 
 // RecordUncaptured is [Stream.Record], unless s is capturing: then it does
-// nothing and reports false. So e is never part of a capture, and can be asked
-// for its state at any time. No capture of this package begins or ends, nor does
-// s join one, in between. For the threads that use s; others would meet the
-// captures of other libraries, of which nothing is known.
+// nothing and reports false. So e is never part of a capture, and can be
+// queried at any time. No capture of this package begins or ends, nor does s
+// join one, between the check and the record. For threads that use s: a record
+// by another thread could coincide with a capture of another library, about
+// which nothing is known.
 func (s *Stream) RecordUncaptured(e *Event) (recorded bool, err error) {
 	return s.recordUnless(e, func() bool { return false })
 }
 
 // RecordAside is [Stream.RecordUncaptured] for a thread that does not use s: it
-// does nothing either while a capture is open that s could join, by a driver call
-// made elsewhere.
+// also does nothing while a capture is open that s could join through a driver
+// call made elsewhere.
 func (s *Stream) RecordAside(e *Event) (recorded bool, err error) {
 	return s.recordUnless(e, s.ctx.drv.Capturing)
 }
@@ -206,10 +209,10 @@ func (s *Stream) recordUnless(e *Event, refuse func() bool) (recorded bool, err 
 }
 
 // lockJoin takes the capture lock for a call that may make a stream join a
-// capture: alone if one is open.
+// capture: exclusively if one is open.
 func (d *Driver) lockJoin() (unlock func()) {
 	d.capture.RLock()
-	if d.captures.Load() == 0 { // and none can begin
+	if d.captures.Load() == 0 { // and none can begin now
 		return d.capture.RUnlock
 	}
 	d.capture.RUnlock()
@@ -217,8 +220,8 @@ func (d *Driver) lockJoin() (unlock func()) {
 	return d.capture.Unlock
 }
 
-// IsCapturing returns the state of capture. It calls cuStreamIsCapturing, does
-// not block, and is always allowed.
+// IsCapturing returns the capture state. It calls cuStreamIsCapturing, does not
+// block, and is always allowed.
 func (s *Stream) IsCapturing() (CaptureStatus, error) {
 	leave, err := s.enter()
 	if err != nil {
@@ -229,8 +232,8 @@ func (s *Stream) IsCapturing() (CaptureStatus, error) {
 	return CaptureStatus(st), s.ctx.check("cuStreamIsCapturing", r)
 }
 
-// CaptureInfo returns the graph under construction and what the next operation
-// will depend on. Fields beside Status are meaningful only if it is
+// CaptureInfo returns the graph under construction and the dependencies of the
+// next operation. The other fields are meaningful only if Status is
 // [CaptureActive]. It calls cuStreamGetCaptureInfo.
 func (s *Stream) CaptureInfo() (CaptureInfo, error) {
 	leave, err := s.enter()
@@ -245,8 +248,8 @@ func (s *Stream) CaptureInfo() (CaptureInfo, error) {
 	return CaptureInfo{CaptureStatus(ci.Status), ci.ID, GraphHandle(ci.Graph), fromNodes(ci.Deps)}, nil
 }
 
-// capturing reports whether s is in a capture, also an invalidated one. The
-// legacy default stream cannot be captured, and asking about it while another
+// capturing reports whether s is in a capture, including an invalidated one.
+// The legacy default stream cannot be captured, and querying it while another
 // stream is captured is an error of its own: it counts as capturing then.
 //
 // Preconditions: the context is current, the handle is valid.

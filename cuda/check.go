@@ -9,14 +9,14 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// ErrorCheckFailed is what a driver with checks returns from a call that waits
-// when they have found a defect in the program. It is not sticky: what was found
-// did not stop the work. No other driver returns it.
+// ErrorCheckFailed is returned by a call that waits if the driver's checks have
+// found a defect in the program. It is not sticky: the defect did not stop the
+// work. Only a driver with checks returns it.
 const ErrorCheckFailed = Result(driver.CUDAGO_CHECK_FAILED)
 
 var checkFailedText = resultText{"CUDAGO_CHECK_FAILED", "a check found a defect"}
 
-// checker returns what looks for defects in this driver's programs.
+// checker returns the checks of the driver.
 //
 // Errors: an [*Error] with [ErrorNotSupported] if the driver cannot.
 func (d *Driver) checker(op string) (driver.Checker, error) {
@@ -26,10 +26,10 @@ func (d *Driver) checker(op string) (driver.Checker, error) {
 	return nil, &Error{Op: op, Result: ErrorNotSupported, Detail: "the driver " + d.Name() + " has no checks"}
 }
 
-// SetChecks switches to exactly the named checks for work that is queued from
-// now on, and returns the names of those that were on. Names are separated by
-// commas; see [Driver.CheckNames]. "all" is all of them, and "" is none. With
-// "collect" among them no call fails with what is found.
+// SetChecks switches on exactly the named checks for work queued from now on,
+// and returns the names of those that were on before. Names are separated by
+// commas; see [Driver.CheckNames]. "all" is all of them, "" none. With
+// "collect" among them, findings make no call fail.
 //
 // Errors: an [*Error] with [ErrorNotSupported] if the driver has no checks; an
 // [*ArgumentError] for an unknown name.
@@ -61,8 +61,8 @@ func (d *Driver) CheckNames() []string {
 	return nil
 }
 
-// TakeReports returns what checks have found since the last call, whether or not
-// a call has failed with it.
+// TakeReports returns the findings of checks since the last call, whether or
+// not a call has failed with them.
 func (d *Driver) TakeReports() []string {
 	if c := driver.CheckerOf(d.api); c != nil {
 		return c.TakeReports()
@@ -70,9 +70,9 @@ func (d *Driver) TakeReports() []string {
 	return nil
 }
 
-// NoteSite says where in the program the next allocation, free or launch of this
-// OS thread comes from, for the reports of checks. It does nothing where there
-// are none.
+// NoteSite says which place in the program makes the next allocation, free or
+// launch of this OS thread, for the reports of checks. It does nothing on a
+// driver without checks.
 func (d *Driver) NoteSite(site string) {
 	if c := driver.CheckerOf(d.api); c != nil {
 		c.NoteSite(site)
@@ -87,8 +87,8 @@ func (d *Driver) HostAccess(p uintptr, size uint64) {
 	}
 }
 
-// CancelKernels ends the kernels that run now. What they were to compute is
-// incomplete, and that is reported like the finding of a check; their context
+// CancelKernels stops the kernels that are running. Their results are
+// incomplete, which is reported like the finding of a check; their context
 // stays usable.
 //
 // Errors: an [*Error] with [ErrorNotSupported] if the driver cannot.
@@ -101,9 +101,10 @@ func (d *Driver) CancelKernels() error {
 	return nil
 }
 
-// CancelKernels ends the kernels that run on d now, so that its reset does not
-// wait for them. It does nothing if the driver cannot. A reset that is given up
-// is followed by KeepKernels, which has findings made of those that were ended.
+// CancelKernels stops the kernels that are running on d, so that its reset does
+// not wait for them. It does nothing if the driver cannot. If the reset is
+// abandoned, KeepKernels must follow, which reports the stopped kernels as
+// findings.
 func (d *Device) CancelKernels() {
 	if c := driver.CheckerOf(d.drv.api); c != nil {
 		c.CancelDevice(d.h)
@@ -117,9 +118,10 @@ func (d *Device) KeepKernels() {
 	}
 }
 
-// InterruptKernels is CancelKernels for somebody who waits for them: what was
-// ended is not reported later, but returned. It takes up to a second, and does
-// nothing if no kernel runs, or if the driver cannot end one.
+// InterruptKernels is CancelKernels for a caller that waits for them: the
+// stopped kernels are returned instead of reported later. It takes up to a
+// second, and does nothing if no kernel is running, or if the driver cannot
+// stop one.
 func (d *Driver) InterruptKernels() []string {
 	c := driver.CheckerOf(d.api)
 	if c == nil {
@@ -128,9 +130,9 @@ func (d *Driver) InterruptKernels() []string {
 	return c.Interrupt(time.Second)
 }
 
-// NameNodes gives nodes names for the driver's reports. Executables have the
-// names of the moment when they were made. It does nothing where the driver
-// makes no reports.
+// NameNodes names nodes for the driver's reports. Executables keep the names
+// that the nodes had when they were made. It does nothing if the driver makes
+// no reports.
 func (c *Context) NameNodes(nodes []NodeHandle, names []string) {
 	checker := driver.CheckerOf(c.drv.api)
 	if checker == nil {

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// companion is what a package above keeps with a stream, and wants done when
-// the stream is closed.
+// companion is what another package keeps with a stream, and does when the
+// stream is closed.
 type companion struct {
 	value atomic.Pointer[any]
 
@@ -36,7 +36,7 @@ func (s *Stream) SetCompanion(v any) {
 	s.companion.value.Store(&v)
 }
 
-// OnClose has f called once, by the first Close of s, on its goroutine. False
+// OnClose makes the first Close of s call f, on its goroutine. It returns false
 // if s was closed already; then f is not called. Default streams are never
 // closed.
 func (s *Stream) OnClose(f func()) bool {
@@ -50,7 +50,7 @@ func (s *Stream) OnClose(f func()) bool {
 	return true
 }
 
-// close runs what waits for the stream's Close. No lock is held meanwhile.
+// close runs the functions of OnClose. No lock is held meanwhile.
 func (c *companion) close() {
 	c.mu.Lock()
 	fs := c.onClose

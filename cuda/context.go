@@ -10,11 +10,11 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// A Context is a device's primary context: the one that the CUDA runtime, and
-// with it PyTorch and the others, use too.
+// A Context is a device's primary context: the one that the CUDA runtime uses,
+// and with it PyTorch and other libraries.
 //
-// Nobody has to set a current context. Every method of this package that needs
-// one makes it current for the length of the call and then restores the
+// There is no need to set a current context. Every method of this package that
+// needs one makes it current for the length of the call and then restores the
 // caller's.
 //
 // A Context lives until its [Driver] is closed or its device reset: see
@@ -24,9 +24,9 @@ type Context struct {
 	dev *Device
 	h   driver.CUcontext
 
-	calls uses // driver calls in c that run now; closed while and after it is reset
+	calls uses // driver calls in c that are running; closed during and after a reset
 	state atomic.Int32
-	// settling is the wait of a reset for what is queued, if one is under way.
+	// settling is the wait of a reset for queued work, if one is under way.
 	// Guarded by dev.making.
 	settling chan driver.CUresult
 

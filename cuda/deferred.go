@@ -17,19 +17,20 @@ type progress int
 const (
 	done  progress = iota
 	waits          // for the end of a capture, or of a reset
-	soon           // a call before it has failed, which may pass
+	soon           // an earlier call failed, for a reason that may pass
 )
 
-// deferred holds what could not be given back yet because a stream capture is
-// open: a free in a capturing stream would become a node of the graph or spoil
-// the capture.
+// deferred holds releases that have to wait because a stream capture is open: a
+// free in a capturing stream would become a node of the graph or invalidate the
+// capture.
 type deferred struct {
 	waiting atomic.Int64 // len(work), readable without the lock
 
 	mu   sync.Mutex
 	work []func() progress // guarded by mu
-	// stuck is what the driver refused to take back because of an earlier fault:
-	// the counts that have it until the device is reset. Guarded by mu.
+	// stuck are the live counts of objects that the driver refused to release
+	// because of an earlier fault; a reset of the device releases them. Guarded
+	// by mu.
 	stuck []*atomic.Int64
 	// onLost runs when the context is lost. Guarded by mu.
 	onLost []func()
@@ -41,9 +42,9 @@ func (d *deferred) addStuck(count *atomic.Int64) {
 	d.stuck = append(d.stuck, count)
 }
 
-// unstick corrects the counts: a reset has taken everything back. It returns what
-// is to run then.
-func (d *deferred) unstick() (then []func()) {
+// clearStuck corrects the counts after a reset, which has released everything. It
+// returns the functions to run then.
+func (d *deferred) clearStuck() (then []func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, count := range d.stuck {
@@ -60,9 +61,9 @@ func (d *deferred) add(f func() progress) {
 	d.waiting.Store(int64(len(d.work)))
 }
 
-// drain tries everything that waits and returns how much still has to. The
-// driver is called without the lock. again is called if something is to be tried
-// soon, when it is there to be tried.
+// drain tries all waiting releases and returns how many still have to wait. The
+// driver is called without the lock. again is called if some should be tried
+// again soon, once they are back in the list.
 func (d *deferred) drain(again func()) int {
 	if d.waiting.Load() == 0 {
 		return 0
@@ -86,27 +87,29 @@ func (d *deferred) drain(again func()) int {
 	return int(d.waiting.Load())
 }
 
-// dispose gives something back with c current, in relaxed capture mode, so that
-// it spoils no capture of another thread. free reports how the driver call that
-// it made went. While captured, if not nil, says that a capture is in the way, or
-// the driver does, it is put off until [Context.Drain]. count goes down
-// by one once the thing is gone, which with a reset it is without a call. then,
-// if not nil, runs last, gone or not.
+// dispose releases an object with c current, in relaxed capture mode, so that
+// it invalidates no capture of another thread. free makes the driver call and
+// returns its result. While a capture is in the way, according to captured (if
+// not nil) or to the driver, the release is postponed until [Context.Drain].
+// count is decremented once the object is gone; a reset does that without a
+// call. then, if not nil, runs last in any case.
 //
-// What fails is reported to the driver's warning function: a release has no
-// caller who could act on it. It is not tried again, since the driver may have
-// reported an earlier failure and have done it; only what comes before it is.
+// A failure is reported to the driver's warning function, since a release has
+// no caller who could act on it. The release itself is not tried again, because
+// the driver may have reported an earlier failure and released the object all
+// the same; only the calls before it are.
 func (c *Context) dispose(op, what string, captured func() (bool, error), count *atomic.Int64, free func(driver.API) driver.CUresult, then func()) {
 	c.disposeSteps(what, captured, count, func(api driver.API) (string, driver.CUresult) { return op, free(api) }, then)
 }
 
-// disposeSteps is dispose for what takes several driver calls. free returns the
-// one that failed, and goes on from there when it runs again: at a capture's end
-// if that was in the way, soon if the result is notYet.
+// disposeSteps is dispose for releases that take several driver calls. free
+// returns the call that failed, and continues from there when it runs again:
+// after the end of a capture if that was in the way, soon if the result is
+// notYet.
 func (c *Context) disposeSteps(what string, captured func() (bool, error), count *atomic.Int64, free func(driver.API) (op string, r driver.CUresult), then func()) {
 	if c.drv.closed.Load() {
-		// The driver has gone and taken everything with it; objects may be closed
-		// after it in any order.
+		// The driver is closed and has released everything; objects may be
+		// closed after it in any order.
 		finish(then)
 		return
 	}
@@ -121,7 +124,7 @@ func (c *Context) disposeSteps(what string, captured func() (bool, error), count
 			return done
 		}
 		if err != nil {
-			if mayPass(err) { // nothing was tried, so it can be
+			if mayPass(err) { // nothing was tried yet
 				return soon
 			}
 			c.deferred.addStuck(count)
@@ -135,7 +138,7 @@ func (c *Context) disposeSteps(what string, captured func() (bool, error), count
 			if yes {
 				return waits
 			}
-			if mayPass(err) { // what fails for good is reported by what follows
+			if mayPass(err) { // a permanent failure is reported by the release
 				return soon
 			}
 		}
@@ -149,7 +152,8 @@ func (c *Context) disposeSteps(what string, captured func() (bool, error), count
 			return soon
 		}
 		if r != driver.CUDA_SUCCESS {
-			// Once a context is broken each release fails; one warning says it all.
+			// Once a context is broken every release fails; one warning is
+			// enough.
 			c.deferred.addStuck(count)
 			if !Result(r).Sticky() || !c.broken.Swap(true) {
 				c.drv.warn(what, c.fail(op, r, ""))
@@ -161,12 +165,12 @@ func (c *Context) disposeSteps(what string, captured func() (bool, error), count
 		return done
 	}
 	if p := try(); p != done {
-		c.putOff(try, p)
+		c.postpone(try, p)
 	}
 }
 
-// putOff has a release tried again that has come so far.
-func (c *Context) putOff(try func() progress, so progress) {
+// postpone postpones the rest of a release.
+func (c *Context) postpone(try func() progress, so progress) {
 	c.deferred.add(try)
 	if c.state.Load() == contextLost {
 		c.Drain() // the reset's own came too early
@@ -175,12 +179,12 @@ func (c *Context) putOff(try func() progress, so progress) {
 	}
 }
 
-// notYet is no code of the driver's. A release returns it that has not begun,
-// because a call before it has failed: a wait for the work that uses the thing.
+// notYet is not a code of the driver. A release returns it if it has not begun
+// because an earlier call failed: the wait for the work that uses the object.
 const notYet driver.CUresult = -1
 
-// hasWaited reports whether a call that waits for work has done so if it returned
-// r: also if that work, or the device, has failed.
+// hasWaited reports whether a waiting call that returned r has waited. It has,
+// even if the work or the device failed.
 func hasWaited(r driver.CUresult) bool {
 	return r == driver.CUDA_SUCCESS || Result(r).persists() || Result(r) == ErrorCheckFailed
 }
@@ -192,8 +196,8 @@ func mayPass(err error) bool {
 	return errors.As(err, &r) && !r.persists()
 }
 
-// drainLater asks for a [Driver.Drain] soon, of whoever gives back after a
-// capture. If nobody does, the next Drain is the caller's.
+// drainLater requests a [Driver.Drain] soon from the function of
+// [Driver.OnCaptureEnd]. Without one, the next Drain by a caller has to do.
 func (d *Driver) drainLater() {
 	if f := d.onCaptureEnd.Load(); f != nil {
 		(*f)()
@@ -212,7 +216,7 @@ func isCaptureRefusal(r driver.CUresult) bool {
 	return r >= driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r <= driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
 }
 
-// Drain gives back what had to wait for the end of a stream capture and returns
-// how many things still have to. It is called by EndCapture, by allocations,
-// and from outside by whoever reaps. Safe for concurrent use.
+// Drain makes the releases that had to wait for the end of a stream capture,
+// and returns how many still have to wait. EndCapture and allocations call it,
+// and so does the reaper of package graph. Safe for concurrent use.
 func (c *Context) Drain() int { return c.deferred.drain(c.drv.drainLater) }

@@ -37,14 +37,14 @@ type Device struct {
 	ordinal int
 	h       driver.CUdevice
 
-	// Each is nil until asked for, then fixed, but that a reset makes the first
-	// two anew.
+	// Each is nil until first used, and then fixed, except that a reset
+	// replaces the first two.
 	context atomic.Pointer[Context]
 	pool    atomic.Pointer[DeviceMemoryResource]
 	limits  atomic.Pointer[launchLimits]
 
-	// making is locked by Reset, and for reading while a context is retained, so
-	// that none is retained before a reset and kept after it.
+	// making is locked by Reset, and read-locked while a context is retained,
+	// so that no context retained before a reset is kept after it.
 	making sync.RWMutex
 }
 
@@ -128,8 +128,9 @@ func (d *Device) Context() (*Context, error) {
 	}
 	d.making.RLock()
 	defer d.making.RUnlock()
-	// Two first callers may both retain; the loser gives its one back. Keeping
-	// one out instead would hold it up for a call that can take seconds.
+	// Two first callers may both retain; the loser releases its context.
+	// Excluding one instead would make it wait for a call that can take
+	// seconds.
 	h, r := d.drv.api.CuDevicePrimaryCtxRetain(d.h)
 	if r != driver.CUDA_SUCCESS {
 		return nil, &Error{Op: "cuDevicePrimaryCtxRetain", Result: Result(r), Detail: d.String()}

@@ -10,15 +10,15 @@
 // enqueues in a stream. Graphs are in package graph, on the raw calls of this
 // one.
 //
-// Which driver it is shows nowhere but in [Driver.Name]: what one of them cannot
-// do is an error there.
+// Only [Driver.Name] shows which driver it is; an operation that one of them
+// cannot do is an error there.
 //
 // # Contexts and threads
 //
 // There is no current device to set. Each call makes its object's context
-// current for its own length and restores the caller's, so that other CUDA code
-// in the process is not disturbed. Everything is safe for concurrent use unless
-// it says otherwise; the raw graph calls do.
+// current for its own duration and restores the caller's, so that other CUDA
+// code in the process is not disturbed. Everything is safe for concurrent use
+// unless documented otherwise, as the raw graph calls are.
 //
 // Three things belong to an OS thread and need runtime.LockOSThread in the
 // caller: a capture that is not [CaptureRelaxed], the per-thread default stream,
@@ -27,12 +27,12 @@
 // # Streams
 //
 // "Stream-ordered on s" means that a call enqueues work and returns before it
-// has run; its errors come out of a later call. Nothing here synchronizes unless
+// has run; a later call reports its errors. Nothing here synchronizes unless
 // its documentation says "blocks".
 //
 // # Lifetimes
 //
-// What the driver creates has a Close, which is explicit, never blocks on a call
+// Everything that the driver creates has a Close, which never waits for a call
 // under way and may be repeated. Go's garbage collector frees nothing. A handle
 // in use is destroyed by its last user:
 //
@@ -44,37 +44,39 @@
 //	pool           its resource; the driver, for its allocations    Close; the last free
 //	Context        its Driver                                       Close, Device.Reset
 //
-// Work in flight keeps nothing alive but on the stream where memory will be
-// freed: there the free comes after it. Otherwise the caller synchronizes, or
-// orders the streams, before it closes.
+// Work in flight keeps nothing alive, except on the stream where memory will be
+// freed: there the free comes after it. Otherwise the caller must synchronize,
+// or order the streams, before closing.
 //
-// [Device.Reset] takes away a Context and all that was made in it: their use is
-// an error then, and their Close has nothing to do.
+// [Device.Reset] ends a Context and everything made in it: using them is an
+// error then, and Close does nothing.
 //
-// Nothing is given back in a stream that is capturing; that waits for the end
-// of the capture, or for [Driver.Drain]. A driver that refuses to take
-// something back is reported to [Driver.OnWarning].
+// Nothing is released in a stream that is capturing; that waits for the end of
+// the capture, or for [Driver.Drain]. [Driver.OnWarning] receives releases that
+// the driver refuses.
 //
 // # Errors
 //
 // A driver call that fails is an [*Error], with the call, the [Result] and the
 // numbers; errors.Is(err, [ErrorOutOfMemory]) tests for a code. Arguments are
-// checked before the driver is called: [*ArgumentError]. What is closed is a
-// [*ClosedError], what a reset took away a [*LostError]. A call that fails has created nothing and changed nothing, and
-// the caller's context is current again.
+// checked before the driver is called: [*ArgumentError]. Using a closed object
+// is a [*ClosedError], using one that a reset ended a [*LostError]. A call that
+// fails has created nothing and changed nothing, and the caller's context is
+// current again.
 //
 // A [Result.Sticky] error belongs to earlier work and has broken the context.
 //
 // # Locks
 //
 // Driver.mu, ObjectCode.mu, allocation.mu and deferred.mu are leaves: none is
-// held while another is taken, and none across a driver call but
-// cuDeviceGet, which does not block. Device.making is above them: a reset holds it
-// while it waits for calls, and who retains a context holds it for reading, which
-// no call under way in that context does. Use counts are atomic. Driver.capture is
+// held while another is taken, and none across a driver call except
+// cuDeviceGet, which does not block. Device.making is above them: a reset holds
+// it while it waits for calls, and retaining a context read-locks it, which no
+// call under way in that context does. Use counts are atomic. Driver.capture is
 // held across the calls that begin, join and end captures and that record
-// events; to begin one waits on NVIDIA's driver while another thread is stuck in
-// a full launch queue. So calls into this package come before it. Driver.kin is
-// shared across calls that read what related graphs have in common, of which
-// cuGraphInstantiate may wait; who needs it alone only tries.
+// events; beginning one waits on NVIDIA's driver while another thread is stuck
+// in a full launch queue, so locks that are held across calls into this package
+// come before it. Driver.related is read-locked across calls that read state
+// shared by related graphs, of which cuGraphInstantiate may wait; whoever needs
+// it exclusively should only try: [Context.TryGraphDestroy].
 package cuda

@@ -23,30 +23,31 @@ type Driver struct {
 	notice  string
 	count   int
 
-	codeKind string                         // the form of code that this driver runs: PTX or Cubin
+	codeKind string                         // the kind of code that this driver runs: PTX or Cubin
 	compiler func() (nvrtc.Compiler, error) // opened by the first call
 
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
-	captures  atomic.Int64 // open, and begun by this package
-	open      openCaptures // the same, as far as their numbers could be had
+	captures  atomic.Int64 // number of open captures that this package began
+	open      openCaptures // the same captures, if their numbers are known
 
-	// capture excludes changes of what is captured from records: who begins or ends
-	// a capture, or makes a stream join one, holds it alone, and who records an
-	// event shares it. NVIDIA's driver (580.159) crashes where one thread records in
-	// a stream while another is inside cuStreamBeginCapture or cuStreamEndCapture of
-	// it. One lock for all streams, since the end of a capture is that of all
-	// streams that have joined it. None of these calls blocks.
+	// capture keeps records of events apart from changes of captures: beginning
+	// or ending a capture, or making a stream join one, locks it, and recording
+	// an event read-locks it. NVIDIA's driver (580.159) crashes if one thread
+	// records in a stream while another is inside cuStreamBeginCapture or
+	// cuStreamEndCapture of it. One lock for all streams, since a capture ends
+	// for all streams that have joined it. None of these calls blocks.
 	capture      sync.RWMutex
 	onCaptureEnd atomic.Pointer[func()]
 
-	// kin keeps the end of a graph from what a graph has in common with its clones
-	// and with those that embed it, which NVIDIA's driver (580.159) does not guard:
-	// it crashes where one thread destroys a graph while another clones, embeds,
-	// instantiates or destroys one that is related to it. Who destroys holds it
-	// alone, the others share it. One lock for all graphs: the relations are the
-	// driver's to know. To instantiate may wait for the device; to destroy does not.
-	kin sync.RWMutex
+	// related guards the state that a graph shares with its clones and with
+	// graphs that embed it, which NVIDIA's driver (580.159) does not: it
+	// crashes if one thread destroys a graph while another clones, embeds,
+	// instantiates or destroys a related one. Destroying locks it, the other
+	// calls read-lock it. One lock for all graphs, since only the driver knows
+	// the relations. Instantiating may wait for the device; destroying does
+	// not.
+	related sync.RWMutex
 
 	closed atomic.Bool
 
@@ -54,7 +55,7 @@ type Driver struct {
 	devices []*Device // elements guarded by mu; nil until asked for
 }
 
-// newDriver initializes api and asks it for the facts that do not change.
+// newDriver initializes api and reads the facts that do not change.
 func newDriver(api driver.API) (*Driver, error) {
 	if err := check("cuInit", api.CuInit(0)); err != nil {
 		return nil, err
@@ -77,8 +78,8 @@ func (d *Driver) Name() string { return d.api.Name() }
 // 12.4.
 func (d *Driver) Version() int { return d.version }
 
-// Notice says in one sentence why the choice "auto" fell on the simulated
-// driver. It is empty otherwise.
+// Notice says in one sentence why "auto" chose the simulated driver. It is
+// empty otherwise.
 func (d *Driver) Notice() string { return d.notice }
 
 // DeviceCount returns the number of devices.
@@ -121,17 +122,17 @@ func (d *Driver) ordinals() string {
 // driver has none; the RawXxx methods then do the same.
 func (d *Driver) EntryPoint(name string) uintptr { return d.api.EntryPoint(name) }
 
-// AllowHost says that device work may touch the size bytes of pageable host
-// memory at p until as many calls of DisallowHost as of AllowHost were made
-// with the same range. Pinned and managed memory need no permission.
+// AllowHost says that device work may access the size bytes of pageable host
+// memory at p, until DisallowHost was called as often as AllowHost with the
+// same range. Pinned and managed memory need no permission.
 func (d *Driver) AllowHost(p uintptr, size uint64) { d.api.AllowHost(p, size) }
 
-// DisallowHost takes back one AllowHost.
+// DisallowHost undoes one AllowHost.
 func (d *Driver) DisallowHost(p uintptr, size uint64) { d.api.DisallowHost(p, size) }
 
-// OnWarning sets the function that is told of failures that no caller could be
-// told of: a free or a destroy that the driver refused. It may be called from
-// any goroutine, and must not call back into d. Nil discards them.
+// OnWarning sets the function that receives failures which no caller can: a
+// free or a destroy that the driver refused. It may be called from any
+// goroutine, and must not call back into d. Nil discards them.
 func (d *Driver) OnWarning(f func(error)) {
 	if f == nil {
 		d.onWarning.Store(nil)
@@ -140,14 +141,14 @@ func (d *Driver) OnWarning(f func(error)) {
 	d.onWarning.Store(&f)
 }
 
-// A ReleaseError is a failure to give something back.
+// A ReleaseError is a failure to release an object.
 type ReleaseError struct {
-	// What was to be given back, such as "stream".
+	// What was to be released, such as "stream".
 	What string
 	Err  error
 }
 
-// Error says what could not be given back, and why.
+// Error says what could not be released, and why.
 func (e *ReleaseError) Error() string { return "cannot release " + e.What + ": " + e.Err.Error() }
 
 // Unwrap returns e.Err.
@@ -159,7 +160,7 @@ func (d *Driver) warn(what string, err error) {
 	}
 }
 
-// Drain does [Context.Drain] for every context of d and returns the sum.
+// Drain calls [Context.Drain] for every context of d and returns the sum.
 func (d *Driver) Drain() int {
 	n := 0
 	for _, c := range d.contexts() {
@@ -168,7 +169,7 @@ func (d *Driver) Drain() int {
 	return n
 }
 
-// contexts returns the contexts that were retained.
+// contexts returns the retained contexts.
 func (d *Driver) contexts() []*Context {
 	d.mu.Lock()
 	devices := append([]*Device(nil), d.devices...)
@@ -184,8 +185,8 @@ func (d *Driver) contexts() []*Context {
 	return cs
 }
 
-// Close gives back the primary contexts that d retained, and the driver. No
-// call may be running. Afterwards closing objects of d does nothing, and nothing
+// Close releases the primary contexts that d retained, and the driver. No call
+// may be running. Afterwards closing objects of d does nothing, and nothing
 // else may be done with them. Closing twice is fine.
 func (d *Driver) Close() error {
 	d.Drain()
@@ -206,7 +207,7 @@ func (d *Driver) Close() error {
 }
 
 // ExchangeCaptureMode sets the calling thread's capture mode and returns the
-// one it had. The caller must hold the OS thread for as long as it relies on
+// previous one. The caller must hold the OS thread for as long as it relies on
 // the mode. It calls cuThreadExchangeStreamCaptureMode.
 func (d *Driver) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
 	old, r := d.api.CuThreadExchangeStreamCaptureMode(driver.CUstreamCaptureMode(mode))
@@ -214,7 +215,8 @@ func (d *Driver) ExchangeCaptureMode(mode CaptureMode) (CaptureMode, error) {
 }
 
 // Relaxed runs fn on a locked OS thread in relaxed capture mode, in which calls
-// that a capture of another thread would forbid are allowed and spoil nothing.
+// that captures of other threads would forbid are allowed and do not invalidate
+// them.
 func (d *Driver) Relaxed(fn func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

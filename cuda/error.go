@@ -12,8 +12,8 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// ErrClosed is what every use of a closed object matches. The error itself is a
-// [*ClosedError], which names the object.
+// ErrClosed is matched by the error of every use of a closed object. That error
+// is a [*ClosedError], which names the object.
 var ErrClosed = errors.New("object is closed")
 
 // A ClosedError says that an object was used after its Close. It matches
@@ -30,19 +30,20 @@ func (e *ClosedError) Error() string { return e.What + " is closed" }
 // Is reports whether target is [ErrClosed].
 func (e *ClosedError) Is(target error) bool { return target == ErrClosed }
 
-// ErrLost is what every use of an object matches whose device was reset since it
-// was made. Such errors match [ErrClosed] too, and are [*LostError]s.
+// ErrLost is matched by the error of every use of an object whose device was
+// reset since it was made. Such errors are [*LostError]s, and match [ErrClosed]
+// too.
 var ErrLost = errors.New("object was lost in a reset of its device")
 
-// A LostError says that an object was used after a [Device.Reset], or during one,
-// which took it away.
+// A LostError says that an object was used after, or during, a [Device.Reset]
+// that ended it.
 type LostError struct {
 	// What is the kind of object, and its name if it has one.
 	What string
 	// Device is what was reset.
 	Device *Device
-	// Pending says that the reset is under way. It may fail: then the object is
-	// as it was, and so is the work that uses it.
+	// Pending says that the reset is under way. It may still fail: then the
+	// object and the work that uses it are unchanged.
 	Pending bool
 }
 
@@ -57,8 +58,8 @@ func (e *LostError) Error() string {
 // Is reports whether target is [ErrLost] or [ErrClosed].
 func (e *LostError) Is(target error) bool { return target == ErrLost || target == ErrClosed }
 
-// Unwrap returns [ErrorContextIsDestroyed], which is what the driver would say
-// once the reset is done.
+// Unwrap returns [ErrorContextIsDestroyed], which the driver would return after
+// the reset.
 func (e *LostError) Unwrap() error {
 	if e.Pending {
 		return nil
@@ -106,8 +107,8 @@ func (r Result) Error() string {
 }
 
 // Sticky reports whether r says that a context is broken for good: every later
-// call that uses it fails too, and only ending the process clears it. Such an
-// error may belong to work that was enqueued long before the call that
+// call that uses it fails too, until the device is reset or the process ends.
+// Such an error may come from work that was enqueued long before the call that
 // returned it.
 func (r Result) Sticky() bool {
 	switch r {
@@ -121,8 +122,8 @@ func (r Result) Sticky() bool {
 	return false
 }
 
-// persists reports whether a call that failed with r would fail again: the device
-// has failed for good, or its context or the handle is none any more.
+// persists reports whether a call that failed with r would fail again: the
+// device has failed for good, or the context or handle no longer exists.
 func (r Result) persists() bool {
 	switch r {
 	case ErrorContextIsDestroyed, ErrorDeinitialized, ErrorNotInitialized, ErrorInvalidContext, ErrorInvalidHandle:
@@ -132,7 +133,7 @@ func (r Result) persists() bool {
 }
 
 // Persists reports whether a driver call that failed with r, the number of a
-// [Result], would fail again when it is made again.
+// [Result], would fail again.
 func Persists(r int32) bool { return Result(r).persists() }
 
 // Results returns every result code that this version knows, with its name.
@@ -150,8 +151,8 @@ type Error struct {
 	Op string
 	// Result is the code that it returned.
 	Result Result
-	// Detail holds the numbers, the names and whatever else the driver can say.
-	// It may be empty.
+	// Detail holds numbers, names and other facts from the driver. It may be
+	// empty.
 	Detail string
 	// Requested is the size in bytes that an allocation asked for, else zero.
 	Requested uint64
@@ -191,7 +192,7 @@ type ArgumentError struct {
 	Kind ArgumentKind
 	// Arg is the argument's name, or "parameter 3 (n)" for a kernel's.
 	Arg string
-	// Text says what was expected and what came.
+	// Text says what was expected and what was given.
 	Text string
 }
 
@@ -215,7 +216,7 @@ func overflow(arg, format string, args ...any) error {
 	return &ArgumentError{Overflow, arg, fmt.Sprintf(format, args...)}
 }
 
-// A CompileError is source that did not compile.
+// A CompileError reports source that did not compile.
 type CompileError struct {
 	// Name is the program's name, as it stands in the log.
 	Name string
@@ -259,13 +260,13 @@ func firstErrorLine(log string) string {
 	return first
 }
 
-// A PTXError is PTX that the driver refused to load.
+// A PTXError reports PTX that the driver refused to load.
 type PTXError struct {
 	// Op and Result are the driver call and its code.
 	Op     string
 	Result Result
-	// Line and Column are where in the text, counted from 1, or zero where the
-	// driver did not say.
+	// Line and Column are the position in the text, counted from 1, or zero if
+	// the driver did not report it.
 	Line, Column int
 	// Message is the first complaint, Log all that the driver wrote, and Source
 	// the line of PTX that it is about; any of them may be empty.
@@ -301,8 +302,8 @@ func (e *PTXError) Unwrap() error { return e.Result }
 type DriverNotFoundError struct {
 	// Tried are the library names that were tried.
 	Tried []string
-	// Reason is what the system's loader said, or why the driver that it found
-	// is of no use.
+	// Reason is the system loader's message, or why the driver that it found is
+	// unusable.
 	Reason string
 }
 
@@ -336,7 +337,7 @@ func (c *Context) check(op string, r driver.CUresult) error {
 }
 
 // fail returns the error for a driver call that failed. A sticky result may
-// belong to earlier work, so the driver is asked what it knows of the fault.
+// come from earlier work, so the driver is asked for details of the fault.
 func (c *Context) fail(op string, r driver.CUresult, detail string) *Error {
 	e := &Error{Op: op, Result: Result(r), Detail: detail}
 	if !e.Result.Sticky() && e.Result != ErrorCheckFailed {

@@ -10,11 +10,11 @@ import (
 )
 
 // An Event marks a point in a stream's work: [Stream.Record] sets it,
-// [Stream.Wait] orders other work after it, and the host can ask or wait for
+// [Stream.Wait] orders other work after it, and the host can query or wait for
 // it. An event that was never recorded counts as completed.
 //
-// Close an event when done; what waits for it still does. Safe for concurrent
-// use.
+// Close an event when done; existing waits are not affected. Safe for
+// concurrent use.
 type Event struct {
 	ctx    *Context
 	h      driver.CUevent // immutable
@@ -24,8 +24,8 @@ type Event struct {
 	recorded recordings
 }
 
-// EventOptions says what kind of event [Context.NewEvent] creates. The zero
-// value is the cheapest: no time, and a host that waits spins.
+// EventOptions are the options of [Context.NewEvent]. The zero value is the
+// cheapest: no timing, and waiting threads spin.
 type EventOptions struct {
 	// Timing makes [Event.ElapsedMS] possible.
 	Timing bool
@@ -114,7 +114,7 @@ func (e *Event) call(f func(driver.API) driver.CUresult) (driver.CUresult, error
 	return f(e.ctx.drv.api), nil
 }
 
-// Query reports whether the work that e stands for has completed. It calls
+// Query reports whether the work that e marks has completed. It calls
 // cuEventQuery, and does not block.
 //
 // Errors: [ErrClosed]; [ErrorCapturedEvent] if e was last recorded in a
@@ -127,7 +127,7 @@ func (e *Event) Query() (bool, error) {
 	return r == driver.CUDA_SUCCESS, e.ctx.check("cuEventQuery", r)
 }
 
-// Synchronize blocks until the work that e stands for has completed. It calls
+// Synchronize blocks until the work that e marks has completed. It calls
 // cuEventSynchronize.
 //
 // Errors: as for [Event.Query].
@@ -181,7 +181,7 @@ func (e *Event) ElapsedMS(since *Event) (float64, error) {
 func (e *Event) IsClosed() bool { return e.uses.closed() }
 
 // Close ends the use of e. Closing twice is fine. It calls cuEventDestroy
-// unless e is still in use; then the last user does. What was recorded in a
+// unless e is still in use; then the last user does. An event recorded in a
 // capture is destroyed after its end, or with the context if another library
 // began the capture. Does not block.
 func (e *Event) Close() error {

@@ -5,19 +5,18 @@ package cuda
 
 import "sync"
 
-// eventPool keeps events that nobody uses right now. To create or to destroy
-// one can wait for another thread's full launch queue, which who holds a lock
-// that others need must not do; to take one out of the pool cannot. Hence
-// nothing is destroyed here either: the pool holds as many as were ever out at
-// the same time.
+// eventPool keeps events that are not in use. Creating or destroying an event
+// can wait for another thread's full launch queue, which a holder of a lock
+// must not do; taking one from the pool cannot. For the same reason nothing is
+// destroyed here: the pool holds as many as were ever in use at the same time.
 type eventPool struct {
 	mu   sync.Mutex
 	idle []*Event // guarded by mu
 }
 
-// TakeEvent returns an event without timing, for [Context.PutEvent]. If none is
-// idle it creates one, if that is asked for, or returns nil. It blocks only where
-// [Context.NewEvent] does, so never without create.
+// TakeEvent returns an event without timing, to be returned with
+// [Context.PutEvent]. If none is idle it creates one, with create, or returns
+// nil. It blocks only where [Context.NewEvent] does, so never without create.
 func (c *Context) TakeEvent(create bool) (*Event, error) {
 	c.events.mu.Lock()
 	if n := len(c.events.idle); n > 0 {
@@ -34,9 +33,9 @@ func (c *Context) TakeEvent(create bool) (*Event, error) {
 	return c.NewEvent(EventOptions{})
 }
 
-// PutEvent gives back what TakeEvent returned. Who waits for the event on the
-// device may still do so. Idle events are the driver's: [Driver.Live] does not
-// count them, and they end with the context.
+// PutEvent returns an event of TakeEvent to the pool. Device work may still
+// wait for it. [Driver.Live] does not count idle events; they end with the
+// context.
 func (c *Context) PutEvent(e *Event) {
 	c.drv.live.events.Add(-1)
 	c.events.mu.Lock()

@@ -11,15 +11,15 @@ import (
 )
 
 // Bytes returns the bytes of pinned, managed or host memory, without a copy.
-// The slice must not be used after the memory was given back, nor while device
-// work may write to it, nor after a reset of its device. It is nil for device
-// memory, for empty buffers and for what is lost.
+// The slice must not be used after the memory was freed, while device work may
+// write to it, or after a reset of its device. It is nil for device memory, and
+// for empty and lost buffers.
 func (b *Buffer) Bytes() []byte {
 	if !b.a.kind.HostAccessible() || b.size == 0 || b.IsLost() {
 		return nil
 	}
-	// The address is not Go's, so the garbage collector does not care that it
-	// was an integer; a conversion through a pointer to it is what vet accepts.
+	// The address is not Go's, so it does not matter to the garbage collector
+	// that it was an integer; vet accepts a conversion through a pointer to it.
 	ptr := b.Ptr()
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&ptr)), b.size)
 }

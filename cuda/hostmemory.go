@@ -10,7 +10,7 @@ import (
 )
 
 // A PinnedMemoryResource allocates page-locked host memory that every device
-// can touch. It owns nothing itself.
+// can access. It owns nothing itself.
 type PinnedMemoryResource struct{ hostResource }
 
 // NewPinnedMemoryResource returns a resource that allocates through d's
@@ -121,8 +121,8 @@ func (mr *hostResource) allocate(self MemoryResource, size uint64, s *Stream,
 	return newBuffer(a), nil
 }
 
-// allocRelaxed allocates in relaxed capture mode: in global mode a capture of
-// any thread would forbid it, and be spoilt by it.
+// allocRelaxed allocates in relaxed capture mode: in global mode the allocation
+// would be refused during a capture of any thread, and invalidate it.
 func (c *Context) allocRelaxed(op string, size uint64, alloc func(driver.API) (uint64, driver.CUresult)) (uint64, error) {
 	leave, err := c.Enter()
 	if err != nil {

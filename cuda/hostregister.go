@@ -15,23 +15,23 @@ type HostRegistration struct {
 	Ptr  uint64 // address
 	Size uint64 // bytes
 	// ReadOnly is required for memory that the process may not write. Devices
-	// may not write it either then.
+	// may then not write it either.
 	ReadOnly bool
-	// Release is called once, on any goroutine, when the memory is page-locked
-	// no more. If the driver refuses to let go of the memory, which devices may
-	// use then as before, that is when the device is reset. It may be nil.
+	// Release is called once, on any goroutine, when the memory is no longer
+	// page-locked. If the driver refuses to unlock it, devices may use it as
+	// before, and Release is called when the device is reset. It may be nil.
 	Release func()
 }
 
-// RegisterHost page-locks host memory that someone else allocated, for use by
-// every device, and returns a Buffer of [PinnedMemory] over it. It calls
+// RegisterHost page-locks host memory allocated elsewhere, for use by every
+// device, and returns a Buffer of [PinnedMemory] over it. It calls
 // cuMemHostRegister.
 //
 // Lifetime: the memory must stay mapped until o.Release is called. The caller
 // must Close the Buffer. The last holder waits for all work of all contexts of
-// the driver, by cuCtxSynchronize, and then calls cuMemHostUnregister. Both are
-// put off while a stream is capturing, as far as [Driver.Capturing] knows; a
-// capture that others began would be spoilt.
+// the driver, with cuCtxSynchronize, and then calls cuMemHostUnregister. Both
+// are postponed during captures that [Driver.Capturing] reports; a capture of
+// another library would be invalidated.
 //
 // Errors: an [*ArgumentError] if there are no bytes; [ErrorNotSupported] if the
 // device cannot use such memory; [ErrorHostMemoryAlreadyRegistered] if a part of
@@ -83,13 +83,13 @@ func (c *Context) register(o HostRegistration, flags uint32) error {
 	return c.fail("cuMemHostRegister", r, detail)
 }
 
-// unregister is the end of an allocation that RegisterHost made. The driver does
-// not promise to wait for work that uses the memory, on whatever device.
+// unregister releases memory of RegisterHost. The driver does not promise to
+// wait for work that uses the memory, on any device.
 func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 	gone := c.drv.closed.Load()
 	c.disposeSteps(a.what(), nil, &c.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		if c.drv.Capturing() {
-			// Waiting for a context spoils the captures in it, in any mode.
+			// Waiting for a context invalidates the captures in it, in any mode.
 			return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 		}
 		for _, other := range c.drv.contexts() {

@@ -89,7 +89,7 @@ func TestUnregisterWaitsForAllContexts(t *testing.T) {
 	require.Equal(t, []string{"cuCtxSynchronize", "cuCtxSynchronize", "cuMemHostUnregister"}, calls)
 }
 
-// Waiting for a context would spoil a capture in it.
+// Waiting for a context would invalidate a capture in it.
 func TestUnregisterWaitsForCaptures(t *testing.T) {
 	stub, c := openStub(t)
 	s := newTestStream(t, c, StreamOptions{})

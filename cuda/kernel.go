@@ -40,7 +40,7 @@ type Param struct {
 	Kind string
 	// Offset and Size are bytes in the parameter block, Align is its alignment.
 	Offset, Size, Align uint32
-	// Pointer says that the PTX declares a pointer; its absence says nothing.
+	// Pointer says that the PTX declares a pointer; false says nothing.
 	Pointer bool
 }
 
@@ -105,14 +105,14 @@ func naturalAlign(size uint64) uint32 {
 	return 1 // unknown; what matters is the offset
 }
 
-// Name returns the name that the kernel was asked for by.
+// Name returns the name by which the kernel was requested.
 func (k *Kernel) Name() string { return k.name }
 
 // Symbol returns the kernel's name in the code, which for C++ may be mangled.
 func (k *Kernel) Symbol() string { return k.symbol }
 
-// Handle returns the CUfunction, which is valid as long as k or someone else
-// holds the module.
+// Handle returns the CUfunction, which is valid as long as the module has a
+// holder.
 func (k *Kernel) Handle() uintptr { return uintptr(k.h) }
 
 // Module returns the module that k is in.
@@ -130,12 +130,12 @@ func (k *Kernel) Signature() Signature { return k.signature }
 // String returns `kernel "saxpy"(f32, u64, u64, u32)`.
 func (k *Kernel) String() string { return fmt.Sprintf("kernel %q%v", k.name, k.signature) }
 
-// Retain keeps the module loaded until Release, whatever becomes of k.
+// Retain keeps the module loaded until Release, even if k is closed.
 //
 // Errors: [ErrClosed] if the module has already been unloaded.
 func (k *Kernel) Retain() error { return k.m.Retain() }
 
-// Release takes back one Retain.
+// Release undoes one Retain.
 func (k *Kernel) Release() { k.m.Release() }
 
 // begin keeps the module loaded for the length of a call.
@@ -193,9 +193,9 @@ func KernelAttributeNames() map[string]KernelAttribute {
 	}
 }
 
-// Load puts k's code on its device, so that its first launch does not wait for
-// other work to do it. It calls cuFuncLoad, and does nothing where the driver has
-// no such call: it came with CUDA 12.4.
+// Load loads k's code on its device, so that the first launch need not, which
+// would wait for other work. It calls cuFuncLoad, and does nothing if the
+// driver is older than CUDA 12.4, which introduced that call.
 //
 // Blocks while the device has work, as a rule.
 func (k *Kernel) Load() error {

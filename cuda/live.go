@@ -5,15 +5,15 @@ package cuda
 
 import "sync/atomic"
 
-// liveCounts counts what the driver was asked to create and has not been asked
-// to destroy. It exists for leak tests and reports; nothing depends on it.
+// liveCounts counts driver objects that were created and not destroyed. It
+// exists for leak tests and reports; nothing depends on it.
 type liveCounts struct {
 	streams, events, allocations, pools, modules atomic.Int64
 }
 
 // Live returns how many driver objects this package holds open, by kind:
 // streams, events, allocations, pools and modules. Kinds with none are absent.
-// What was closed but is still in use, or waits for the end of a capture, counts.
+// Closed objects count while they are in use or wait for the end of a capture.
 func (d *Driver) Live() map[string]int {
 	m := make(map[string]int)
 	for name, n := range map[string]*atomic.Int64{

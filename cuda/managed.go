@@ -36,17 +36,17 @@ func (l Location) usable(op string) error {
 	return l.Device.need(ConcurrentManagedAccess, op, "cannot use managed memory while the host does, so it takes no advice about it")
 }
 
-// An Advice says how managed memory will be used. It changes how fast accesses
-// are, and never what they see.
+// An Advice says how managed memory will be used. It affects the speed of
+// accesses, never their result.
 type Advice int32
 
 const (
-	// SetReadMostly lets everybody who reads the memory have a copy of it.
+	// SetReadMostly lets every reader of the memory have its own copy.
 	SetReadMostly Advice = 1
 	// UnsetReadMostly takes SetReadMostly back.
 	UnsetReadMostly Advice = 2
-	// SetPreferredLocation keeps the memory in a place as far as it can be used
-	// from there.
+	// SetPreferredLocation keeps the memory in a place if it can be used from
+	// there.
 	SetPreferredLocation Advice = 3
 	// UnsetPreferredLocation takes SetPreferredLocation back.
 	UnsetPreferredLocation Advice = 4
@@ -77,7 +77,7 @@ func (c *Context) Advise(ptr, size uint64, a Advice, at Location) error {
 		return err
 	}
 	defer leave()
-	restore := c.drv.relax() // in global mode it would spoil the captures of all threads
+	restore := c.drv.relax() // global mode would invalidate the captures of all threads
 	defer restore()
 	r := c.drv.api.CuMemAdvise(driver.CUdeviceptr(ptr), size, driver.CUmem_advise(a), at.raw())
 	return c.Failure("cuMemAdvise", int32(r), fmt.Sprintf("advice %d for %d bytes at %#x, location %v", a, size, ptr, at))
@@ -115,20 +115,20 @@ func Prefetch(ptr, size uint64, to Location, s *Stream) error {
 	return s.ctx.Failure(op, int32(r), fmt.Sprintf("%d bytes at %#x to %v", size, ptr, to))
 }
 
-// RangeAttributes is what managed memory was advised of.
+// RangeAttributes is the advice in effect for managed memory.
 type RangeAttributes struct {
-	// ReadMostly is true if all pages are.
+	// ReadMostly is true if all pages have that advice.
 	ReadMostly bool
-	// Preferred and LastPrefetch are nil if pages differ, or have none.
+	// Preferred and LastPrefetch are nil if the pages differ or have none.
 	Preferred, LastPrefetch *Location
-	// AccessedBy lists who is said to access all pages: devices in their order,
-	// then the host.
+	// AccessedBy lists the locations that all pages are mapped for: devices in
+	// their order, then the host.
 	AccessedBy []Location
 }
 
-// RangeAttributes returns what size bytes of managed memory at ptr were advised
-// of, and where they were last prefetched to, by this process as a whole. It
-// calls cuMemRangeGetAttribute.
+// RangeAttributes returns the advice in effect for size bytes of managed memory
+// at ptr, and where they were last prefetched to, by any code of this process.
+// It calls cuMemRangeGetAttribute.
 //
 // Errors: [ErrorInvalidValue] if the memory is not managed.
 func (c *Context) RangeAttributes(ptr, size uint64) (RangeAttributes, error) {
@@ -176,8 +176,8 @@ func (c *Context) RangeAttributes(ptr, size uint64) (RangeAttributes, error) {
 	return a, nil
 }
 
-// location makes a Location of a device's number, or of one that stands for the
-// host; nil for none.
+// location makes a Location of the driver's number for a device or the host;
+// nil for none.
 func (d *Driver) location(number int32) (*Location, error) {
 	switch number {
 	case driver.CU_DEVICE_INVALID:
@@ -223,7 +223,8 @@ func (b *Buffer) Prefetch(to Location, s *Stream) error {
 	return Prefetch(b.Ptr(), b.Size(), to, s)
 }
 
-// RangeAttributes returns what b was advised of: see [Context.RangeAttributes].
+// RangeAttributes returns the advice in effect for b: see
+// [Context.RangeAttributes].
 //
 // Errors: [ErrClosed]; an [*ArgumentError] if b is not [UnifiedMemory].
 func (b *Buffer) RangeAttributes() (RangeAttributes, error) {

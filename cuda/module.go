@@ -12,15 +12,15 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// A Module is code that is loaded on a device. [ObjectCode] and each open
-// [Kernel] of it hold it; the last holder unloads it.
+// A Module is code loaded on a device. Its [ObjectCode] and each of its open
+// [Kernel]s hold it; the last holder unloads it.
 //
 // Safe for concurrent use.
 type Module struct {
 	ctx  *Context
 	code *ObjectCode
 	h    driver.CUmodule // immutable
-	log  string          // what the driver said while it loaded the code
+	log  string          // the driver's output while it loaded the code
 	refs refs
 }
 
@@ -50,7 +50,7 @@ func loadModule(code *ObjectCode, dev *Device) (*Module, error) {
 	return m, nil
 }
 
-// loadError tells PTX that is wrong from all else that can go wrong.
+// loadError distinguishes invalid PTX from other failures.
 func (c *Context) loadError(code *ObjectCode, log string, r driver.CUresult) error {
 	const op = "cuModuleLoadDataEx"
 	switch r {
@@ -100,7 +100,7 @@ func (m *Module) Device() *Device { return m.ctx.dev }
 // Code returns what was loaded.
 func (m *Module) Code() *ObjectCode { return m.code }
 
-// Handle returns the CUmodule, which is valid as long as someone holds m.
+// Handle returns the CUmodule, which is valid as long as m has a holder.
 func (m *Module) Handle() uintptr { return uintptr(m.h) }
 
 // Retain adds a holder.
@@ -116,7 +116,7 @@ func (m *Module) Retain() error {
 	return nil
 }
 
-// Release takes back one Retain. The last holder unloads m, which waits for
+// Release undoes one Retain. The last holder unloads m, which waits for
 // launches of its kernels. It calls cuModuleUnload.
 func (m *Module) Release() {
 	if !m.refs.release() {
@@ -141,7 +141,7 @@ func (m *Module) KernelNames() ([]string, error) {
 // Global returns the address and the size in bytes of a variable of the module,
 // by its symbol or name expression. It calls cuModuleGetGlobal.
 //
-// Lifetime: the address is valid as long as someone holds m.
+// Lifetime: the address is valid as long as m has a holder.
 func (m *Module) Global(name string) (ptr, size uint64, err error) {
 	if err := m.Retain(); err != nil {
 		return 0, 0, err
@@ -188,10 +188,10 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 	symbol := m.code.Symbol(name)
 	f, r := m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
 	if r == driver.CUDA_ERROR_NOT_FOUND {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.haveNames()))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.listKernels()))
 	}
 	if r != driver.CUDA_SUCCESS {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.said(symbol))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.loadOutput(symbol))
 	}
 	k := &Kernel{m: m, h: f, name: name, symbol: symbol}
 	if k.signature, err = m.signature(f, symbol); err != nil {
@@ -200,9 +200,9 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 	return k, nil
 }
 
-// said is what the driver said of a kernel while it loaded the module, as an
-// addition to a message: the simulated driver tells there why one cannot run.
-func (m *Module) said(symbol string) string {
+// loadOutput returns the driver's output about a kernel while it loaded the module,
+// for a message: the simulated driver reports there why a kernel cannot run.
+func (m *Module) loadOutput(symbol string) string {
 	of := regexp.MustCompile(`\bkernel ` + regexp.QuoteMeta(symbol) + `(?:[,; ]|$)`)
 	for line := range strings.Lines(m.log) {
 		if line = strings.TrimSpace(line); of.MatchString(line) {
@@ -212,13 +212,13 @@ func (m *Module) said(symbol string) string {
 	return ""
 }
 
-// haveNames says which kernels there are, for a message.
-func (m *Module) haveNames() string {
+// listKernels lists the existing kernels, for a message.
+func (m *Module) listKernels() string {
 	names := m.code.Names()
 	if len(names) == 0 {
 		var r driver.CUresult
 		if names, r = m.ctx.drv.api.CuModuleFunctionNames(m.h); r != driver.CUDA_SUCCESS {
-			return "the module does not tell its kernels"
+			return "the module does not list its kernels"
 		}
 	}
 	const most = 20
@@ -232,7 +232,7 @@ func (m *Module) haveNames() string {
 }
 
 // signature returns what is known of a kernel's parameters: everything from
-// PTX, only places and sizes from the driver.
+// PTX, only offsets and sizes from the driver.
 //
 // Preconditions: the context is current.
 func (m *Module) signature(f driver.CUfunction, symbol string) (Signature, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/cudago/cudago/internal/ptx"
 )
 
-// ObjectCode is compiled code, and where it is loaded.
+// ObjectCode is compiled code, with the modules that it is loaded as.
 //
 // # Lifetime
 //
@@ -26,9 +26,9 @@ type ObjectCode struct {
 	Kind string
 	// Data is the code.
 	Data []byte
-	// PTX is the code as PTX, where it is known; it tells kernels' signatures.
+	// PTX is the code as PTX, if known; it gives the signatures of kernels.
 	PTX string
-	// Log is what the compiler wrote: warnings.
+	// Log is the compiler's output: warnings.
 	Log string
 
 	names map[string]string // name expression to symbol
@@ -49,7 +49,7 @@ type loading struct {
 	err  error
 }
 
-// isLost reports whether the module was loaded, and went with a reset.
+// isLost reports whether the module was loaded, and lost in a reset.
 func (l *loading) isLost() bool {
 	select {
 	case <-l.done:
@@ -86,9 +86,9 @@ func (o *ObjectCode) Symbol(name string) string {
 	return name
 }
 
-// Load loads the code on dev, or returns what an earlier Load since the last
-// reset of dev returned. The
-// Module is o's: retain it to keep it longer than o. It calls cuModuleLoadDataEx.
+// Load loads the code on dev, or returns the Module of an earlier Load since
+// the last reset of dev. The Module belongs to o: retain it to keep it longer
+// than o. It calls cuModuleLoadDataEx.
 //
 // Blocks until loaded, which for PTX may take seconds; a second caller waits
 // for the first.
@@ -188,7 +188,7 @@ func (o *ObjectCode) Names() []string {
 }
 
 // entries returns the signatures in the PTX. PTX that our parser refuses has
-// none: whether it is right is the driver's to say.
+// none: the driver decides whether it is valid.
 func (o *ObjectCode) entries() map[string][]ptx.Param {
 	o.parse.Do(func() {
 		if o.PTX != "" {
@@ -205,7 +205,7 @@ func (o *ObjectCode) IsClosed() bool {
 	return o.closed
 }
 
-// Close lets go of what o has loaded. Closing twice is fine.
+// Close releases the modules of o. Closing twice is fine.
 func (o *ObjectCode) Close() error {
 	o.mu.Lock()
 	loaded := o.loaded
@@ -215,7 +215,7 @@ func (o *ObjectCode) Close() error {
 		select {
 		case <-l.done:
 			l.m.Release()
-		default: // whoever is loading sees that o is closed
+		default: // the loading goroutine sees that o is closed
 		}
 	}
 	return nil

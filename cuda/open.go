@@ -18,8 +18,8 @@ import (
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
-// Options says which driver [Open] opens, and how. The zero value takes
-// everything from the environment.
+// Options are the options of [Open]. The zero value takes everything from the
+// environment.
 type Options struct {
 	// Driver is "nvidia", "sim" or "auto". Empty means the environment variable
 	// CUDAGO_DRIVER, or "auto" where that is empty too. "auto" takes NVIDIA's
@@ -74,7 +74,7 @@ func Open(o Options) (*Driver, error) {
 		}
 		sim, simErr := openSim(o)
 		if simErr != nil {
-			return nil, simErr // wrong settings, which come before what is missing
+			return nil, simErr // wrong settings are reported before a missing driver
 		}
 		sim.notice = "using the simulated driver, because " + autoReason(err)
 		return sim, nil
@@ -82,7 +82,7 @@ func Open(o Options) (*Driver, error) {
 	return nil, badValue("driver", `must be "nvidia", "sim" or "auto", got %q`, choice)
 }
 
-// autoReason turns why NVIDIA's driver is of no use into part of a sentence.
+// autoReason says why NVIDIA's driver is unusable, as part of a sentence.
 func autoReason(err error) string {
 	var missing *DriverNotFoundError
 	if errors.As(err, &missing) && missing.Reason != "" {
@@ -124,7 +124,7 @@ func notFound(err error) error {
 	return e
 }
 
-// finishOpen wraps api as the options say and initializes it. kind is the form
+// finishOpen wraps api as the options say and initializes it. kind is the kind
 // of code that the driver runs.
 func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 	if o.Trace != nil || o.last != nil {
@@ -162,7 +162,7 @@ func openSim(o Options) (*Driver, error) {
 	return finishOpen(o, withFaults(api), PTX)
 }
 
-// withFaults has calls of a simulated driver fail that is configured so.
+// withFaults makes calls of a simulated driver fail if it is configured so.
 func withFaults(api driver.API) driver.API {
 	s, ok := api.(interface {
 		Faults() (wanted bool, rate float64, seed uint64)

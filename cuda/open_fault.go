@@ -18,13 +18,13 @@ func init() {
 }
 
 // FailCall makes the n-th call from now on, counted from 1, of the driver call
-// of the given name in cuda.h return r, once. An empty name is any call.
+// with this name in cuda.h return r, once. An empty name means any call.
 func (d *Driver) FailCall(call string, n int, r Result) {
 	d.faults().Fail(seamName(call), n, driver.CUresult(r))
 }
 
-// ClearFaults forgets the failures that have not happened. It reports whether
-// there were any.
+// ClearFaults discards the failures that have not happened yet. It reports
+// whether there were any.
 func (d *Driver) ClearFaults() bool { return d.faults().Clear() }
 
 // CallCount returns how often a driver call was made. An empty name is any call.

@@ -28,10 +28,10 @@ func (d *Device) needPeer(op string, peer *Device) error {
 	return err
 }
 
-// EnablePeerAccess lets kernels on d touch what cuMemAlloc gave on peer, and its
-// modules' variables; not what came from a pool, for which see
-// [DeviceMemoryResource.SetPeerAccess]. It goes one way. That it was enabled
-// before, perhaps by another library, is fine. It calls cuCtxEnablePeerAccess.
+// EnablePeerAccess lets kernels on d access memory of cuMemAlloc on peer, and
+// variables of modules there; for memory of a pool see
+// [DeviceMemoryResource.SetPeerAccess]. Access is one-way. Enabling it again,
+// also after another library, has no effect. It calls cuCtxEnablePeerAccess.
 //
 // Not stream-ordered. Allowed while streams are capturing, and not captured.
 //
@@ -43,8 +43,8 @@ func (d *Device) EnablePeerAccess(peer *Device) error {
 }
 
 // DisablePeerAccess undoes [Device.EnablePeerAccess], for the whole process. No
-// work that uses the access may be under way. That it is not enabled is fine. It
-// calls cuCtxDisablePeerAccess.
+// work that uses the access may be pending. Without access, it has no effect.
+// It calls cuCtxDisablePeerAccess.
 //
 // Errors: as for EnablePeerAccess.
 func (d *Device) DisablePeerAccess(peer *Device) error {
@@ -52,9 +52,9 @@ func (d *Device) DisablePeerAccess(peer *Device) error {
 		func(api driver.API, c *Context) driver.CUresult { return api.CuCtxDisablePeerAccess(c.h) })
 }
 
-// peerAccess makes a call about a peer. One code says that nothing had to be
-// done.
-func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call func(driver.API, *Context) driver.CUresult) error {
+// peerAccess makes a driver call about a peer. The code already means that there
+// was nothing to do.
+func (d *Device) peerAccess(op string, peer *Device, already driver.CUresult, call func(driver.API, *Context) driver.CUresult) error {
 	if err := d.needPeer(op, peer); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call 
 	defer leave()
 	restore := d.drv.relax()
 	defer restore()
-	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != isSo {
+	if r := call(d.drv.api, other); r != driver.CUDA_SUCCESS && r != already {
 		return c.fail(op, r, d.String()+", peer "+peer.String())
 	}
 	return nil
@@ -85,9 +85,9 @@ func (d *Device) peerAccess(op string, peer *Device, isSo driver.CUresult, call 
 
 func (d *Device) location() driver.CUmemLocation { return Location{d}.raw() }
 
-// SetPeerAccess lets kernels on peer touch what mr has allocated and will, or
-// not any more: then no work that uses the access may be under way. It calls
-// cuMemPoolSetAccess.
+// SetPeerAccess grants kernels on peer access to all memory of mr, past and
+// future, or removes it: then no work that uses the access may be pending. It
+// calls cuMemPoolSetAccess.
 //
 // Not stream-ordered. Allowed while streams are capturing, and not captured.
 //
@@ -108,8 +108,8 @@ func (mr *DeviceMemoryResource) SetPeerAccess(peer *Device, allowed bool) error 
 	return err
 }
 
-// PeerAccess reports whether kernels on peer may touch what mr allocates. Those
-// on mr's own device always may. It calls cuMemPoolGetAccess.
+// PeerAccess reports whether kernels on peer may access memory of mr. Those on
+// mr's own device always may. It calls cuMemPoolGetAccess.
 //
 // Errors: [ErrClosed].
 func (mr *DeviceMemoryResource) PeerAccess(peer *Device) (bool, error) {
@@ -119,7 +119,7 @@ func (mr *DeviceMemoryResource) PeerAccess(peer *Device) (bool, error) {
 	return flags == driver.CU_MEM_ACCESS_FLAGS_PROT_READWRITE, err
 }
 
-// PeerAccess reports whether kernels on peer may touch what mr allocates.
+// PeerAccess reports whether kernels on peer may access memory of mr.
 func (mr *VirtualMemoryResource) PeerAccess(peer *Device) bool {
 	return slices.ContainsFunc(mr.access, func(a driver.CUmemAccessDesc) bool { return a.Location.ID == int32(peer.ordinal) })
 }

@@ -5,16 +5,16 @@ package cuda
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// PointerInfo is what the driver knows of an address.
+// PointerInfo is what the driver knows about an address.
 type PointerInfo struct {
 	Kind MemoryKind
-	// Ordinal is the device whose memory it is, or through which it was
+	// Ordinal is the device that the memory is on, or through which it was
 	// allocated; -1 for [HostMemory].
 	Ordinal int
-	// Base and Size are the allocation that holds the address; zero where the
-	// driver does not say.
+	// Base and Size are the allocation that contains the address; zero if the
+	// driver does not report them.
 	Base, Size uint64
-	// BufferID is a number that no other allocation of this process has.
+	// BufferID is unique among the allocations of this process.
 	BufferID uint64
 	// DevicePointer is the address for device work, HostPointer that for the
 	// host; zero where there is none.
@@ -38,7 +38,7 @@ func (c *Context) PointerInfo(ptr uint64) (PointerInfo, error) {
 	if err := c.check("cuPointerGetAttribute", r); err != nil {
 		return PointerInfo{}, err
 	}
-	// Not every attribute exists for every kind of memory; what is refused stays
+	// Not every attribute exists for every kind of memory; missing ones stay
 	// zero.
 	get := func(attr driver.CUpointer_attribute) uint64 {
 		v, r := api.CuPointerGetAttribute(attr, p)

@@ -33,27 +33,27 @@ type Program struct {
 // ProgramOptions says how a [Program] is compiled. The zero value is the
 // compiler's defaults for the device.
 type ProgramOptions struct {
-	// Name stands for the source's file name in messages.
+	// Name is the source file name in messages.
 	Name string
 	// Arch is the architecture, such as "sm_90" or "compute_90". Empty means the
 	// device's.
 	Arch string
-	// Std is the language, such as "c++17".
+	// Std is the language standard, such as "c++17".
 	Std string
 	// IncludePath are the directories that #include searches.
 	IncludePath []string
 	// DefineMacro are macros, as "NAME" or "NAME=VALUE".
 	DefineMacro []string
-	// UndefineMacro are macros that the compiler shall not define.
+	// UndefineMacro are macros that the compiler must not define.
 	UndefineMacro []string
 	// Debug adds debug information and turns off optimizations of device code,
 	// LineInfo only line numbers.
 	Debug, LineInfo bool
 	// FastMath trades precision for speed.
 	FastMath bool
-	// MaxRegisters limits the registers of a thread. Zero means no limit.
+	// MaxRegisters limits the registers per thread. Zero means no limit.
 	MaxRegisters int
-	// Options are given to the compiler as they are, after all others.
+	// Options are passed to the compiler as they are, after all others.
 	Options []string
 	// NameExpressions are kernels and variables as C++ spells them, such as
 	// "scale<float>". Naming a template instantiates it, and [ObjectCode.Kernel]
@@ -88,16 +88,16 @@ func (p *Program) Kind() string { return p.kind }
 // Source returns the source.
 func (p *Program) Source() string { return p.source }
 
-// Compile compiles p for dev. target is the form of the result: [PTX], [Cubin],
-// [LTOIR], or empty for the form that this driver runs; that is machine code on
+// Compile compiles p for dev. target is the kind of the result: [PTX], [Cubin],
+// [LTOIR], or empty for the kind that this driver runs; that is machine code on
 // NVIDIA's, unless the compiler is older than the device, and PTX on the
 // simulated one.
 //
 // Blocks until done, which may take seconds; the first call looks for NVRTC.
 //
-// Errors: a [*CompileError] with the log, or which says where NVRTC was looked
-// for; an [*ArgumentError] for a target that the source's kind cannot have or an
-// option that the compiler refuses.
+// Errors: a [*CompileError], with the log or with the places where NVRTC was
+// looked for; an [*ArgumentError] for a target that is impossible for the kind
+// of source, or an option that the compiler refuses.
 func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 	if !slices.Contains([]string{"", PTX, Cubin, LTOIR}, target) {
 		return nil, badValue("target", `must be "ptx", "cubin", "ltoir" or empty, got %q`, target)
@@ -135,7 +135,7 @@ func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 	return code, nil
 }
 
-// input is what the compiler is given, and the kind of code that comes out.
+// input is what the compiler gets, and the kind of code that it produces.
 func (p *Program) input(compiler nvrtc.Compiler, dev *Device, target string) (nvrtc.Input, string, error) {
 	arch, kind := p.o.Arch, target
 	if kind == "" {
@@ -147,8 +147,8 @@ func (p *Program) input(compiler nvrtc.Compiler, dev *Device, target string) (nv
 			return nvrtc.Input{}, "", err
 		}
 		if newer && target == "" {
-			// The compiler cannot make machine code for this device, but the
-			// driver can, of PTX for an older one.
+			// The compiler cannot produce machine code for this device, but the
+			// driver can, from PTX for an older one.
 			kind = PTX
 		}
 		if kind == Cubin {

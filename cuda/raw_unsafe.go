@@ -10,9 +10,9 @@ import (
 )
 
 // The calls below and those of zraw.go are for C code that found no
-// [Driver.EntryPoint]: the border to Python exports C functions with the driver's
-// ABI that forward to them. Each is one driver call with no check, no lock, no
-// allocation and no change of context, and returns the CUresult.
+// [Driver.EntryPoint]: the border to Python exports C functions with the
+// driver's ABI that forward to them. Each makes one driver call, without
+// checks, locks, allocations or a change of context, and returns the CUresult.
 
 // RawLaunchKernelEx is cuLaunchKernelEx without its extra argument. config is a
 // *CUlaunchConfig and params a void**, both in C memory or pinned.

@@ -13,12 +13,12 @@ import (
 // cudaGraphSetConditional.
 type ConditionHandle uint64
 
-// A ConditionalType is how a condition decides about bodies.
+// A ConditionalType says how a condition selects bodies.
 type ConditionalType int32
 
 // Types of conditional nodes. From cuda.h, CUDA 12.8.
 const (
-	If     ConditionalType = 0 // the first body, or where it is 0 the second, if there is one
+	If     ConditionalType = 0 // the first body; if it is 0 the second, if there is one
 	While  ConditionalType = 1 // the body, as long as it is not 0
 	Switch ConditionalType = 2 // the body with its number, or none
 )
@@ -33,9 +33,10 @@ func (t ConditionalType) String() string {
 	return fmt.Sprintf("conditional type %d", int32(t))
 }
 
-// ConditionCreate makes a condition for a conditional node of g, or of a body in
-// it. Each launch begins with first, if assign is set; otherwise it begins with
-// what the launch before has left. It calls cuGraphConditionalHandleCreate.
+// ConditionCreate makes a condition for a conditional node of g, or of a body
+// in it. With assign, its value is first at the start of each launch; otherwise
+// it keeps the value of the previous launch. It calls
+// cuGraphConditionalHandleCreate.
 func (c *Context) ConditionCreate(g GraphHandle, first uint32, assign bool) (ConditionHandle, error) {
 	flags := uint32(0)
 	if assign {

@@ -11,7 +11,7 @@ import (
 
 // Flags of [Context.Instantiate].
 const (
-	// InstantiateAutoFree frees what alloc nodes of an earlier launch left.
+	// InstantiateAutoFree frees memory that an earlier launch left allocated.
 	InstantiateAutoFree = driver.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
 	// InstantiateUpload uploads to the stream given.
 	InstantiateUpload = driver.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
@@ -74,15 +74,15 @@ func (c *Context) instantiate(g GraphHandle, p *driver.CUDA_GRAPH_INSTANTIATE_PA
 		return 0, err
 	}
 	defer leave()
-	c.drv.kin.RLock()
-	defer c.drv.kin.RUnlock()
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
 	const op = "cuGraphInstantiate"
 	x, r := c.drv.api.CuGraphInstantiateWithParams(driver.CUgraph(g), p)
 	if r == driver.CUDA_SUCCESS && p.Result_out == driver.CUDA_GRAPH_INSTANTIATE_SUCCESS {
 		return ExecHandle(x), nil
 	}
 	if r == driver.CUDA_SUCCESS {
-		// The driver may report failure in the result field alone.
+		// The driver may report a failure only in the result field.
 		r = driver.CUDA_ERROR_INVALID_VALUE
 		if x != 0 {
 			c.drv.api.CuGraphExecDestroy(x)
@@ -118,7 +118,7 @@ func (c *Context) ExecLaunch(x ExecHandle, s *Stream) error {
 	})
 }
 
-// ExecUpload readies x for its first launch. It calls cuGraphUpload.
+// ExecUpload prepares x for its first launch. It calls cuGraphUpload.
 // Stream-ordered on s; returns before completion.
 func (c *Context) ExecUpload(x ExecHandle, s *Stream) error {
 	if err := c.hold(); err != nil {
@@ -130,8 +130,8 @@ func (c *Context) ExecUpload(x ExecHandle, s *Stream) error {
 	})
 }
 
-// An UpdateError says why an executable cannot take over a graph's parameters.
-// It unwraps to the [*Error] of the call.
+// An UpdateError says why an executable cannot be updated from a graph. It
+// unwraps to the [*Error] of the call.
 type UpdateError struct {
 	Err *Error
 	// Reason says why, in words.
@@ -183,9 +183,9 @@ func (c *Context) ExecUpdate(x ExecHandle, g GraphHandle) error {
 	return &UpdateError{e, reason, NodeHandle(info.ErrorNode), NodeHandle(info.ErrorFromNode)}
 }
 
-// ExecSetKernelParams changes the node that n became in x, for later launches.
-// n must still be in the graph that x was made of; so for the three calls
-// below. It calls cuGraphExecKernelNodeSetParams.
+// ExecSetKernelParams changes the node of x that was made from n, for later
+// launches. n must still be in the graph that x was made from; the same holds
+// for the three calls below. It calls cuGraphExecKernelNodeSetParams.
 func (c *Context) ExecSetKernelParams(x ExecHandle, n NodeHandle, p *KernelNodeParams) error {
 	a, err := p.abi()
 	if err != nil {
@@ -217,7 +217,7 @@ func (c *Context) ExecSetHostParams(x ExecHandle, n NodeHandle, p *HostParams) e
 	})
 }
 
-// NodeSetEnabled makes later launches of x run the node that n became, or skip
+// NodeSetEnabled makes later launches of x run the node made from n, or skip
 // it. Kernel, memcpy and memset nodes only. It calls cuGraphNodeSetEnabled.
 func (c *Context) NodeSetEnabled(x ExecHandle, n NodeHandle, enabled bool) error {
 	leave, err := c.Enter()

@@ -87,22 +87,22 @@ func (c *Context) GraphCreate() (GraphHandle, error) {
 	})
 }
 
-// GraphDestroy calls cuGraphDestroy. Executables made of g live on. It does
-// nothing if c is lost. It waits while any graph is being instantiated:
+// GraphDestroy calls cuGraphDestroy. Executables made from g remain valid. It
+// does nothing if c is lost. It waits while any graph is being instantiated;
 // [Context.TryGraphDestroy] does not.
 func (c *Context) GraphDestroy(g GraphHandle) error {
-	c.drv.kin.Lock()
-	defer c.drv.kin.Unlock()
+	c.drv.related.Lock()
+	defer c.drv.related.Unlock()
 	return c.destroyGraph(g)
 }
 
 // TryGraphDestroy is [Context.GraphDestroy], but does nothing and reports false
 // while another graph is being cloned, embedded or instantiated. Does not block.
 func (c *Context) TryGraphDestroy(g GraphHandle) (done bool, err error) {
-	if !c.drv.kin.TryLock() {
+	if !c.drv.related.TryLock() {
 		return false, nil
 	}
-	defer c.drv.kin.Unlock()
+	defer c.drv.related.Unlock()
 	return true, c.destroyGraph(g)
 }
 
@@ -114,19 +114,19 @@ func (c *Context) destroyGraph(g GraphHandle) error {
 
 // GraphClone calls cuGraphClone.
 func (c *Context) GraphClone(g GraphHandle) (GraphHandle, error) {
-	c.drv.kin.RLock()
-	defer c.drv.kin.RUnlock()
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
 	return call1(c, "cuGraphClone", func(api driver.API) (GraphHandle, driver.CUresult) {
 		h, r := api.CuGraphClone(driver.CUgraph(g))
 		return GraphHandle(h), r
 	})
 }
 
-// NodeFindInClone returns the node of clone that original became. It calls
-// cuGraphNodeFindInClone.
+// NodeFindInClone returns the node of clone that was made from original. It
+// calls cuGraphNodeFindInClone.
 func (c *Context) NodeFindInClone(original NodeHandle, clone GraphHandle) (NodeHandle, error) {
-	c.drv.kin.RLock()
-	defer c.drv.kin.RUnlock()
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
 	return callNode(c, "cuGraphNodeFindInClone", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphNodeFindInClone(driver.CUgraphNode(original), driver.CUgraph(clone))
 	})
@@ -155,8 +155,8 @@ func (c *Context) AddEmptyNode(g GraphHandle, deps []NodeHandle) (NodeHandle, er
 
 // AddChildGraphNode embeds a clone of child. It calls cuGraphAddChildGraphNode.
 func (c *Context) AddChildGraphNode(g GraphHandle, deps []NodeHandle, child GraphHandle) (NodeHandle, error) {
-	c.drv.kin.RLock()
-	defer c.drv.kin.RUnlock()
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
 	return callNode(c, "cuGraphAddChildGraphNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddChildGraphNode(driver.CUgraph(g), toNodes(deps), driver.CUgraph(child))
 	})
@@ -200,7 +200,7 @@ func (c *Context) AddDependencies(g GraphHandle, from, to []NodeHandle) error {
 	})
 }
 
-// RemoveDependencies takes back AddDependencies. It calls
+// RemoveDependencies undoes AddDependencies. It calls
 // cuGraphRemoveDependencies.
 func (c *Context) RemoveDependencies(g GraphHandle, from, to []NodeHandle) error {
 	return call0(c, "cuGraphRemoveDependencies", func(api driver.API) driver.CUresult {

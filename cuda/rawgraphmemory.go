@@ -24,8 +24,8 @@ func (c *Context) AddAllocNode(g GraphHandle, deps []NodeHandle, size uint64) (n
 	return NodeHandle(h), uint64(p.Dptr), nil
 }
 
-// AddFreeNode adds a node that frees what an alloc node of this graph, or of one
-// that was launched before, has allocated at ptr. It calls
+// AddFreeNode adds a node that frees the memory at ptr, allocated by an alloc
+// node of this graph, or of one that was launched before. It calls
 // cuGraphAddMemFreeNode.
 func (c *Context) AddFreeNode(g GraphHandle, deps []NodeHandle, ptr uint64) (NodeHandle, error) {
 	return callNode(c, "cuGraphAddMemFreeNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
@@ -34,7 +34,7 @@ func (c *Context) AddFreeNode(g GraphHandle, deps []NodeHandle, ptr uint64) (Nod
 }
 
 // IsAllocated reports whether the memory of an alloc node is allocated now: a
-// launch has done so, and nothing that was called since frees it.
+// launch has allocated it, and no later call frees it.
 func (c *Context) IsAllocated(ptr uint64) (bool, error) {
 	leave, err := c.Enter()
 	if err != nil {

@@ -44,8 +44,8 @@ type HostParams struct {
 	Fn, UserData uintptr
 }
 
-// KernelNodeInfo is what the driver tells of a kernel node. Params belongs to
-// the node and is valid until it is changed or destroyed.
+// KernelNodeInfo is what the driver reports about a kernel node. Params belongs
+// to the node and is valid until it is changed or destroyed.
 type KernelNodeInfo struct {
 	Function     uintptr // CUfunction
 	Grid, Block  [3]uint32
@@ -87,7 +87,7 @@ func (p *MemsetParams) abi() *driver.CUDA_MEMSET_NODE_PARAMS {
 	return &driver.CUDA_MEMSET_NODE_PARAMS{
 		Dst: driver.CUdeviceptr(p.Dst), Value: p.Value, ElementSize: p.ElementSize,
 		Width: p.Count, Height: 1,
-		Pitch: p.Count * uint64(p.ElementSize), // not read for one row; kept sane for drivers that check it
+		Pitch: p.Count * uint64(p.ElementSize), // not used for a single row; set for drivers that check it
 	}
 }
 

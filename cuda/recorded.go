@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// openCaptures are the captures under way that this package began, by the
-// driver's number.
+// openCaptures are the open captures that this package began, by the driver's
+// number.
 type openCaptures struct {
 	mu  sync.Mutex
 	ids map[uint64]int // guarded by mu; captures into one graph can have the same number
@@ -39,13 +39,14 @@ func (o *openCaptures) has(id uint64) bool {
 }
 
 // recordings are the captures that an event was recorded in. NVIDIA's driver
-// (580.159) crashes where one thread destroys such an event while another is
-// inside cuStreamBeginCapture or cuStreamEndCapture of that capture. Afterwards
-// it may be destroyed at any time, also beside other captures of the stream.
+// (580.159) crashes if one thread destroys such an event while another is
+// inside cuStreamBeginCapture or cuStreamEndCapture of that capture. After that
+// capture it may be destroyed at any time, even during other captures of the
+// stream.
 type recordings struct {
 	mu      sync.Mutex
-	ids     []uint64 // guarded by mu: of captures that were open a moment ago
-	foreign bool     // guarded by mu: in a capture whose end nobody here hears of
+	ids     []uint64 // guarded by mu: of captures that may still be open
+	foreign bool     // guarded by mu: in a capture whose end is not noticed here
 }
 
 func (r *recordings) add(id uint64, open *openCaptures) {
@@ -59,15 +60,15 @@ func (r *recordings) add(id uint64, open *openCaptures) {
 	}
 }
 
-// prune forgets what has ended.
+// prune removes captures that have ended.
 //
 // Preconditions: r.mu is held.
 func (r *recordings) prune(open *openCaptures) {
 	r.ids = slices.DeleteFunc(r.ids, func(id uint64) bool { return !open.has(id) })
 }
 
-// underWay reports whether a capture of this package is that the event was
-// recorded in.
+// underWay reports whether a capture of this package that the event was
+// recorded in is still open.
 func (r *recordings) underWay(open *openCaptures) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,8 +82,9 @@ func (r *recordings) isForeign() bool {
 	return r.foreign
 }
 
-// noteOfRecord returns what notes that e was recorded in s, if that is captured. A
-// capture without a number, or with one that is not open here, is another's.
+// noteOfRecord returns a function that notes that e was recorded in s, if s is
+// capturing. A capture without a number, or with one that is not open here,
+// belongs to another library.
 //
 // Preconditions: the context is current, the handle is valid, and drv.capture is
 // shared until the note is made: no capture of ours begins or ends meanwhile.
@@ -92,7 +94,7 @@ func (s *Stream) noteOfRecord(e *Event) (note func(), err error) {
 		return func() {}, err
 	}
 	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
-	if isCaptureRefusal(r) { // the legacy default stream, which refuses the record too
+	if isCaptureRefusal(r) { // the legacy default stream, where the record will fail too
 		return func() {}, nil
 	}
 	return func() { e.recorded.add(info.ID, &s.ctx.drv.open) }, s.ctx.check(op, r)

@@ -10,24 +10,24 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// What becomes of a Context.
+// States of a Context.
 const (
 	contextLive      int32 = iota
-	contextResetting       // calls are refused, and releases put off: the reset may fail
-	contextLost            // the driver has taken everything away
+	contextResetting       // calls are refused, and releases postponed: the reset may fail
+	contextLost            // the driver has released everything
 )
 
-// IsLost reports whether the device was reset since c was made, or is being reset
-// now. All that was made in c is lost then: its use is [ErrLost], and closing it
-// calls nothing.
+// IsLost reports whether the device was reset since c was made, or is being
+// reset now. Everything made in c is lost then: using it is [ErrLost], and
+// closing it makes no driver call.
 func (c *Context) IsLost() bool { return c.state.Load() != contextLive }
 
 func (c *Context) lostError(what string) error {
 	return &LostError{What: what, Device: c.dev, Pending: c.state.Load() != contextLost}
 }
 
-// hold keeps a reset out until release. What calls the driver in c does so in
-// between.
+// hold keeps a reset out until release. All driver calls in c are made between
+// the two.
 func (c *Context) hold() error {
 	if !c.calls.begin() {
 		return c.lostError("context of " + c.dev.String())
@@ -37,15 +37,15 @@ func (c *Context) hold() error {
 
 func (c *Context) release() { c.calls.end() }
 
-// destroy makes a call that gives back what needs no capture to be over. It does
-// nothing if c is lost, and is put off while that is being decided, or if the
-// call could not be made for a reason that may pass.
+// destroy makes a release call that need not wait for captures. It does nothing
+// if c is lost, and is postponed during a reset, or if the call could not be
+// made for a reason that may pass.
 func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) error {
 	p, err := c.attempt(op, f)
 	if p == done {
 		return err
 	}
-	c.putOff(func() progress {
+	c.postpone(func() progress {
 		if c.state.Load() == contextLost {
 			return done
 		}
@@ -58,7 +58,8 @@ func (c *Context) destroy(op, what string, f func(driver.API) driver.CUresult) e
 	return nil
 }
 
-// attempt makes a driver call with c current. err is that of a call that is done.
+// attempt makes a driver call with c current. err is the call's, if it was
+// made.
 func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (p progress, err error) {
 	leave, err := c.Enter()
 	switch {
@@ -73,7 +74,7 @@ func (c *Context) attempt(op string, f func(driver.API) driver.CUresult) (p prog
 	return done, c.check(op, f(c.drv.api))
 }
 
-// whenLost has then run once if c is lost, which it may be already or never.
+// whenLost makes then run once c is lost: now, later or never.
 func (c *Context) whenLost(then func()) {
 	c.deferred.mu.Lock()
 	lost := c.state.Load() == contextLost
@@ -86,41 +87,41 @@ func (c *Context) whenLost(then func()) {
 	}
 }
 
-// forgetCapture notes that no capture is open in a stream that is lost.
+// forgetCapture notes that the capture of a lost stream is over.
 func (c *Context) forgetCapture(s *Stream) {
 	if c.state.Load() == contextLost {
 		s.captureOver()
 	}
 }
 
-// Reset ends all that this process has on d: work that runs or is queued, memory,
-// streams, events, modules, graphs. It is how a device comes back after a
-// [Result.Sticky] error without a new process, if the driver lets it. A device
-// that nobody has used stays as it is. It calls cuDevicePrimaryCtxRelease and, once
-// that has ended the context, cuDevicePrimaryCtxReset for what no context has.
+// Reset ends everything that this process has on d: running and queued work,
+// memory, streams, events, modules, graphs. It makes a device usable again
+// after a [Result.Sticky] error without a new process, if the driver can. It
+// does not affect a device that was not used. It calls
+// cuDevicePrimaryCtxRelease and, once that has ended the context,
+// cuDevicePrimaryCtxReset for what belongs to no context.
 //
-// The [Context] of d and what was made in it are lost: see [Context.IsLost].
-// Pinned and managed memory is unmapped, so that the host must not touch it any
-// more. [Device.Context] and [Device.DefaultMemoryResource] return new ones.
+// The [Context] of d and everything made in it are lost: see [Context.IsLost].
+// Pinned and managed memory is unmapped: the host must no longer access it.
+// [Device.Context] and [Device.DefaultMemoryResource] return new ones.
 //
 // Blocks until calls under way have returned; new ones are refused. On the
 // simulated driver kernels that they wait for are stopped, and the calls fail;
-// on NVIDIA's all that is queued runs to its end. It must not be called with the context of d
-// entered, nor while handles of d that [Stream.Use] and the like gave out are used.
+// on NVIDIA's all queued work completes. It must not be called with the context
+// of d entered, nor while handles from [Stream.Use] and the like are in use.
 //
 // Errors: [ErrClosed] after the driver's Close; an [*ArgumentError] if other
-// libraries hold the context too: it would be taken away under them, and threads
-// of theirs would crash; an [*Error]. If it is refused,
-// everything is as it was, but for calls that were refused meanwhile. If the
-// device is broken for good, the error is the sticky one and says so: only a new
-// process can use it.
+// libraries hold the context too, since their threads would crash; an [*Error].
+// If the reset is refused nothing has changed, except that calls were refused
+// meanwhile. If the device is broken for good, the error is the sticky one and
+// says so: only a new process can use it.
 func (d *Device) Reset() error { return d.ResetUnless(nil) }
 
 // ErrStopped says that a [Device.ResetUnless] was stopped.
-var ErrStopped = errors.New("the reset was stopped while calls under way were waited for")
+var ErrStopped = errors.New("the reset was stopped while it waited for calls under way")
 
-// ResetUnless is [Device.Reset], which stop ends while it waits for calls under
-// way: with [ErrStopped], and as if it had not begun.
+// ResetUnless is [Device.Reset], but stop ends it while it waits for calls
+// under way: it then returns [ErrStopped], and nothing has changed.
 func (d *Device) ResetUnless(stop <-chan struct{}) error {
 	if d.drv.closed.Load() {
 		return &ClosedError{"driver"}
@@ -129,7 +130,7 @@ func (d *Device) ResetUnless(stop <-chan struct{}) error {
 	if err != nil || !broken {
 		return err
 	}
-	return d.mended()
+	return d.probe()
 }
 
 // reset makes the driver's calls. broken says that the context had a sticky
@@ -150,7 +151,7 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 		return false, err
 	}
 	broken = c.isBroken()
-	kept, err := c.letGo()
+	kept, err := c.releaseContext()
 	if kept {
 		c.reopen()
 		return false, err
@@ -158,13 +159,13 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 	c.state.Store(contextLost)
 	d.context.Store(nil)
 	c.Drain()
-	for _, then := range c.deferred.unstick() {
+	for _, then := range c.deferred.clearStuck() {
 		then()
 	}
 	if err != nil {
 		return false, err
 	}
-	// Pools and virtual memory are no context's.
+	// Pools and virtual memory belong to no context.
 	r := d.drv.api.CuDevicePrimaryCtxReset(d.h)
 	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
 		return false, d.failed("cuDevicePrimaryCtxReset", r)
@@ -176,16 +177,16 @@ func (d *Device) failed(op string, r driver.CUresult) error {
 	return &Error{Op: op, Result: Result(r), Detail: d.String()}
 }
 
-// settle waits for what runs and is queued, unless the driver can stop it. With
-// NVIDIA's (580.159) it goes on after its context's end, host functions too. What
-// has failed is over.
+// settle waits for running and queued work, unless the driver can stop it. On
+// NVIDIA's (580.159) work continues after the end of its context, host
+// functions included. Failed work counts as complete.
 //
 // Preconditions: dev.making is held.
 func (c *Context) settle(stop <-chan struct{}) error {
 	if driver.CheckerOf(c.drv.api) != nil {
 		return nil
 	}
-	if c.settling != nil { // by a reset that was stopped; work may have come since
+	if c.settling != nil { // of a stopped reset; work may have been queued since
 		if err := c.settled(stop); err != nil {
 			return err
 		}
@@ -196,7 +197,7 @@ func (c *Context) settle(stop <-chan struct{}) error {
 	return c.settled(stop)
 }
 
-// settled waits for the wait that is under way.
+// settled waits until the wait that is under way is over.
 func (c *Context) settled(stop <-chan struct{}) error {
 	select {
 	case r := <-c.settling:
@@ -222,12 +223,13 @@ func (c *Context) synchronizeRefusing() driver.CUresult {
 	return c.drv.api.CuCtxSynchronize()
 }
 
-// letGo gives up our hold of the context, which ends it. If it is kept, because
-// others hold it or the driver refuses, it is ours again, and the error says why.
-// An error where it is not kept: it was not to be had again.
+// releaseContext releases our hold of the context, which ends it. If the context
+// survives, because others hold it or the driver refuses, releaseContext retains it
+// again and the error says why. An error without that means that retaining it
+// failed.
 //
 // Preconditions: calls are refused, and none is under way.
-func (c *Context) letGo() (kept bool, why error) {
+func (c *Context) releaseContext() (kept bool, why error) {
 	d, api := c.dev, c.drv.api
 	id, r := api.CuCtxGetId(c.h)
 	if r != driver.CUDA_SUCCESS && !Result(r).Sticky() {
@@ -250,18 +252,20 @@ func (c *Context) letGo() (kept bool, why error) {
 	if again, _ := api.CuCtxGetId(c.h); again == id {
 		return true, why
 	}
-	// The others let go in that moment, and this is a context that nobody knows.
+	// The others released it meanwhile, so this is a new context that is in
+	// nobody's use.
 	api.CuDevicePrimaryCtxRelease(d.h)
 	return false, nil
 }
 
 // refuse refuses calls from now on and waits for those under way. It reports
-// false if it was stopped before.
+// false if it was stopped before they returned.
 func (c *Context) refuse(stop <-chan struct{}) bool {
 	c.state.Store(contextResetting)
 	c.calls.close()
 	for pause := 50 * time.Microsecond; c.calls.inUse(); pause = min(2*pause, 5*time.Millisecond) {
-		// Again and again: the kernel that a call waits for may be behind others.
+		// Repeatedly: the kernel that a call waits for may be queued behind
+		// others.
 		c.dev.CancelKernels()
 		select {
 		case <-stop:
@@ -272,7 +276,7 @@ func (c *Context) refuse(stop <-chan struct{}) bool {
 	return true
 }
 
-// reopen takes back refuse.
+// reopen undoes refuse.
 func (c *Context) reopen() {
 	c.state.Store(contextLive)
 	c.calls.reopen()
@@ -280,8 +284,8 @@ func (c *Context) reopen() {
 	c.Drain()
 }
 
-// isBroken asks the driver for a sticky error, while calls are refused. This
-// question waits for nothing and spoils no capture.
+// isBroken asks the driver for a sticky error, while calls are refused. The
+// query does not wait and invalidates no capture.
 func (c *Context) isBroken() bool {
 	pushed, err := c.push()
 	var r Result
@@ -301,9 +305,9 @@ func (c *Context) leavePush(pushed bool) {
 	}
 }
 
-// mended reports whether a context that is made now works. Some faults outlive
-// every context of the process.
-func (d *Device) mended() error {
+// probe reports whether a new context works. Some faults outlive every context
+// of the process.
+func (d *Device) probe() error {
 	c, err := d.Context()
 	if err == nil {
 		err = c.Synchronize()

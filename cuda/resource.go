@@ -13,12 +13,12 @@ import (
 // A MemoryResource allocates memory. Implementations are safe for concurrent
 // use.
 type MemoryResource interface {
-	// Allocate returns size bytes, of any content, for use in the order of s.
-	// Where Kind is [DeviceMemory], s is required, work in other streams must be
-	// ordered after s by the caller, and the call does not block. Otherwise s may
-	// be nil, the memory can be used at once, and the call may block.
+	// Allocate returns size bytes of undefined content, for use in the order of
+	// s. If Kind is [DeviceMemory], s is required, the caller must order work
+	// in other streams after s, and the call does not block. Otherwise s may be
+	// nil, the memory can be used at once, and the call may block.
 	//
-	// Zero bytes are a Buffer with address zero and nothing behind it.
+	// For zero bytes it returns a Buffer with address zero and no memory.
 	//
 	// Lifetime: the caller must Close the Buffer. A Buffer outlives its resource.
 	//
@@ -29,13 +29,13 @@ type MemoryResource interface {
 	Kind() MemoryKind
 	// Device returns the device that the memory is for.
 	Device() *Device
-	// Close ends the use of the resource. What was allocated lives on. Closing
+	// Close ends the use of the resource. Its allocations remain valid. Closing
 	// twice is fine.
 	Close() error
 }
 
-// emptyBuffer is what an allocation of zero bytes returns: the driver refuses
-// those.
+// emptyBuffer is returned for allocations of zero bytes, which the driver
+// refuses.
 func emptyBuffer(c *Context, mr MemoryResource, s *Stream) (*Buffer, error) {
 	a := &allocation{ctx: c, kind: mr.Kind(), resource: mr, free: func(_ *allocation, s *Stream) { unuse(s) }}
 	if err := a.useStream(s); err != nil {
@@ -44,11 +44,11 @@ func emptyBuffer(c *Context, mr MemoryResource, s *Stream) (*Buffer, error) {
 	return newBuffer(a), nil
 }
 
-// PoolOptions says what pool [NewDeviceMemoryResource] creates.
+// PoolOptions are the options of [NewDeviceMemoryResource].
 type PoolOptions struct {
 	// ReleaseThreshold is how many unused bytes the pool keeps when a stream or
-	// event is synchronized. Nil means all: giving memory back to the system and
-	// getting it again is slow.
+	// event is synchronized. Nil means all: returning memory to the system and
+	// allocating it again is slow.
 	ReleaseThreshold *uint64
 	// MaxSize limits the pool, in bytes. Zero means as large as the device
 	// allows.
@@ -65,10 +65,9 @@ type DeviceMemoryResource struct {
 }
 
 // DefaultMemoryResource returns the resource over the device's default pool,
-// which others in the process may use too; the same pointer each time until the
-// device is reset. If the
-// pool's release threshold is zero it is raised, so that the pool keeps what it
-// has. Close does nothing to it.
+// which other libraries may use too; the same pointer each time until the
+// device is reset. If the pool's release threshold is zero it is raised, so
+// that the pool keeps its memory. Close has no effect on it.
 func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 	old := d.pool.Load()
 	if old != nil && !old.ctx.IsLost() {
@@ -101,7 +100,8 @@ func (d *Device) DefaultMemoryResource() (*DeviceMemoryResource, error) {
 	return mr, nil
 }
 
-// NewDeviceMemoryResource creates a pool of its own. It calls cuMemPoolCreate.
+// NewDeviceMemoryResource creates a resource with a new pool. It calls
+// cuMemPoolCreate.
 //
 // Lifetime: the caller must Close it.
 func NewDeviceMemoryResource(d *Device, o PoolOptions) (*DeviceMemoryResource, error) {
@@ -168,8 +168,8 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 		return nil, err
 	}
 	if capturing {
-		// It would become an alloc node: memory of the graph, which this Buffer
-		// does not own.
+		// It would become an alloc node, whose memory belongs to the graph and
+		// not to this Buffer.
 		return nil, mr.ctx.fail(op, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "allocate before the capture begins")
 	}
 	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
@@ -202,9 +202,9 @@ func freeAsync(a *allocation, s *Stream) {
 	}, func() { unuse(s) })
 }
 
-// anyThread returns the stream that stands for s in whatever thread the last
-// holder lets go: the per-thread default stream would be another one there. The
-// legacy default stream waits for the per-thread ones of all threads.
+// anyThread returns the stream to use for s on any thread on which the last
+// holder may release: the per-thread default stream would be another one there.
+// The legacy default stream waits for the per-thread ones of all threads.
 func (s *Stream) anyThread() *Stream {
 	if s != nil && s == s.ctx.perThread {
 		return s.ctx.legacy
@@ -235,8 +235,8 @@ func (mr *DeviceMemoryResource) end() {
 
 // PoolStatistics are byte counts of a pool.
 type PoolStatistics struct {
-	// Reserved is what the pool holds of the device's memory, Used what is
-	// allocated from it; the High ones are their maxima so far.
+	// Reserved is the device memory that the pool holds, Used the part that is
+	// allocated; the High ones are their maxima so far.
 	Reserved, ReservedHigh, Used, UsedHigh uint64
 }
 
@@ -261,8 +261,8 @@ func (mr *DeviceMemoryResource) Statistics() (PoolStatistics, error) {
 	return st, nil
 }
 
-// poolCall runs a call on mr's pool. It does so in relaxed capture mode: else
-// even asking a pool is refused while a capture is open, and spoils it.
+// poolCall runs a call on mr's pool in relaxed capture mode: otherwise even
+// querying a pool is refused while a capture is open, and invalidates it.
 func poolCall[T any](mr *DeviceMemoryResource, op string, f func(driver.API, driver.CUmemoryPool) (T, driver.CUresult)) (T, error) {
 	var zero T
 	if err := mr.begin(); err != nil {
@@ -294,7 +294,7 @@ func (mr *DeviceMemoryResource) SetReleaseThreshold(bytes uint64) error {
 	return err
 }
 
-// Trim gives unused memory back to the system until at most keep bytes are
+// Trim returns unused memory to the system until at most keep bytes are
 // reserved. It calls cuMemPoolTrimTo.
 func (mr *DeviceMemoryResource) Trim(keep uint64) error {
 	_, err := poolCall(mr, "cuMemPoolTrimTo", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
@@ -306,8 +306,9 @@ func (mr *DeviceMemoryResource) Trim(keep uint64) error {
 // IsClosed reports whether Close was called.
 func (mr *DeviceMemoryResource) IsClosed() bool { return mr.uses.closed() }
 
-// Close is documented at [MemoryResource]. It calls cuMemPoolDestroy for a pool
-// of its own; the driver keeps the pool until the last allocation is freed.
+// Close is documented at [MemoryResource]. It calls cuMemPoolDestroy, except
+// for the default pool; the driver keeps the pool until the last allocation is
+// freed.
 func (mr *DeviceMemoryResource) Close() error {
 	if !mr.owned {
 		return nil

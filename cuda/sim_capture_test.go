@@ -55,7 +55,7 @@ func TestCaptureAndReplay(t *testing.T) {
 	require.NoError(t, c.ExecDestroy(x))
 }
 
-func TestSynchronizeWhileCapturingSpoilsTheCapture(t *testing.T) {
+func TestSynchronizeWhileCapturingInvalidatesTheCapture(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c := openSimulated(t, Options{})
@@ -72,7 +72,7 @@ func TestSynchronizeWhileCapturingSpoilsTheCapture(t *testing.T) {
 	require.Equal(t, CaptureNone, status)
 }
 
-// Allocating and freeing in other threads spoils no global capture.
+// Allocating and freeing in other threads invalidates no global capture.
 func TestGlobalCaptureSurvivesAllocations(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

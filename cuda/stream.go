@@ -27,9 +27,9 @@ import (
 //
 // # Errors
 //
-// Device work fails after the call that enqueued it has returned. The error
-// comes out of a later call on any stream of the device, most often
-// Synchronize; [Result.Sticky] tells such errors apart.
+// Device work fails after the call that enqueued it has returned. A later call
+// on any stream of the device reports the error, most often Synchronize;
+// [Result.Sticky] identifies such errors.
 type Stream struct {
 	ctx  *Context
 	h    driver.CUstream // immutable
@@ -51,17 +51,17 @@ const (
 	defaultStream                   // the driver's; cannot be closed
 )
 
-// StreamOptions says what kind of stream [Context.NewStream] creates. The zero
-// value is a non-blocking stream of the least priority.
+// StreamOptions are the options of [Context.NewStream]. The zero value is a
+// non-blocking stream of the least priority.
 type StreamOptions struct {
 	// Priority orders streams that compete for the device: lower numbers go
-	// first. [Context.StreamPriorityRange] tells the range; the driver clamps what
-	// lies outside.
+	// first. [Context.StreamPriorityRange] returns the range; the driver clamps
+	// other values.
 	Priority int
 	// Blocking makes the stream and the legacy default stream wait for each
 	// other's work.
 	Blocking bool
-	// Name stands in error messages. It need not be unique.
+	// Name appears in error messages. It need not be unique.
 	Name string
 }
 
@@ -88,7 +88,8 @@ func (c *Context) NewStream(o StreamOptions) (*Stream, error) {
 	return &Stream{ctx: c, h: h, name: o.Name}, nil
 }
 
-// clampInt32 keeps a priority far outside the driver's range outside it.
+// clampInt32 converts a priority so that one outside the driver's range stays
+// outside.
 func clampInt32(v int) int32 { return int32(max(-1<<31, min(v, 1<<31-1))) }
 
 // A DefaultStreamKind names one of the two default streams.
@@ -99,7 +100,7 @@ const (
 	// streams of the context, and they for it. It cannot be captured.
 	Legacy DefaultStreamKind = iota
 	// PerThread is a stream of the calling OS thread. Goroutines move between
-	// threads: lock one with runtime.LockOSThread to mean the same stream twice.
+	// threads: use runtime.LockOSThread to get the same stream twice.
 	PerThread
 )
 
@@ -213,10 +214,10 @@ func (s *Stream) call(op string, f func(driver.API) driver.CUresult) error {
 // Synchronize blocks until all work queued on s has completed. It calls
 // cuStreamSynchronize.
 //
-// Concurrency: Close by another goroutine does not end the wait.
+// Concurrency: a Close on another goroutine does not end the wait.
 //
 // Errors: [ErrClosed] after Close; [ErrorStreamCaptureUnsupported] while s is
-// capturing, which spoils the capture; otherwise an [*Error], which may report
+// capturing, which invalidates the capture; otherwise an [*Error], which may report
 // a fault in work that was queued earlier.
 func (s *Stream) Synchronize() error {
 	return s.call("cuStreamSynchronize", func(api driver.API) driver.CUresult {
@@ -241,8 +242,9 @@ func (s *Stream) Done() (bool, error) {
 	return r == driver.CUDA_SUCCESS, s.ctx.check("cuStreamQuery", r)
 }
 
-// Wait makes work queued on s from now on wait for what e has recorded. If e
-// was never recorded that is nothing. It calls cuStreamWaitEvent.
+// Wait makes work queued on s from now on wait for the latest record of e. An
+// event that was never recorded counts as completed. It calls
+// cuStreamWaitEvent.
 //
 // Stream-ordered on s; returns before completion. e may belong to another
 // device and may be closed right after. While the stream that recorded e is
@@ -255,7 +257,7 @@ func (s *Stream) Wait(e *Event) error {
 		return err
 	}
 	defer e.end()
-	if err := e.ctx.hold(); err != nil { // it may be another context than that of s
+	if err := e.ctx.hold(); err != nil { // its context may be another one than that of s
 		return err
 	}
 	defer e.ctx.release()
@@ -268,12 +270,11 @@ func (s *Stream) Wait(e *Event) error {
 	return s.ctx.check("cuStreamWaitEvent", s.ctx.drv.api.CuStreamWaitEvent(s.h, e.h, 0))
 }
 
-// Record makes e stand for all work queued on s so far. An earlier record of e
-// is forgotten; who waits for it already keeps waiting for that. It calls
-// cuEventRecord.
+// Record makes e mark all work queued on s so far. It replaces an earlier
+// record of e; existing waits still wait for that one. It calls cuEventRecord.
 //
-// Stream-ordered on s; returns before completion. Captured without a node: it
-// only says what a later Wait in the capture depends on.
+// Stream-ordered on s; returns before completion. Captured as a dependency,
+// without a node: a later Wait in the capture depends on the work before it.
 //
 // Errors: [ErrClosed] if s or e is closed; an [*ArgumentError] if they belong
 // to different devices.
@@ -342,8 +343,8 @@ func (s *Stream) IsBlocking() (bool, error) {
 	return flags&driver.CU_STREAM_NON_BLOCKING == 0, s.ctx.check("cuStreamGetFlags", r)
 }
 
-// ID returns a number that no other stream of this process has had or will
-// have; handles are reused. It calls cuStreamGetId.
+// ID returns a number that is unique in this process, unlike handles, which are
+// reused. It calls cuStreamGetId.
 func (s *Stream) ID() (uint64, error) {
 	leave, err := s.enter()
 	if err != nil {
@@ -376,7 +377,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// destroy gives the handle back. It runs once, when nobody can use s any more.
+// destroy destroys the handle. It runs once, when s can no longer be used.
 func (s *Stream) destroy() {
 	if s.kind != ownStream {
 		return

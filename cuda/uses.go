@@ -5,16 +5,16 @@ package cuda
 
 import "sync/atomic"
 
-// uses counts the calls that are using a driver handle right now, so that
-// closing never waits for a call that blocks: whoever comes last, the closer or
-// the last user, destroys the handle. The zero value is open and unused.
+// uses counts the calls that are using a driver handle, so that closing never
+// waits for a call that blocks: the closer or the last user, whichever comes
+// last, destroys the handle. The zero value is open and unused.
 type uses struct {
 	state atomic.Int64 // 2 × users, + 1 once closed
 }
 
 const usesClosed int64 = 1
 
-// begin notes one more user. It reports false, and notes nothing, once closed.
+// begin adds a user. Once closed, it reports false and adds none.
 func (u *uses) begin() bool {
 	for {
 		s := u.state.Load()
@@ -27,8 +27,8 @@ func (u *uses) begin() bool {
 	}
 }
 
-// end takes back one begin. It reports whether the caller must destroy the
-// handle: it was the last user of a closed one.
+// end undoes one begin. It reports whether the caller must destroy the handle,
+// as the last user of a closed one.
 func (u *uses) end() (destroy bool) {
 	s := u.state.Add(-2)
 	if s < 0 {
@@ -38,7 +38,7 @@ func (u *uses) end() (destroy bool) {
 }
 
 // close refuses users from now on. It reports whether the caller must destroy
-// the handle: this is the first close, and nobody is using it.
+// the handle: if this is the first close and there are no users.
 func (u *uses) close() (destroy bool) {
 	for {
 		s := u.state.Load()
@@ -51,7 +51,7 @@ func (u *uses) close() (destroy bool) {
 	}
 }
 
-// reopen takes back close.
+// reopen undoes close.
 func (u *uses) reopen() { u.state.And(^usesClosed) }
 
 // inUse reports whether there are users.
@@ -59,8 +59,8 @@ func (u *uses) inUse() bool { return u.state.Load() > usesClosed }
 
 func (u *uses) closed() bool { return u.state.Load()&usesClosed != 0 }
 
-// refs counts the holders of something that goes with the last of them. The
-// zero value has no holder and can get none; start with init.
+// refs counts the holders of an object that is released with the last of them.
+// The zero value has no holder and can get none; start with init.
 type refs struct {
 	n atomic.Int64
 }
@@ -81,7 +81,7 @@ func (r *refs) retain() bool {
 	}
 }
 
-// release takes a holder away and reports whether it was the last.
+// release removes a holder and reports whether it was the last.
 func (r *refs) release() (last bool) {
 	n := r.n.Add(-1)
 	if n < 0 {

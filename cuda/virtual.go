@@ -15,14 +15,15 @@ import (
 // VirtualOptions says how a [VirtualMemoryResource] allocates.
 type VirtualOptions struct {
 	// Reserve is how many bytes of address space each buffer gets, whatever its
-	// size: up to there it can grow for certain. It costs no memory. Zero means
-	// the device's memory, and at least four times the buffer's size.
+	// size: up to there growing cannot fail for lack of addresses. It costs no
+	// memory. Zero means the size of the device's memory, and at least four
+	// times the buffer's size.
 	Reserve uint64
 	// Peers are the other devices that may access the memory.
 	Peers []*Device
 }
 
-// A VirtualMemoryResource allocates device memory that can grow where it is: see
+// A VirtualMemoryResource allocates device memory that can grow in place: see
 // [Buffer.Grow]. It owns nothing itself.
 //
 // Allocating, growing and releasing are not stream-ordered and may make the
@@ -97,8 +98,8 @@ func (mr *VirtualMemoryResource) Close() error {
 // in every stream at once, and that the call may block. It calls
 // cuMemAddressReserve, cuMemCreate, cuMemMap and cuMemSetAccess.
 //
-// When the last holder lets go, s is waited for and the memory unmapped; work
-// in other streams must have completed.
+// The last holder's release waits for s and unmaps the memory; work in other
+// streams must have completed.
 func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error) {
 	if s == nil {
 		return nil, badType("stream", "is required: virtual memory is released when a stream has completed")
@@ -130,8 +131,8 @@ func (mr *VirtualMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, erro
 	return b, nil
 }
 
-// freeVirtual gives everything back once s has completed: unmapping does not
-// wait for the work that uses the memory.
+// freeVirtual releases everything once s has completed: unmapping does not wait
+// for the work that uses the memory.
 func freeVirtual(a *allocation, s *Stream) {
 	on := s.anyThread()
 	a.ctx.disposeSteps(a.what(), on.capturing, &a.ctx.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
@@ -144,11 +145,12 @@ func freeVirtual(a *allocation, s *Stream) {
 	}, func() { unuse(s) })
 }
 
-// Grow makes b larger where it is: the address and the content stay, and so do
-// pointers, slices, and graphs that use them. What is new has any content. It
-// can be used in every stream at once; work in flight is not disturbed. It calls
-// cuMemCreate, cuMemMap and cuMemSetAccess, and, where the reserved addresses do
-// not suffice, cuMemAddressReserve for those behind them.
+// Grow makes b larger in place: its address and content do not change, and
+// pointers, slices and graphs that use them stay valid. The content of the new
+// bytes is undefined; they can be used in every stream at once. Work in flight
+// is not disturbed. It calls cuMemCreate, cuMemMap and cuMemSetAccess, and, if
+// the reserved addresses do not suffice, cuMemAddressReserve for those after
+// them.
 //
 // Only a Buffer that a [VirtualMemoryResource] allocated can grow; its slices
 // cannot. Growing to the size that b has does nothing.
@@ -170,16 +172,16 @@ func (b *Buffer) Grow(size uint64) error {
 	return b.a.virtual.resize(size)
 }
 
-// virtualMemory is what is behind a Buffer that can grow.
+// virtualMemory is the memory of a Buffer that can grow.
 type virtualMemory struct {
 	mr   *VirtualMemoryResource
 	size atomic.Uint64 // of the Buffer; it changes with mu locked
 
-	// mu keeps two growths apart. It is locked during driver calls, which may
-	// wait for the device but never for whoever wants mu.
+	// mu serializes growing. It is locked during driver calls, which may wait
+	// for the device but never for a thread that waits for mu.
 	mu       sync.Mutex
-	reserved []reservedRange // guarded by mu; side by side
-	pieces   []mappedPiece   // guarded by mu; side by side, from the start of reserved
+	reserved []reservedRange // guarded by mu; adjacent
+	pieces   []mappedPiece   // guarded by mu; adjacent, from the start of reserved
 	// kept is guarded by mu: how many of both belong to the Buffer. The rest is
 	// what a failed growth could not undo.
 	kept struct{ reserved, pieces int }
@@ -234,10 +236,10 @@ func (v *virtualMemory) resize(size uint64) error {
 	return nil
 }
 
-// maxVirtualSize keeps sums of sizes from overflowing. No device has as much.
+// maxVirtualSize keeps sums of sizes from overflowing. No device has that much.
 const maxVirtualSize = 1 << 56
 
-// undo takes back what a failed growth has left.
+// undo releases what a failed growth left behind.
 //
 // Preconditions: v.mu must be locked, and the context current.
 func (v *virtualMemory) undo() error {
@@ -245,7 +247,7 @@ func (v *virtualMemory) undo() error {
 	return v.mr.ctx.check(op, r)
 }
 
-// cut gives back all but the first reservations and pieces, the latest first.
+// cut releases all but the first reservations and pieces, the latest first.
 //
 // Preconditions: v.mu must be locked, and the context current.
 func (v *virtualMemory) cut(api driver.API, reserved, pieces int) (op string, r driver.CUresult) {
@@ -272,8 +274,8 @@ func (v *virtualMemory) cut(api driver.API, reserved, pieces int) (op string, r 
 	return "", driver.CUDA_SUCCESS
 }
 
-// extend maps more memory until there are size bytes. What it did when it fails
-// is the caller's to undo.
+// extend maps more memory until there are size bytes. If it fails, the caller
+// must undo what it did.
 //
 // Preconditions: v.mu must be locked, and the context current.
 func (v *virtualMemory) extend(size uint64) error {
@@ -304,8 +306,8 @@ func (mr *VirtualMemoryResource) roundUp(size uint64) uint64 {
 	return (size + mr.granularity - 1) / mr.granularity * mr.granularity
 }
 
-// reserveFor sees to it that need bytes of addresses are reserved, for a Buffer
-// of size bytes.
+// reserveFor ensures that need bytes of addresses are reserved, for a Buffer of
+// size bytes.
 func (v *virtualMemory) reserveFor(size, need uint64) error {
 	if len(v.reserved) == 0 {
 		return v.reserveFirst(need)
@@ -331,8 +333,8 @@ func (v *virtualMemory) reserveFor(size, need uint64) error {
 	}
 }
 
-// reserveFirst reserves for a new Buffer: as much as was asked for, or less
-// where that was our own idea and there is not enough.
+// reserveFirst reserves for a new Buffer: as much as was requested, or less if
+// that was our default and there is not enough.
 func (v *virtualMemory) reserveFirst(need uint64) error {
 	if v.mr.reserve != 0 {
 		return v.reserveAt(0, max(need, v.mr.roundUp(min(v.mr.reserve, maxVirtualSize))))

@@ -10,14 +10,15 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// NodeOptions are what every kind of node has.
+// NodeOptions are the options that every kind of node has.
 type NodeOptions struct {
 	// Name must be unique in the graph. If it is empty the node is named after
 	// its kind and number: memcpy_0, kernel_3.
 	Name string
 	// Deps are the nodes that the new one waits for, all of the same graph.
 	Deps []*Node
-	// Operands are the graph's from the call on; if it fails they are released.
+	// Operands belong to the graph from the call on; if it fails they are
+	// released.
 	Operands []Operand
 }
 
@@ -71,14 +72,14 @@ func (g *Graph) Empty(o NodeOptions) (*Node, error) {
 }
 
 // EventRecord adds a node that records e at each launch, for [cuda.Stream.Wait]
-// and for the host. The event lives as long as the node can run, closed or not.
-// It calls cuGraphAddEventRecordNode.
+// and for the host. Even if closed, the event lives as long as the node can
+// run. It calls cuGraphAddEventRecordNode.
 func (g *Graph) EventRecord(e *cuda.Event, o NodeOptions) (*Node, error) {
 	return g.event(cuda.EventRecordNode, e, o, g.h.ctx.AddEventRecordNode)
 }
 
-// EventWait adds a node that waits for what e was last recorded after, as it is
-// when the node runs. It calls cuGraphAddEventWaitNode.
+// EventWait adds a node that waits for the latest recording of e at the time
+// the node runs. It calls cuGraphAddEventWaitNode.
 func (g *Graph) EventWait(e *cuda.Event, o NodeOptions) (*Node, error) {
 	return g.event(cuda.EventWaitNode, e, o, g.h.ctx.AddEventWaitNode)
 }
@@ -112,7 +113,7 @@ func retainEvent(e *cuda.Event, operands []Operand) ([]Operand, error) {
 }
 
 // Child adds a node that runs sub as it is now: later changes of sub do not
-// reach it. g keeps the operands of sub alive for itself. It calls
+// affect it. g holds the operands of sub itself. It calls
 // cuGraphAddChildGraphNode.
 func (g *Graph) Child(sub *Graph, o NodeOptions) (*Node, error) {
 	b := newBundle(o.Operands)
@@ -140,12 +141,13 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return nil, err
 	}
 	n.child = sub.view(g.h)
-	g.watch.tell(n.child.bundles(), nil)
+	g.watch.notify(n.child.bundles(), nil)
 	return n, nil
 }
 
 // view copies the nodes of g for an embedding in h, and retains their bundles.
-// Its nodes have no handles: the driver does not tell which became which.
+// Its nodes have no handles: the driver does not report which node became
+// which.
 //
 // Preconditions: g.h.mu and h.mu are held.
 func (g *Graph) view(h *hierarchy) *Graph {
@@ -156,7 +158,8 @@ func (g *Graph) view(h *hierarchy) *Graph {
 	return v
 }
 
-// add is: prepare the bundle, call the driver, commit; roll back on failure.
+// add prepares the bundle, calls the driver and commits; it rolls back on
+// failure.
 func (g *Graph) add(kind cuda.NodeType, o NodeOptions, params any,
 	call func([]cuda.NodeHandle) (cuda.NodeHandle, error)) (*Node, error) {
 	b := newBundle(o.Operands)
@@ -192,7 +195,7 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	n := &Node{g: g, handle: handle, kind: kind, name: name, deps: deps, params: params, bundle: b}
 	g.commit(n)
 	n.link()
-	g.watch.tell([]*bundle{b}, nil)
+	g.watch.notify([]*bundle{b}, nil)
 	return n, nil
 }
 
@@ -200,20 +203,21 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 //
 // Preconditions: g.h.mu is held; n.name is free.
 func (g *Graph) commit(n *Node) {
-	g.place(n)
+	g.appendNode(n)
 	g.byName[n.name] = n
 	g.counts[n.kind]++
 }
 
-// place puts n behind the nodes of g.
+// appendNode appends n to the nodes of g.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) place(n *Node) {
+func (g *Graph) appendNode(n *Node) {
 	n.index = len(g.nodes)
 	g.nodes = append(g.nodes, n)
 }
 
-// link tells those that n waits for. Nodes are linked in their order.
+// link adds n to the dependents of its dependencies. Nodes are linked in their
+// order.
 //
 // Preconditions: the lock of n's graph is held; n has its dependencies.
 func (n *Node) link() {
@@ -228,7 +232,7 @@ func (n *Node) link() {
 func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 	if name != "" {
 		if other := g.byName[name]; other != nil {
-			return "", badValue("name", "must be unique in the graph, and %q is that of another, of kind %v", name, other.kind)
+			return "", badValue("name", "must be unique in the graph, and %q already names a node of kind %v", name, other.kind)
 		}
 		return name, nil
 	}
@@ -240,7 +244,7 @@ func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 	}
 }
 
-// resolve checks dependencies and drops doubles, which the driver refuses.
+// resolve checks dependencies and drops duplicates, which the driver refuses.
 func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
 	var nodes []*Node
 	var handles []cuda.NodeHandle

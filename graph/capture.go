@@ -12,17 +12,16 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// A Capture is a stream capture under way that cudago began. What is recorded
+// A Capture is an open stream capture that cudago began. An operation recorded
 // through [Capture.Record] becomes a named node that keeps its operands alive.
 //
-// While one is open, this package destroys nothing that the driver would count
-// against it: see the package comment. Safe for concurrent use, with the
-// driver's rule that End must come from the thread of Begin unless the capture
-// is relaxed.
+// While one is open, this package makes no call that would invalidate it: see
+// the package comment. Safe for concurrent use, except that the driver requires
+// End on the thread of Begin unless the capture is relaxed.
 type Capture struct {
 	stream   *cuda.Stream
 	o        Options
-	identity atomic.Pointer[identity] // nil until the driver has told it
+	identity atomic.Pointer[identity] // nil until the driver was asked
 
 	mu       sync.Mutex
 	ended    bool                            // guarded by mu
@@ -31,8 +30,8 @@ type Capture struct {
 	loose    []*bundle                       // guarded by mu
 }
 
-// An identity is what the driver calls a capture. The number alone is not unique:
-// captures into one graph share it.
+// An identity tells captures of the driver apart. The number alone is not
+// unique: captures into one graph share it.
 type identity struct {
 	id    uint64
 	graph cuda.GraphHandle // the driver's, until End
@@ -45,8 +44,8 @@ type recordedOp struct {
 	bundle *bundle
 }
 
-// Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing that
-// could fail after it. o is for the [Graph] that End will return.
+// Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing after
+// it that could fail. o is for the [Graph] that End will return.
 //
 // Concurrency: as [cuda.Stream.BeginCapture] says, the caller must hold the OS
 // thread until End unless mode is relaxed.
@@ -60,8 +59,9 @@ func Begin(s *cuda.Stream, mode cuda.CaptureMode, o Options) (*Capture, error) {
 	return c, nil
 }
 
-// identify returns what the driver calls c. It is asked when it is needed, so that
-// nothing can fail once a capture has begun, which somebody has to end.
+// identify returns the identity of c. The driver is asked when it is first
+// needed, because nothing may fail right after a capture has begun: it would
+// stay open.
 func (c *Capture) identify() (identity, error) {
 	if known := c.identity.Load(); known != nil {
 		return *known, nil
@@ -78,7 +78,7 @@ func (c *Capture) identify() (identity, error) {
 // Stream returns the stream in which c was begun.
 func (c *Capture) Stream() *cuda.Stream { return c.stream }
 
-// captures are the open ones.
+// captures are the open captures.
 var captures openCaptures
 
 type openCaptures struct {
@@ -107,12 +107,12 @@ func (o *openCaptures) list() []*Capture {
 	return slices.Clone(o.open)
 }
 
-// supersede ends what was begun in s before a capture that the driver has begun
-// now: it can only be over, although the driver did not say so when it ended.
+// supersede ends earlier captures of s after the driver has begun a new one:
+// they must be over, although the driver did not say so when they ended.
 func (o *openCaptures) supersede(s *cuda.Stream) {
 	for _, c := range o.list() {
 		same := c.stream == s
-		if !s.IsDefault() { // else it is another stream in another thread
+		if !s.IsDefault() { // a default stream may be another one in each thread
 			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
 		}
 		if same {
@@ -121,8 +121,8 @@ func (o *openCaptures) supersede(s *cuda.Stream) {
 	}
 }
 
-// over notes that the driver captures nothing for c any more. It returns what is
-// to be released.
+// over notes that the driver's capture for c has ended. It returns the bundles
+// to release.
 func (c *Capture) over() []*bundle {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,11 +134,11 @@ func (c *Capture) over() []*bundle {
 	return c.bundles()
 }
 
-// CaptureOf returns the open capture that s takes part in, as its origin or
-// because it waited for an event of it; nil if there is none, or if another
+// CaptureOf returns the open capture that s belongs to, as its origin or
+// because it waited for an event in it; nil if there is none, or if another
 // library began it. While nothing is captured it costs one atomic load.
 //
-// Errors: an [*cuda.Error] if the driver does not say.
+// Errors: an [*cuda.Error] if the driver cannot tell.
 func CaptureOf(s *cuda.Stream) (*Capture, error) {
 	if live.captures.Load() == 0 {
 		return nil, nil
@@ -169,21 +169,22 @@ func CaptureOf(s *cuda.Stream) (*Capture, error) {
 	return nil, nil
 }
 
-// An Operation says what a captured operation is.
+// An Operation describes a captured operation.
 type Operation struct {
 	// Name must be unique in the capture. If it is empty the node is named after
 	// its kind and number when the capture ends.
 	Name string
 	// Params are the parameters as [Node.Params] returns them, or nil.
 	Params any
-	// Operands are the capture's from the call on; if it fails they are released.
+	// Operands belong to the capture from the call on; if it fails they are
+	// released.
 	Operands []Operand
 }
 
-// Record runs call, which makes one driver call that enqueues in s, and attaches
-// op to the node that this has added to the capture. s is the stream of c or
-// one that joined it. If the node cannot be told (the call added none, or
-// several) the whole graph keeps the operands.
+// Record runs call, which makes one driver call that enqueues in s, and
+// attaches op to the node that this added to the capture. s is the stream of c
+// or one that joined it. If the node cannot be determined (the call added none,
+// or several), the graph as a whole keeps the operands.
 //
 // An error of call is returned as it is; the operands are released then.
 func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error {
@@ -220,7 +221,8 @@ func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() er
 	if err := call(); err != nil {
 		return err
 	}
-	// The operation is in the capture now: from here on b is kept in any case.
+	// The operation is in the capture now: b is kept from here on, whatever
+	// happens.
 	after, err := s.CaptureInfo()
 	node, ok := addedNode(before.Dependencies, after.Dependencies)
 	if err != nil || !ok || c.recorded[node] != nil {
@@ -234,9 +236,8 @@ func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() er
 	return nil
 }
 
-// addedNode returns the one node that is among what the next operation would
-// depend on, and was not before: an operation replaces a stream's dependencies
-// by its own node.
+// addedNode returns the one node that is new among the stream's dependencies: a
+// captured operation replaces them with its own node.
 func addedNode(before, after []cuda.NodeHandle) (cuda.NodeHandle, bool) {
 	var added []cuda.NodeHandle
 	for _, n := range after {
@@ -250,7 +251,7 @@ func addedNode(before, after []cuda.NodeHandle) (cuda.NodeHandle, bool) {
 	return added[0], true
 }
 
-// Keep has the captured graph as a whole keep operands alive.
+// Keep makes the captured graph as a whole keep operands alive.
 //
 // Errors: [cuda.ErrClosed] after End; the operands are released then.
 func (c *Capture) Keep(operands []Operand) error {
@@ -268,13 +269,13 @@ func (c *Capture) Keep(operands []Operand) error {
 	return nil
 }
 
-// End ends the capture and returns its graph, with all that was recorded. It
-// calls cuStreamEndCapture and asks the driver for the nodes and edges.
+// End ends the capture and returns its graph. It calls cuStreamEndCapture and
+// asks the driver for the nodes and edges.
 //
 // Errors: as for [cuda.Stream.EndCapture]. If the capture was invalidated, all
-// operands are released. If the driver does not say that it is over, nothing
-// changes and End can be called again: so if it was begun by another thread
-// ([cuda.ErrorStreamCaptureWrongThread]), which then has to end it.
+// operands are released. If the driver does not report that the capture is
+// over, nothing changes and End can be called again; for example after
+// [cuda.ErrorStreamCaptureWrongThread], by the thread that began the capture.
 func (c *Capture) End() (*Graph, error) {
 	g, dropped, err := c.end()
 	if err == nil {
@@ -282,16 +283,16 @@ func (c *Capture) End() (*Graph, error) {
 	}
 	releaseAll(dropped)
 	if g != nil {
-		g.watch = nil // the owner has not heard of it
+		g.watch = nil // the owner has not been told of it
 		err = errors.Join(err, g.Close())
 	}
 	return nil, err
 }
 
-// Abort ends the capture and drops what was captured. An error of the driver is
-// of no interest any more; a capture that cannot be ended stays open, and the
-// error says why: Abort can be called again, by the thread that began it if the
-// error is [cuda.ErrorStreamCaptureWrongThread].
+// Abort ends the capture and discards what was captured. Errors of the capture
+// itself are ignored. A capture that cannot be ended stays open, and the error
+// says why: Abort can be called again, by the thread that began it if the error
+// is [cuda.ErrorStreamCaptureWrongThread].
 func (c *Capture) Abort() error {
 	g, err := c.End()
 	if err == nil {
@@ -304,14 +305,14 @@ func (c *Capture) Abort() error {
 }
 
 // IsEnded reports whether c has ended: by End or Abort, or because the driver
-// said in one of these that there is no capture any more.
+// reported in one of these that the capture no longer exists.
 func (c *Capture) IsEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-// end returns what the caller must release or close once it has no lock.
+// end returns what the caller must release or close once it holds no lock.
 func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -333,15 +334,15 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if err := c.fill(g); err != nil {
-		// g closes with what it took over; the rest is dropped here.
+		// g releases what it took over; the rest is dropped here.
 		return g, c.bundles(), err
 	}
-	g.watch.tell(g.bundles(), nil)
+	g.watch.notify(g.bundles(), nil)
 	return g, nil, nil
 }
 
-// maybeOpen reports whether the driver may still be capturing for c: also if it
-// does not say. What is closed or has failed for good captures nothing.
+// maybeOpen reports whether the driver may still be capturing for c, or does
+// not say. A closed or broken stream captures nothing.
 func (c *Capture) maybeOpen() bool {
 	st, err := c.stream.IsCapturing()
 	if err != nil {
@@ -350,7 +351,7 @@ func (c *Capture) maybeOpen() bool {
 	return st != cuda.CaptureNone
 }
 
-// bundles takes out what c holds.
+// bundles removes and returns the bundles that c holds.
 //
 // Preconditions: c.mu is held.
 func (c *Capture) bundles() []*bundle {
@@ -362,8 +363,8 @@ func (c *Capture) bundles() []*bundle {
 	return list
 }
 
-// fill makes nodes of what the driver has captured, and gives them and g what c
-// holds. It asks the driver first, so that an error leaves c as it was.
+// fill makes nodes of what the driver captured, and moves the bundles of c to
+// them and to g. It asks the driver first, so that an error leaves c unchanged.
 //
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) fill(g *Graph) error {
@@ -385,7 +386,7 @@ func (c *Capture) fill(g *Graph) error {
 	nodes := make(map[cuda.NodeHandle]*Node, len(handles))
 	for i, h := range handles {
 		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
-		g.place(nodes[h])
+		g.appendNode(nodes[h])
 	}
 	for i := range from {
 		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])
@@ -396,14 +397,14 @@ func (c *Capture) fill(g *Graph) error {
 	c.nameNodes(g)
 	g.loose, c.loose = c.loose, nil
 	for _, op := range c.recorded {
-		g.loose = append(g.loose, op.bundle) // its node is gone: removed by someone else
+		g.loose = append(g.loose, op.bundle) // its node was removed by other code
 	}
 	c.recorded = nil
 	return nil
 }
 
-// nameNodes gives the nodes of g what was recorded for them. Given names come
-// first, so that an automatic one cannot take them.
+// nameNodes gives the nodes of g the names and parameters recorded for them.
+// Given names come first, so that an automatic one cannot take them.
 //
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) nameNodes(g *Graph) {

@@ -137,7 +137,7 @@ func TestInvalidatedCaptureReleasesEverything(t *testing.T) {
 	p := hostFunc(func() {})
 	require.NoError(t, recordHost(c, s, "a", p, operands(k[0])))
 	require.NoError(t, c.Keep(operands(k[1])))
-	require.Error(t, s.Synchronize()) // spoils it
+	require.Error(t, s.Synchronize()) // invalidates it
 	require.ErrorIs(t, recordHost(c, s, "b", p, operands(k[2])), cuda.ErrorStreamCaptureInvalidated)
 	released(t, k[2])
 	kept(t, k[0], k[1])

@@ -5,9 +5,9 @@ package graph
 
 import "github.com/cudago/cudago/cuda"
 
-// Clone returns a copy of g as it is now, with the same names. The copy keeps
-// the operands alive for itself: updating or closing one does not touch the
-// other. It calls cuGraphClone, and cuGraphNodeFindInClone for each node.
+// Clone returns a copy of g as it is now, with the same names. The copy holds
+// the operands itself: updating or closing one graph does not affect the other.
+// It calls cuGraphClone, and cuGraphNodeFindInClone for each node.
 //
 // Errors: [cuda.ErrClosed]; an [*cuda.ArgumentError] for an embedded graph;
 // otherwise an [*cuda.Error].
@@ -16,16 +16,17 @@ func (g *Graph) Clone(o Options) (*Graph, error) {
 	c, err := g.clone(o)
 	g.h.mu.Unlock()
 	if err != nil && c != nil {
-		// Half a clone: it retained the bundles of the nodes that were found.
+		// A partial clone, which retained the bundles of the nodes found so
+		// far.
 		c.watch = nil // the owner has not heard of it
-		_ = c.Close() // the error to report is the first one
+		_ = c.Close() // the first error is the one to report
 		return nil, err
 	}
 	return c, err
 }
 
-// clone returns a half-made clone with an error, for the caller to close once
-// it has unlocked.
+// clone returns a partial clone with an error, for the caller to close after
+// unlocking.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) clone(o Options) (*Graph, error) {
@@ -47,13 +48,13 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	if err != nil {
 		return c, err
 	}
-	c.watch.tell(c.bundles(), nil)
+	c.watch.notify(c.bundles(), nil)
 	return c, nil
 }
 
 // copyFrom copies the nodes of another graph and retains their bundles.
-// handleOf tells which node of the driver's copy a node became. On an error g
-// has a part of them.
+// handleOf returns the node of the driver's copy for a node. After an error g
+// has only some of them.
 //
 // Preconditions: the locks of both graphs are held.
 func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, error)) error {

@@ -9,12 +9,13 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// A Condition is a number by which a conditional node decides. Kernels of the
-// graph set it, by its handle: cudaGraphSetConditional. It belongs to its graph.
+// A Condition is a number that controls a conditional node. Kernels of the
+// graph set it, by its handle, with cudaGraphSetConditional. It belongs to its
+// graph.
 type Condition struct {
 	h      *hierarchy
 	handle cuda.ConditionHandle // immutable
-	node   *Node                // guarded by h.mu; the one that it serves
+	node   *Node                // guarded by h.mu; the one that it controls
 }
 
 // Handle returns the CUgraphConditionalHandle, for kernels.
@@ -29,10 +30,10 @@ type ConditionalParams struct {
 // MaxBodies is how many bodies a conditional node may have here.
 const MaxBodies = 1 << 16
 
-// Condition makes a condition. Each launch begins with first, if assign is set;
-// otherwise the first one with 0, and each with what the one before has left. It
-// must serve one conditional node, of g or of a graph in it, before g is
-// instantiated. It calls cuGraphConditionalHandleCreate.
+// Condition makes a condition. With assign, its value is first at the start of
+// each launch; otherwise it keeps the value of the previous launch, initially
+// 0. It must control one conditional node, of g or of a graph in it, before g
+// is instantiated. It calls cuGraphConditionalHandleCreate.
 //
 // Errors: [cuda.ErrClosed]; otherwise an [*cuda.Error].
 func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
@@ -41,7 +42,7 @@ func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
 	if err := g.usable(beChanged); err != nil {
 		return nil, err
 	}
-	// Of the outermost graph, so that any node in it can have it.
+	// On the outermost graph, so that any node in it can use the condition.
 	handle, err := g.h.ctx.ConditionCreate(g.h.handle, first, assign)
 	if err != nil {
 		return nil, err
@@ -49,15 +50,15 @@ func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
 	return &Condition{h: g.h, handle: handle}, nil
 }
 
-// Conditional adds a node that runs none, one or several times one of its
-// bodies, by the value that c has when the node is reached. Bodies are empty
-// graphs at first, to be filled: with kernels, copies and fills that do not touch
-// pageable memory, joins, embedded graphs and conditional nodes. A graph with
-// such a node can be neither cloned nor embedded, and has one executable at a
+// Conditional adds a node that runs one of its bodies, repeatedly or not, or
+// none, depending on the value of c when the node runs. Bodies are empty graphs
+// at first, to which the caller adds kernels, copies and fills that do not
+// touch pageable memory, joins, embedded graphs and conditional nodes. A graph
+// with such a node cannot be cloned or embedded, and has one executable at a
 // time. It calls cuGraphAddNode.
 //
-// Errors: an [*cuda.ArgumentError] also for a condition that is of another graph
-// or has a node, and for a number of bodies that the type does not allow.
+// Errors: an [*cuda.ArgumentError] also for a condition of another graph or of
+// another node, and for a number of bodies that the type does not allow.
 func (g *Graph) Conditional(c *Condition, t cuda.ConditionalType, bodies int, o NodeOptions) (*Node, error) {
 	b := newBundle(o.Operands)
 	g.h.mu.Lock()
@@ -98,7 +99,7 @@ func (g *Graph) checkConditional(c *Condition, t cuda.ConditionalType, bodies in
 	case c == nil || c.h != g.h:
 		return badValue("condition", "must be one that this graph has made")
 	case c.node != nil:
-		return badValue("condition", "serves %v already: make another one", c.node)
+		return badValue("condition", "already controls %v: make another one", c.node)
 	}
 	least, most := 1, 1
 	switch t {
@@ -126,8 +127,8 @@ func (g *Graph) mayHold(kind cuda.NodeType, params any) error {
 	return g.mayHoldIn(g.owner, kind, params, false)
 }
 
-// mayHoldIn is mayHold for a body of n. A captured copy may be one of pageable
-// memory that does not say so.
+// mayHoldIn is mayHold for a body of n. A captured copy may involve pageable
+// memory without being marked so.
 //
 // Preconditions: the lock of n's graph is held.
 func (g *Graph) mayHoldIn(n *Node, kind cuda.NodeType, params any, captured bool) error {
@@ -137,7 +138,7 @@ func (g *Graph) mayHoldIn(n *Node, kind cuda.NodeType, params any, captured bool
 	case cuda.MemcpyNode:
 		p, ok := params.(cuda.MemcpyParams)
 		if !ok {
-			return badValue("graph", "has a copy of which nothing is known: it cannot be in a body of %v", n)
+			return badValue("graph", "has a copy with unknown operands, which cannot be in a body of %v", n)
 		}
 		return g.refusePageable(n, p, captured)
 	}

@@ -148,7 +148,7 @@ func TestConditionsAreChecked(t *testing.T) {
 	_, err = g.Conditional(c, cuda.If, 1, NodeOptions{})
 	require.NoError(t, err)
 	_, err = g.Conditional(c, cuda.If, 1, NodeOptions{})
-	require.ErrorContains(t, err, `condition serves conditional node "conditional_0" already`)
+	require.ErrorContains(t, err, `condition already controls conditional node "conditional_0"`)
 	require.NoError(t, g.Close())
 	_, err = g.Condition(0, false)
 	require.ErrorIs(t, err, cuda.ErrClosed)

@@ -17,7 +17,8 @@ func errEmbedded(verb string) error {
 	}
 }
 
-// inside returns why a graph in another cannot be used as the verb says, or nil.
+// inside returns why a graph inside another cannot be used as the verb says, or
+// nil.
 func (g *Graph) inside(verb string) error {
 	switch {
 	case g.embedded:
@@ -35,7 +36,7 @@ func badValue(arg, format string, args ...any) error {
 	return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: arg, Text: fmt.Sprintf(format, args...)}
 }
 
-// errKind says that a node's parameters are not those of the update.
+// errKind is the error for an update with parameters of another kind of node.
 func errKind(name string, kind, want cuda.NodeType) error {
 	text := fmt.Sprintf("%q is of kind %v and cannot take the parameters of kind %v", name, kind, want)
 	if !updatable(kind) {
@@ -52,9 +53,9 @@ func updatable(kind cuda.NodeType) bool {
 	return false
 }
 
-// isGone reports whether err says that the device will never again run or
-// finish anything of the context. Then nothing that was launched can touch an
-// operand any more. A reset that is under way may fail: then all goes on.
+// isGone reports whether err says that the device will never run or finish any
+// work of the context again, so that no launched work can touch an operand. It
+// is false during a reset, which may fail: work would then continue.
 func isGone(err error) bool {
 	var lost *cuda.LostError
 	if errors.As(err, &lost) {
@@ -67,8 +68,8 @@ func isGone(err error) bool {
 	return r.Sticky() || r == cuda.ErrorContextIsDestroyed || r == cuda.ErrorDeinitialized
 }
 
-// isBeingReset reports whether err says that nothing can be asked before a reset
-// is over.
+// isBeingReset reports whether err says that a reset must end before queries
+// work.
 func isBeingReset(err error) bool {
 	var lost *cuda.LostError
 	return errors.As(err, &lost) && lost.Pending

@@ -10,44 +10,45 @@ import (
 	"github.com/cudago/cudago/internal/finalize"
 )
 
-// ExecOptions say how [Graph.Instantiate] makes an executable. The zero value
-// is right for one that only Go launches.
+// ExecOptions are the options of [Graph.Instantiate]. The zero value is right
+// for an executable that only Go launches.
 type ExecOptions struct {
 	// Flags are cuda.InstantiateXxx.
 	Flags uint64
 	// Upload, if not nil, is the stream to which the executable is uploaded.
 	Upload *cuda.Stream
-	// OnBundles is as in [Options]. What an update has replaced is removed at
-	// once, although a launch under way still keeps it alive: that hold is not
-	// the owner's.
+	// OnBundles is as in [Options]. What an update has replaced is reported as
+	// removed at once, although a launch under way still keeps it alive: that
+	// hold is not the owner's.
 	OnBundles func(add, remove []Retainer)
-	// Uses returns what was launched by [Exec.Handle]: one Use for each stream,
-	// with the latest position. It is called by Close and by updates, on their
-	// goroutine, with no lock of the executable's state held; the caller of those
-	// keeps launches by handle out meanwhile. Nil: nobody launches by handle.
+	// Uses returns the launches made by [Exec.Handle]: one Use for each stream,
+	// with the latest position. Close and updates call it, on their goroutine,
+	// without the lock of the executable's state; their caller keeps launches
+	// by handle out meanwhile. Nil: nobody launches by handle.
 	Uses func() []Use
-	// Launches returns how many such launches have been started; it is called as
-	// Uses is. It lets operands go at once that no launch has used. Nil: unknown,
-	// if Uses is not nil.
+	// Launches returns how many such launches have been started; it is called
+	// as Uses is. Operands that no launch has used can then be released at
+	// once. Nil: unknown, if Uses is not nil.
 	Launches func() uint64
-	// OnReleased is told which retainers the executable has let go for good: each
-	// that OnBundles was told removed, once no launch under way can use it. It
-	// runs with no lock held, on any goroutine, before Release of those that
-	// nobody else holds, and under the rules of [Retainer].
+	// OnReleased receives the retainers that the executable no longer holds in
+	// any way: each that OnBundles reported as removed, once no launch under
+	// way can use it. It runs with no lock held, on any goroutine, before
+	// Release of those that have no other holder, and under the rules of
+	// [Retainer].
 	OnReleased func([]Retainer)
-	// Quiet keeps Close and updates from the driver: they mark nothing that is in
-	// flight. For callers that hold what work on the device may need, like the
-	// GIL, since a record can wait for a call that waits for such work. The reaper
-	// marks for them, and where it may not, see [Line.Expose], the caller does so
+	// Quiet makes Close and updates record no marks, which are driver calls. It
+	// is for callers that hold something that device work may need, like the
+	// GIL: a record can wait for a call that waits for such work. The reaper
+	// marks instead; where it may not (see [Line.Expose]), the caller does so
 	// later with [Line.Prove].
 	Quiet bool
 	// Reaper destroys the executable. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
 }
 
-// An Exec is an executable graph. It keeps alive what the graph held when it
-// was instantiated, or what an update has put in its place, until it is closed
-// and its last launch has ended.
+// An Exec is an executable graph. It keeps the operands alive that the graph
+// had when it was instantiated, or that an update has put in their place, until
+// it is closed and its last launch has completed.
 //
 // Close it when done. Safe for concurrent use.
 type Exec struct {
@@ -59,32 +60,32 @@ type Exec struct {
 	nodes  []*ExecNode          // immutable
 	byName map[string]*ExecNode // immutable
 
-	// gate keeps updates and Close apart from launches, launching one launch from
-	// the other: the driver does neither. A launch can wait in there for a full
-	// queue, so callers must not hold the GIL.
+	// gate keeps updates and Close apart from launches, and launching keeps
+	// launches apart from each other: the driver does neither. A launch can
+	// wait there for a full queue, so callers must not hold the GIL.
 	gate      gate
 	launching sync.Mutex
 
 	mu       sync.Mutex
 	closed   bool   // guarded by mu; changes only while the gate is shut
-	extra    []held // guarded by mu; bundles of no updatable node
+	extra    []held // guarded by mu; bundles that belong to no updatable node
 	uses     []Use  // guarded by mu; our own launches, one for each line
 	launches uint64 // guarded by mu; ours, started so far
 }
 
-// Instantiate makes an executable of g as it is now. The two share the operands
-// of this moment; later changes of g do not reach the executable. It calls
+// Instantiate makes an executable of g as it is now. The two share the present
+// operands; later changes of g do not affect the executable. It calls
 // cuGraphInstantiateWithParams.
 //
 // Lifetime: g may be closed right after. The driver graph then lives on, without
 // operands, until the executable is closed: the driver needs it for updates.
 //
-// It blocks while another thread waits for a full launch queue, and calls on g
-// with it: see [Graph.Busy].
+// It blocks while another thread waits for a full launch queue, and so do other
+// calls on g meanwhile: see [Graph.Busy].
 //
 // Errors: [cuda.ErrClosed]; an [*cuda.ArgumentError] for an embedded graph; an
 // [*cuda.InstantiateError] where the driver says why; otherwise an
-// [*cuda.Error]. A graph with a cycle is found out here.
+// [*cuda.Error]. Cycles are detected here.
 func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	defer g.Announce()()
 	g.h.mu.Lock()
@@ -92,10 +93,10 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	if err := g.usable("be instantiated"); err != nil {
 		return nil, err
 	}
-	g.tellNames()
+	g.sendNames()
 	var handle cuda.ExecHandle
 	var err error
-	// Relaxed: instantiating spoils global captures, also those of other threads.
+	// Relaxed: instantiating invalidates global captures, also those of other threads.
 	g.h.ctx.Driver().Relaxed(func() {
 		if o.Upload != nil {
 			handle, err = g.h.ctx.InstantiateUploading(g.h.handle, o.Flags, o.Upload)
@@ -109,15 +110,15 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 	return g.newExec(handle, o), nil
 }
 
-// tellNames has the driver use our names in what it says about the executable.
+// sendNames makes the driver use our node names in its reports.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) tellNames() {
+func (g *Graph) sendNames() {
 	handles, names := make([]cuda.NodeHandle, len(g.nodes)), make([]string, len(g.nodes))
 	for i, n := range g.nodes {
 		handles[i], names[i] = n.handle, n.name
 		for _, b := range n.bodies {
-			b.tellNames()
+			b.sendNames()
 		}
 	}
 	g.h.ctx.NameNodes(handles, names)
@@ -140,11 +141,12 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	}
 	g.h.holders++
 	live.execs.Add(1)
-	x.watch.tell(x.bundles(), nil)
+	x.watch.notify(x.bundles(), nil)
 	return x
 }
 
-// addNodes adds those of bodies too: the driver can update them.
+// addNodes adds the nodes of g and of its bodies: the driver can update those
+// too.
 //
 // Preconditions: g.h.mu is held.
 func (x *Exec) addNodes(g *Graph, prefix string) {
@@ -166,7 +168,7 @@ func (x *Exec) hold(path string, b *bundle) {
 	x.extra = append(x.extra, held{path, b.retain()})
 }
 
-// bundles lists what x holds.
+// bundles lists the bundles that x holds.
 //
 // Preconditions: x.mu is held, or nobody else knows x yet.
 func (x *Exec) bundles() []*bundle {
@@ -185,9 +187,9 @@ func (x *Exec) bundles() []*bundle {
 // Context returns the context that x belongs to.
 func (x *Exec) Context() *cuda.Context { return x.h.ctx }
 
-// Handle returns the CUgraphExec, for launches made elsewhere. Who launches by
-// it must report that by Uses of [ExecOptions], and keep launches, updates and
-// Close apart. It must not be launched after Close.
+// Handle returns the CUgraphExec, for launches made elsewhere. Whoever launches
+// by it must report that in Uses of [ExecOptions], and keep launches, updates
+// and Close apart. It must not be launched after Close.
 func (x *Exec) Handle() cuda.ExecHandle { return x.handle }
 
 // Busy reports whether a call may be inside the driver for which an update or
@@ -215,7 +217,7 @@ func (x *Exec) Retained() []Retained {
 	return list
 }
 
-// Retainers returns what x holds right now, as OnBundles has told it.
+// Retainers returns what x holds now, as reported to OnBundles.
 func (x *Exec) Retainers() []Retainer {
 	x.mu.Lock()
 	defer x.mu.Unlock()

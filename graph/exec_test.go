@@ -317,7 +317,7 @@ func TestLaunchIntoCapturingStreamIsRefused(t *testing.T) {
 	c, err := Begin(s, cuda.CaptureRelaxed, Options{})
 	require.NoError(t, err)
 	require.ErrorContains(t, x.Launch(s), "cannot be launched into a stream that is capturing")
-	captured, err := c.End() // the capture is not spoiled
+	captured, err := c.End() // the capture is not invalidated
 	require.NoError(t, err)
 	require.NoError(t, captured.Close())
 	require.NoError(t, x.Launch(s))
@@ -350,7 +350,7 @@ func TestStoppedReaperAbandons(t *testing.T) {
 	be(t, (*lineItem)(l))
 	released(t, k...)
 	require.Equal(t, 2, Live()["Abandoned"], "the executable was not destroyed")
-	be(t, (*grave)(x))
+	be(t, (*closedExec)(x))
 	require.NoError(t, s.Close())
 	require.Equal(t, 3, Live()["Abandoned"], "nor was the stream")
 	be(t, (*lineItem)(l))

@@ -10,8 +10,8 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// An ExecNode is a node as an executable runs it. Its parameters can be updated
-// for later launches; the graph that it came from stays as it is. Safe for
+// An ExecNode is a node of an executable. Its parameters can be updated for
+// later launches; the graph that it came from does not change. Safe for
 // concurrent use.
 type ExecNode struct {
 	x    *Exec
@@ -22,7 +22,7 @@ type ExecNode struct {
 
 	params any     // guarded by x.mu; see Node.Params
 	bundle *bundle // guarded by x.mu
-	since  uint64  // guarded by x.mu; launches started before bundle came
+	since  uint64  // guarded by x.mu; launches started before bundle was set
 }
 
 // Exec returns the executable that n belongs to.
@@ -50,7 +50,7 @@ func (n *ExecNode) Retained() []Retained {
 	defer n.x.mu.Unlock()
 	list := n.bundle.describe(nil, n.name)
 	if n.of.child == nil && n.of.bodies == nil {
-		return list // most nodes have nothing inside: no look at all the others
+		return list // most nodes have nothing inside: skip the search
 	}
 	for _, o := range n.x.nodes {
 		if n.contains(o.name) {
@@ -65,7 +65,7 @@ func (n *ExecNode) Retained() []Retained {
 	return list
 }
 
-// contains reports whether path is of a node in a graph that n has inside.
+// contains reports whether path names a node of a graph inside n.
 func (n *ExecNode) contains(path string) bool {
 	rest, ok := strings.CutPrefix(path, n.name)
 	return ok && (strings.HasPrefix(rest, "/") || n.kind == cuda.ConditionalNode && strings.HasPrefix(rest, "["))
@@ -74,18 +74,20 @@ func (n *ExecNode) contains(path string) bool {
 // String returns `memcpy node "upload"`.
 func (n *ExecNode) String() string { return fmt.Sprintf("%v node %q", n.kind, n.name) }
 
-// UpdateMemcpy gives n new parameters for later launches; one under way keeps
-// the old ones. It calls cuGraphExecMemcpyNodeSetParams.
+// UpdateMemcpy gives n new parameters for later launches; launches under way
+// keep the old ones. It calls cuGraphExecMemcpyNodeSetParams.
 //
 // The old operands are released once the last launch that may use them has
-// ended: at once, if there was none. It waits for an [Exec.Launch] that is inside
-// the driver: with the GIL only while there is none, see [Exec.Busy].
+// completed: at once, if there was none. It waits for an [Exec.Launch] that is
+// inside the driver: call it with the GIL only while there is none, see
+// [Exec.Busy].
 //
-// Lifetime: operands are n's from the call on; if it fails they are released.
+// Lifetime: operands belong to n from the call on; if it fails they are
+// released.
 //
 // Errors: an [*cuda.ArgumentError] if n is of another kind; [cuda.ErrClosed];
-// otherwise an [*cuda.Error]: the driver keeps the kind of memory on both sides.
-// On an error n is as it was.
+// otherwise an [*cuda.Error], for instance if either side would be another kind
+// of memory. On an error n is unchanged.
 func (n *ExecNode) UpdateMemcpy(p cuda.MemcpyParams, operands []Operand) error {
 	return n.update(cuda.MemcpyNode, p, operands, func(c *cuda.Context) error {
 		return c.ExecSetMemcpyParams(n.x.handle, n.def, &p)
@@ -120,9 +122,9 @@ func (n *ExecNode) UpdateHost(p cuda.HostParams, operands []Operand) error {
 	})
 }
 
-// SetEnabled makes later launches run n, or skip it. A node that is disabled
-// keeps its operands: it can be enabled again. Kernel, memcpy and memset nodes
-// only. It calls cuGraphNodeSetEnabled.
+// SetEnabled makes later launches run n, or skip it. A disabled node keeps its
+// operands: it can be enabled again. Kernel, memcpy and memset nodes only. It
+// calls cuGraphNodeSetEnabled.
 func (n *ExecNode) SetEnabled(enabled bool) error {
 	return n.call(func() error {
 		return n.driver(func() error { return n.x.h.ctx.NodeSetEnabled(n.x.handle, n.def, enabled) })
@@ -140,8 +142,8 @@ func (n *ExecNode) IsEnabled() (enabled bool, err error) {
 	return enabled, err
 }
 
-// call runs a driver call that changes or asks x, with launches and Close kept
-// out. It waits for a Launch that is inside the driver.
+// call runs a driver call that changes or queries x, with launches and Close
+// kept out. It waits for a Launch that is inside the driver.
 func (n *ExecNode) call(f func() error) error {
 	x := n.x
 	defer x.gate.change()()
@@ -161,10 +163,11 @@ func (n *ExecNode) driver(f func() error) error {
 	return f()
 }
 
-// update is: prepare the bundle, call the driver, commit; roll back on failure.
+// update prepares the bundle, calls the driver and commits; it rolls back on
+// failure.
 func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, set func(*cuda.Context) error) error {
 	b := newBundle(operands)
-	var f *farewell
+	var f *retirement
 	err := n.call(func() error {
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
@@ -189,23 +192,23 @@ func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, se
 	return nil
 }
 
-// commit puts b in the place of n's bundle and retires that one: at once, if
-// no launch was started since it came.
+// commit replaces n's bundle with b and retires the old one: at once, if no
+// launch was started since it was set.
 //
 // Preconditions: x.gate is shut.
-func (n *ExecNode) commit(b *bundle, params any) *farewell {
+func (n *ExecNode) commit(b *bundle, params any) *retirement {
 	x := n.x
 	x.mu.Lock()
 	now := x.started()
 	old, since := n.bundle, n.since
 	n.bundle, n.params, n.since = b, params, now
-	x.watch.tell([]*bundle{b}, []*bundle{old})
+	x.watch.notify([]*bundle{b}, []*bundle{old})
 	x.mu.Unlock()
 	switch {
 	case old == nil:
-		return &farewell{x: x}
+		return &retirement{x: x}
 	case now == since && now != unknown:
-		return &farewell{x: x, bundles: []*bundle{old}}
+		return &retirement{x: x, bundles: []*bundle{old}}
 	}
-	return x.farewell([]*bundle{old}, false)
+	return x.retirement([]*bundle{old}, false)
 }

@@ -5,10 +5,10 @@ package graph
 
 import "sync"
 
-// A gate keeps changes of an executable and launches of it apart. Launches go in
-// together, changes alone. It is fair in both directions: launches that come
-// while a change waits go in after that change, and before the next one, however
-// fast either side comes. The zero value is open.
+// A gate keeps changes of an executable and launches of it apart. Launches may
+// be inside together, a change only alone. It is fair in both directions:
+// launches that arrive while a change waits enter after that change and before
+// the next one, however many arrive on either side. The zero value is open.
 type gate struct {
 	mu       sync.Mutex
 	free     sync.Cond // of mu, once set
@@ -16,8 +16,8 @@ type gate struct {
 	changing bool      // guarded by mu
 	changes  int       // guarded by mu; changes that wait
 	queued   int       // guarded by mu; launches that wait
-	passes   int       // guarded by mu; launches that waited while a change went, and go before the next
-	turn     uint64    // guarded by mu; changes that have gone
+	passes   int       // guarded by mu; launches that waited for a change, and enter before the next
+	turn     uint64    // guarded by mu; changes that have ended
 }
 
 func (g *gate) lock() {
@@ -25,7 +25,7 @@ func (g *gate) lock() {
 	g.free.L = &g.mu
 }
 
-// enter waits for the changes that wait or go, and lets a launch in.
+// enter waits for pending changes, and lets a launch in.
 func (g *gate) enter() {
 	g.lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *gate) enter() {
 		for turn := g.turn; turn == g.turn; {
 			g.free.Wait()
 		}
-		// The change that went last has counted this one: see admit.
+		// The last change has counted this launch: see admit.
 		g.passes--
 	}
 	g.inside++
@@ -48,8 +48,8 @@ func (g *gate) leave() {
 	g.free.Broadcast()
 }
 
-// change waits for the launches that are inside, or that an earlier change has
-// kept waiting, and lets a change go. Another one must not begin before done.
+// change waits for the launches that are inside or that an earlier change kept
+// waiting, and lets a change in. The next change begins after done.
 func (g *gate) change() (done func()) {
 	g.lock()
 	defer g.mu.Unlock()
@@ -62,7 +62,8 @@ func (g *gate) change() (done func()) {
 	return g.admit
 }
 
-// admit ends a change: all launches that wait now go before the next one.
+// admit ends a change: all launches that are waiting now enter before the next
+// one.
 func (g *gate) admit() {
 	g.lock()
 	defer g.mu.Unlock()
@@ -72,7 +73,7 @@ func (g *gate) admit() {
 	g.free.Broadcast()
 }
 
-// busy reports whether a launch is inside or a change goes.
+// busy reports whether a launch or a change is inside.
 func (g *gate) busy() bool {
 	g.lock()
 	defer g.mu.Unlock()

@@ -11,26 +11,25 @@ import (
 	"github.com/cudago/cudago/internal/finalize"
 )
 
-// Options say how a [Graph] works with its owner. The zero value reports
+// Options are how a [Graph] reports to its owner. The zero value reports
 // nothing.
 type Options struct {
-	// OnBundles is told which retainers the graph holds: those that it begins
-	// to hold and those that it no longer does. A retainer that is reachable
-	// twice, through two embeddings of one graph, is reported twice.
+	// OnBundles receives changes of what the graph holds: retainers that it has
+	// begun to hold, and those that it no longer does. A retainer that is
+	// reachable twice, through two embeddings of one graph, is reported twice.
 	//
 	// It runs within the call that makes the change, on that goroutine, with a
 	// lock of the graph held: it must not call back into this package, nor run
 	// foreign code, nor wait.
 	OnBundles func(add, remove []Retainer)
-	// Reaper frees what launches have left allocated when the graph and all that
-	// holds its memory have gone. Nil: the one that [Reaper] returns.
+	// Reaper frees memory that launches left allocated, once the graph and all
+	// holders of its memory are gone. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
 }
 
-// A Graph is an editable graph: nodes, and what each has to wait for. It keeps
-// the operands of its nodes alive until it is closed or the node is updated;
-// its clones, the graphs that embed it and its executables each keep them for
-// themselves.
+// A Graph is an editable graph: nodes and their dependencies. It keeps the
+// operands of its nodes alive until it is closed or the node is updated; its
+// clones, the graphs that embed it and its executables each hold them too.
 //
 // Close it when done. Safe for concurrent use.
 type Graph struct {
@@ -43,15 +42,15 @@ type Graph struct {
 	nodes  []*Node               // guarded by h.mu; in order of creation
 	byName map[string]*Node      // guarded by h.mu
 	counts map[cuda.NodeType]int // guarded by h.mu; for automatic names
-	loose  []*bundle             // guarded by h.mu; of captured operations whose node is unknown
+	loose  []*bundle             // guarded by h.mu; of captured operations without a known node
 }
 
-// A hierarchy is a driver graph with all that is embedded in it. Graph objects
-// are not synchronized by the driver, not even for calls that look read-only,
-// and the graphs of one hierarchy share state: hence one lock for all of it.
+// A hierarchy is a driver graph with everything embedded in it. The driver does
+// not synchronize graph objects, not even for calls that look read-only, and
+// the graphs of one hierarchy share state: hence one lock for all of them.
 type hierarchy struct {
 	ctx    *cuda.Context
-	order  uint64 // immutable; who locks two takes the lower one first
+	order  uint64 // immutable; of two hierarchies, the lower one is locked first
 	handle cuda.GraphHandle
 	reaper *finalize.Reaper // immutable
 
@@ -62,7 +61,7 @@ type hierarchy struct {
 	mu      sync.Mutex
 	closed  bool     // guarded by mu; the Graph was closed
 	holders int      // guarded by mu; the open Graph, executables, and those of memory
-	memory  []uint64 // guarded by mu; the addresses of what its nodes allocate
+	memory  []uint64 // guarded by mu; the addresses that its nodes allocate
 }
 
 var hierarchies atomic.Uint64
@@ -96,13 +95,13 @@ func newGraph(h *hierarchy, handle cuda.GraphHandle, watch watcher) *Graph {
 // Context returns the context that g belongs to.
 func (g *Graph) Context() *cuda.Context { return g.h.ctx }
 
-// Handle returns the CUgraph. It must not be used after Close. The graph must
-// not be changed through it, and what another library makes of it keeps no
-// operand alive: keep g open for as long as that exists.
+// Handle returns the CUgraph. It must not be used after Close, nor to change
+// the graph. What another library makes from it keeps no operand alive: keep g
+// open for as long as that exists.
 func (g *Graph) Handle() cuda.GraphHandle { return g.handle }
 
 // IsEmbedded reports whether g is the view that [Node.Child] returns. Such a
-// graph can be looked at, but not changed, cloned, instantiated or closed.
+// graph is read-only: it cannot be changed, cloned, instantiated or closed.
 func (g *Graph) IsEmbedded() bool { return g.embedded }
 
 // Owner returns the conditional node that g is a body of, or nil. Such a graph
@@ -157,14 +156,14 @@ func (g *Graph) Retained() []Retained {
 	return list
 }
 
-// Retainers returns what g holds right now, as OnBundles has told it.
+// Retainers returns what g holds now, as reported to OnBundles.
 func (g *Graph) Retainers() []Retainer {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	return retainersOf(g.bundles())
 }
 
-// eachBundle visits the bundles of g and of what is in it.
+// eachBundle visits the bundles of g and of the graphs inside it.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
@@ -188,10 +187,11 @@ func (g *Graph) bundles() []*bundle {
 	return list
 }
 
-// Close releases the operands of g and gives the driver graph back, unless an
-// executable needs it for updates: then the last of those does. Closing twice
-// is fine. It calls cuGraphDestroy, maybe later: the reaper does where another
-// thread is inside a call that must not meet it. Does not block.
+// Close releases the operands of g and destroys the driver graph; if
+// executables need that for updates, the last of them destroys it. Closing
+// twice is fine. It calls cuGraphDestroy, or leaves that to the reaper while
+// another thread is inside a call that must not run at the same time. Does not
+// block.
 //
 // Errors: an [*cuda.ArgumentError] for a graph in another; an [*cuda.Error] if
 // the driver refuses. The operands are released in either case.
@@ -207,7 +207,7 @@ func (g *Graph) Close() error {
 	g.h.closed = true
 	bundles := g.bundles()
 	g.forget()
-	g.watch.tell(nil, bundles)
+	g.watch.notify(nil, bundles)
 	g.h.mu.Unlock()
 
 	live.graphs.Add(-1)
@@ -216,8 +216,8 @@ func (g *Graph) Close() error {
 	return err
 }
 
-// forget drops the bundles of g and of what is in it; the caller has their
-// counts.
+// forget drops the bundles of g and of the graphs inside it; the caller takes
+// over their counts.
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) forget() {
@@ -228,8 +228,8 @@ func (g *Graph) forget() {
 	}
 }
 
-// drop takes a holder away. The last one destroys the driver graph, and frees
-// what its launches have left allocated.
+// drop removes a holder. The last one destroys the driver graph, and frees the
+// memory that its launches left allocated.
 //
 // Preconditions: h.mu is not held.
 func (h *hierarchy) drop() error {
@@ -240,22 +240,22 @@ func (h *hierarchy) drop() error {
 	if !last {
 		return nil
 	}
-	done, err := (*tomb)(h).Step()
-	if !done && !h.reaper.Add((*tomb)(h)) {
+	done, err := (*unheldGraph)(h).Step()
+	if !done && !h.reaper.Add((*unheldGraph)(h)) {
 		live.abandoned.Add(1)
 	}
 	return err
 }
 
-// tomb is a driver graph without holders, as an item of the reaper.
-type tomb hierarchy
+// An unheldGraph is a driver graph without holders, as an item of the reaper.
+type unheldGraph hierarchy
 
-// Step implements [finalize.Item]. It does nothing while another thread is inside
-// a call that NVIDIA's driver does not let meet the destruction of a graph.
-func (t *tomb) Step() (done bool, err error) {
+// Step implements [finalize.Item]. It does nothing while another thread is
+// inside a call during which NVIDIA's driver must not destroy a graph.
+func (t *unheldGraph) Step() (done bool, err error) {
 	h := (*hierarchy)(t)
-	left := h.allocated() // asked before: without the graph, the addresses may become another's
-	// Relaxed: nothing that happens here can spoil a capture of another thread.
+	left := h.allocated() // before destroying the graph: then the addresses may be reused
+	// Relaxed: nothing that happens here can invalidate a capture of another thread.
 	h.ctx.Driver().Relaxed(func() { done, err = h.ctx.TryGraphDestroy(h.handle) })
 	if done && len(left) > 0 {
 		h.free(left)
@@ -263,15 +263,15 @@ func (t *tomb) Step() (done bool, err error) {
 	return done, err
 }
 
-// Busy reports whether a call on g, or on what is in it, may be blocking: then
-// every other call on them waits, updates of its executables included. Who holds
-// the GIL asks first, and gives it away until the answer is no: what blocks may
-// wait for a callback that needs the GIL.
+// Busy reports whether a call on g, or on a graph inside it, may be blocking:
+// then all other calls on them wait, including updates of its executables. A
+// caller with the GIL must ask first, and release the GIL until the answer is
+// no: the blocking call may wait for a callback that needs the GIL.
 func (g *Graph) Busy() bool { return g.h.busy.Load() > 0 }
 
-// Announce makes Busy true until end, which must be called once. Who is about to
-// give the GIL away for [Graph.Instantiate] does it before, so that nobody who
-// takes the GIL meanwhile finds Busy false and then waits.
+// Announce makes Busy true until end, which must be called once. Call it before
+// releasing the GIL for [Graph.Instantiate], so that no thread that takes the
+// GIL meanwhile finds Busy false and then waits.
 func (g *Graph) Announce() (end func()) {
 	g.h.busy.Add(1)
 	return func() { g.h.busy.Add(-1) }
@@ -291,7 +291,7 @@ func lockBoth(a, b *hierarchy) (unlock func()) {
 	return func() { b.mu.Unlock(); a.mu.Unlock() }
 }
 
-// beChanged is what the owner of a body may do to it.
+// beChanged is the only verb that is allowed for a body.
 const beChanged = "be changed"
 
 // usable returns why g cannot be used as the verb says, or nil.

@@ -87,7 +87,7 @@ func TestAutomaticNamesAvoidGivenOnes(t *testing.T) {
 	for _, name := range []string{"empty_1", "", "", "empty_2"} {
 		if name == "empty_2" {
 			_, err := g.Empty(NodeOptions{Name: name})
-			require.ErrorContains(t, err, `name must be unique in the graph, and "empty_2" is that of another, of kind empty`)
+			require.ErrorContains(t, err, `name must be unique in the graph, and "empty_2" already names a node of kind empty`)
 			continue
 		}
 		_, err := g.Empty(NodeOptions{Name: name})

@@ -14,8 +14,8 @@ import (
 const kernelOperand = "kernel"
 
 // retainKernel adds the kernel itself to the operands of a node: unloading its
-// module under a graph would crash the next launch. A caller that gives an
-// operand named "kernel" has seen to that itself.
+// module under a graph would crash the next launch. It adds nothing if the
+// caller already passes an operand named "kernel".
 //
 // The operands are released on an error.
 func retainKernel(p cuda.KernelNodeParams, operands []Operand) ([]Operand, error) {
@@ -34,12 +34,12 @@ func retainKernel(p cuda.KernelNodeParams, operands []Operand) ([]Operand, error
 		newBundle(operands).release()
 		return nil, err
 	}
-	// A new slice: the caller's may have room behind its end.
+	// A new slice: appending to the caller's could overwrite what follows it.
 	return append([]Operand{{Name: kernelOperand, Object: p.Kernel, Reason: "kernel", Retainer: p.Kernel}}, operands...), nil
 }
 
-// keepKernel returns p as it can be kept: the argument values are the caller's
-// and gone after the call.
+// keepKernel returns p without the argument values, which are the caller's and
+// invalid after the call.
 func keepKernel(p cuda.KernelNodeParams) cuda.KernelNodeParams {
 	p.Params = nil
 	return p

@@ -13,7 +13,7 @@ import (
 var errClosedExec = &cuda.ClosedError{What: "graph executable"}
 
 // errCapturing: on CUDA 13 drivers cuGraphLaunch into a capturing stream fails
-// and spoils the capture, so it is refused before the driver sees it.
+// and invalidates the capture, so it is refused before the driver sees it.
 var errCapturing = errors.New("a graph executable cannot be launched into a stream that is capturing; " +
 	"embed its graph as a child graph node instead")
 
@@ -28,7 +28,7 @@ func (x *Exec) Launch(s *cuda.Stream) error {
 	return x.enqueue(s, true, func() error { return x.h.ctx.ExecLaunch(x.handle, s) })
 }
 
-// Upload readies x on the device, so that its first launch is as fast as later
+// Upload prepares x on the device, so that its first launch is as fast as later
 // ones. It calls cuGraphUpload.
 //
 // Stream-ordered on s; returns before completion, and blocks as Launch does.
@@ -70,13 +70,13 @@ func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
 		pos, err = l.markedBy(event, true)
 		x.note(Use{l, pos})
 		if errors.Is(err, ErrLineCapturing) {
-			return nil // somebody has begun to capture since; a later mark covers the launch
+			return nil // a capture has begun since; a later mark covers the launch
 		}
 		return err
 	case l.shared:
 		s.Context().PutEvent(event)
 	case !errors.Is(err, cuda.ErrClosed):
-		// Also where the driver has failed: it may have begun.
+		// Also if the driver call failed: the launch may have begun.
 		x.note(Use{l, l.Advance()})
 	}
 	return err
@@ -111,8 +111,8 @@ func (x *Exec) note(u Use) {
 	x.uses = append(slices.DeleteFunc(x.uses, func(u Use) bool { return !u.Pending() }), u)
 }
 
-// started returns how many launches were started so far; unknown where someone
-// launches by handle and does not count.
+// started returns how many launches were started so far, or unknown if launches
+// by handle are not counted.
 //
 // Preconditions: x.gate is shut; x.mu is held.
 func (x *Exec) started() uint64 {

@@ -13,44 +13,46 @@ import (
 	"github.com/cudago/cudago/internal/finalize"
 )
 
-// A Line is the timeline of one stream: how far work was queued in it, and how
-// far that is known to have ended. "May it be in flight?" is asked here and
-// nowhere else, and the answer is yes until the opposite is proven.
+// A Line is the timeline of one stream: how much work was queued in it, and how
+// much of that is known to have completed. It alone answers whether work may
+// still be in flight, and the answer is yes until the opposite is proven.
 //
-// A position numbers the work of a stream: work gets the next one after the
-// driver has taken it. Three positions say all:
+// Positions number the work of a stream. Work gets the next position once the
+// driver has accepted it. Three positions describe the state:
 //
 //	Proven ≤ Marked ≤ Queued
 //
-// Work up to Proven has ended. Work up to Marked is covered: an event of the line
-// stands behind it. Work up to Queued is in the stream.
+// Work up to Proven has completed. Work up to Marked is covered: an event of
+// the line was recorded behind it. Work up to Queued is in the stream.
 //
 // # Why it is true
 //
 // A mark is an event with the position that Queued had before the event was
-// recorded. All work up to there was in the stream already, so the event stands
-// behind it, and once it has completed that work has ended. Several threads may
-// queue at once, and get their positions in another order than the driver got
-// their work: still, what has a position is in the stream. An event is recorded
-// under the lock that also guards its position, so the two belong together.
+// recorded. All work up to that position was in the stream already, so the
+// event is behind it, and once the event has completed so has that work.
+// Threads that queue at the same time may get their positions in a different
+// order than the driver got their work; but whatever has a position is in the
+// stream. An event is recorded under the lock that also guards its position, so
+// the two always match.
 //
 // The line of a stream of our own has two events. The mark with the lower
-// position is never recorded again before it has completed: so Proven moves even
-// if somebody marks all the time. The other one may be: then its old position is
-// covered by the new one, which is further.
+// position is never recorded again before it has completed, so Proven advances
+// even if a thread marks all the time. The other event may be: its old position
+// is then covered by the new one, which is higher.
 //
 // Streams of other libraries and the default streams are shared: others queue
-// there too, one of their handles stands for several streams (the per-thread
-// default stream), or for none any more. There each mark has an event of its own,
-// recorded right behind the work by the thread that queued it, and the marks
-// complete one by one, oldest first: see [Line.Marked].
+// work there too, and their handle may mean several streams (the per-thread
+// default stream) or a stream that no longer exists. There each mark has its
+// own event, recorded right after the work by the thread that queued it, and
+// the marks complete one by one, oldest first: see [Line.Marked].
 //
 // # Who records
 //
-// Threads that use the stream, and the reaper. The reaper only while nobody else
-// has the handle, since a record beside a capture that another library begins
-// crashes NVIDIA's driver; our own captures exclude it by a lock of package cuda.
-// An event of a line is never recorded in a capture. So it can always be asked.
+// Threads that use the stream, and the reaper. The reaper records only while
+// nobody else has the handle, because a record while another library begins a
+// capture crashes NVIDIA's driver; a lock of package cuda excludes it during
+// our own. An event of a line is never recorded in a capture, so it can always
+// be queried.
 //
 // # Its states
 //
@@ -86,7 +88,7 @@ type Line struct {
 	marks    []mark     // guarded by mu; of a shared stream, oldest first
 	waiters  []waiter   // guarded by mu; in the order of After
 	thens    []func() error
-	last     string // guarded by mu; the latest error reported, so that asking again reports it once
+	last     string // guarded by mu; the latest error reported, so that it is reported only once
 }
 
 // A waiter is one call of After.
@@ -95,7 +97,7 @@ type waiter struct {
 	then func()
 }
 
-// A Use says that something was queued last at a position of a line.
+// A Use is the latest position in a line at which something was queued.
 type Use struct {
 	Line *Line
 	Pos  uint64
@@ -106,32 +108,33 @@ func (u Use) Pending() bool { return u.Line.Pending(u.Pos) }
 
 // LineOptions are the owner's part of a [Line].
 type LineOptions struct {
-	// Queued, Proven and Marked are where the counters live, for readers that
-	// cannot call Go. Nil: in the Line. Queued is advanced by whoever queues work,
-	// with [Line.Advance] or by himself; Proven and Marked only by the Line.
+	// Queued, Proven and Marked are where the counters are stored, for readers
+	// that cannot call Go. Nil: in the Line. Whoever queues work advances
+	// Queued, with [Line.Advance] or directly; only the Line advances Proven
+	// and Marked.
 	Queued, Proven, Marked *atomic.Uint64
-	// OnProven is told that n more positions are known to have ended. It runs on
-	// any goroutine with a lock held: it must not block, nor call back.
+	// OnProven is called when n more positions are known to have completed. It
+	// runs on any goroutine, with a lock held: it must not block or call back.
 	OnProven func(n uint64)
-	// Reaper waits for those who call After and Close. Nil: the one that [Reaper]
+	// Reaper waits on behalf of After and Close. Nil: the one that [Reaper]
 	// returns.
 	Reaper *finalize.Reaper
 }
 
-// ErrLineCapturing says that a stream is capturing, so that nothing can be
-// recorded in it that stands behind its work.
-var ErrLineCapturing = errors.New("the stream is capturing, and no event stands behind the work in it yet")
+// ErrLineCapturing says that a stream is capturing, so that no event can be
+// recorded behind its work.
+var ErrLineCapturing = errors.New("the stream is capturing, and no event follows the work in it yet")
 
-// needsMark reports whether s is shared: whether work in it must be followed by
-// an event at once, by the thread that queued it. The per-thread default stream
-// is another stream for other threads, a stream of another library may be gone
-// later (a raw handle proves nothing), and in all of them others may begin to
-// capture.
+// needsMark reports whether s is shared, so that the thread that queues work in
+// it must record an event at once. The per-thread default stream is a different
+// stream in each thread, a stream of another library may no longer exist later,
+// and in all of them others may begin a capture.
 func needsMark(s *cuda.Stream) bool { return s.IsForeign() || s.IsDefault() }
 
-// NewLine makes the line of s, and s's own if it has none: the one that
-// [LineOf] returns. It keeps the handle of a stream of our own valid until the
-// line is closed. It creates events, so it may block: not with the GIL.
+// NewLine makes a line of s, which becomes the one that [LineOf] returns unless
+// NewLine has made one before. It keeps the handle of a stream of our own valid
+// until the line is closed. It creates events, so it may block: not with the
+// GIL.
 //
 // Lifetime: the caller closes the line, or closes s, which does that.
 //
@@ -142,7 +145,7 @@ func NewLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 		return nil, err
 	}
 	l.kept = true
-	if err := l.provide(); err != nil {
+	if err := l.createEvents(); err != nil {
 		l.discard()
 		return nil, err
 	}
@@ -159,9 +162,9 @@ func NewLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	return l, nil
 }
 
-// LineOf returns the line of s: that of [NewLine], or else one made by the first
-// call, which goes once s was closed and all is proven. Making it may block as
-// NewLine does.
+// LineOf returns the line of s: that of [NewLine], or one made by the first
+// call, which ends once s is closed and all its work is proven. Making it may
+// block as NewLine does.
 func LineOf(s *cuda.Stream) *Line {
 	if l, ok := s.Companion().(*Line); ok {
 		return l
@@ -179,7 +182,7 @@ func LineOf(s *cuda.Stream) *Line {
 	}
 	s.SetCompanion(l)
 	lines.mu.Unlock()
-	if err := l.provide(); err != nil {
+	if err := l.createEvents(); err != nil {
 		warn(err) // the reaper tries again where it has to
 	}
 	if !s.OnClose(func() { l.Close(nil) }) {
@@ -188,7 +191,7 @@ func LineOf(s *cuda.Stream) *Line {
 	return l
 }
 
-// newLine returns a line without events; with an error one that is no use.
+// newLine returns a line without events; with an error, an unusable one.
 func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	l := &Line{s: s, raw: s, reaper: o.Reaper, onProven: o.OnProven, queued: o.Queued, proven: o.Proven, marked: o.Marked}
 	for i, c := range []**atomic.Uint64{&l.queued, &l.proven, &l.marked} {
@@ -214,7 +217,7 @@ func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	return l, err
 }
 
-// discard undoes newLine and provide, for a line that nobody knows.
+// discard undoes newLine and createEvents, for a line that nobody else has seen.
 func (l *Line) discard() {
 	for _, sl := range l.slots {
 		if sl.event != nil {
@@ -229,8 +232,8 @@ func (l *Line) discard() {
 // Stream returns the stream.
 func (l *Line) Stream() *cuda.Stream { return l.s }
 
-// Advance returns the next position, for work that the driver has taken just
-// now. In the per-thread default stream it is [Line.Marked] instead.
+// Advance returns the next position, for work that the driver has just
+// accepted. For the per-thread default stream use [Line.Marked] instead.
 func (l *Line) Advance() uint64 {
 	pos := l.queued.Add(1)
 	if !l.listed.Load() {
@@ -248,8 +251,8 @@ func (l *Line) Queued() uint64 { return l.queued.Load() }
 // Proven returns the position up to which all work is known to have ended.
 func (l *Line) Proven() uint64 { return l.proven.Load() }
 
-// Expose says that others have the handle from now on. The reaper never records
-// in the stream any more, until the line is closed.
+// Expose says that others have the handle from now on, so that the reaper no
+// longer records in the stream until the line is closed.
 func (l *Line) Expose() {
 	l.used()
 	l.mu.Lock()
@@ -260,8 +263,8 @@ func (l *Line) Expose() {
 // used notes that the calling thread uses the stream.
 func (l *Line) used() { l.user.Store(int64(syscall.Gettid())) }
 
-// lines are those that ProveAll looks at: of NewLine from then on, others while
-// something of theirs is pending.
+// lines are those that ProveAll visits: those of NewLine always, others while
+// they have pending work.
 var lines struct {
 	mu sync.Mutex
 	by map[*Line]struct{} // guarded by mu
@@ -277,9 +280,9 @@ func (l *Line) list() {
 	l.listed.Store(true)
 }
 
-// unlist takes out a line of which nothing is pending. Who advances it meanwhile
-// either sees that it is not listed, or is seen here.
-func (l *Line) unlist() {
+// delist removes a line without pending work. A thread that advances it
+// meanwhile either sees that it is not listed, or is noticed here.
+func (l *Line) delist() {
 	lines.mu.Lock()
 	l.listed.Store(false)
 	delete(lines.by, l)
@@ -289,8 +292,8 @@ func (l *Line) unlist() {
 	}
 }
 
-// ProveAll does [Line.Prove] for every line with something pending: before a
-// garbage collection. It records in streams that others have only where the
+// ProveAll calls [Line.Prove] for every line with pending work: before a
+// garbage collection. In streams that others have it records only if the
 // calling thread was the last to use them. Never blocks: fine with the GIL.
 func ProveAll() {
 	lines.mu.Lock()

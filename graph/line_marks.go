@@ -26,10 +26,10 @@ type mark struct {
 	thread int         // that queued the work
 }
 
-// provide makes the events of l that are missing. It may block.
+// createEvents makes the events of l that are missing. It may block.
 //
 // Preconditions: l.mu is not held.
-func (l *Line) provide() error {
+func (l *Line) createEvents() error {
 	if l.shared {
 		// One for a mark that comes when none may be created.
 		e, err := l.context().TakeEvent(true)
@@ -63,11 +63,11 @@ func (l *Line) provide() error {
 
 func (l *Line) context() *cuda.Context { return l.s.Context() }
 
-// Mark records an event behind all that is queued, unless that is marked
-// already, the stream is capturing, or no event is free: then it stays as it is,
-// and the next Mark or Prove does it. For threads that use the stream. Never
-// creates an event and never blocks: fine with the GIL. In the per-thread default
-// stream it makes good what [Line.Marked] could not do, for this thread.
+// Mark records an event behind everything that is queued, unless that is marked
+// already, the stream is capturing, or no event is free; in the last two cases
+// the next Mark or Prove tries again. For threads that use the stream. Never
+// creates an event and never blocks: fine with the GIL. In the per-thread
+// default stream it makes up for a failed [Line.Marked] of this thread.
 //
 // Errors: an [*cuda.Error]. If the device has failed for good, all is proven.
 func (l *Line) Mark() error {
@@ -78,11 +78,11 @@ func (l *Line) Mark() error {
 	return err
 }
 
-// recorder is a way to record an event: by a user of the stream, or aside.
+// recorder is a way to record an event: as a user of the stream, or not.
 type recorder func(*cuda.Stream, *cuda.Event) (bool, error)
 
-// record marks what is queued and not marked, and reports whether all is marked
-// now.
+// record marks what is queued and unmarked, and reports whether everything is
+// marked now.
 //
 // Preconditions: l.mu is held.
 func (l *Line) record(call recorder) (marked bool, err error) {
@@ -109,7 +109,7 @@ func (l *Line) recordOwn(call recorder) (bool, error) {
 	pos := l.queued.Load() // before the record: see Line
 	recorded, err := call(l.raw, sl.event)
 	if err != nil {
-		sl.live = false // whatever it stood for, it may not do so any more
+		sl.live = false // it may no longer mark its old position
 		l.recount()
 		return false, err
 	}
@@ -152,7 +152,7 @@ func (l *Line) oldest(pos uint64) *slot {
 	return best
 }
 
-// recount computes Marked anew, after a mark was lost or has come out of order.
+// recount recomputes Marked after a mark was lost or came out of order.
 //
 // Preconditions: l.mu is held.
 func (l *Line) recount() {
@@ -171,7 +171,7 @@ func (l *Line) recount() {
 	l.marked.Store(most)
 }
 
-// advanceProven notes that all up to pos has ended.
+// advanceProven notes that all work up to pos has completed.
 //
 // Preconditions: l.mu is held.
 func (l *Line) advanceProven(pos uint64) {
@@ -195,14 +195,15 @@ func (l *Line) advanceProven(pos uint64) {
 		l.onProven(pos - old)
 	}
 	if !l.kept && pos == l.queued.Load() {
-		l.unlist()
+		l.delist()
 	}
 	if l.stepped {
 		l.reaper.Wake()
 	}
 }
 
-// Proved says that somebody has waited: all up to pos has ended.
+// Proved says that a caller has waited for the work up to pos: it has
+// completed.
 func (l *Line) Proved(pos uint64) {
 	if !l.Pending(pos) {
 		return
@@ -212,12 +213,13 @@ func (l *Line) Proved(pos uint64) {
 	l.advanceProven(pos)
 }
 
-// Prove asks the marks, and records another one if there is something unmarked
-// and it may. For any thread that uses the stream. Never creates an event and
-// never blocks: fine with the GIL.
+// Prove queries the marks, and records another one if there is unmarked work
+// and recording is allowed. For any thread that uses the stream. Never creates
+// an event and never blocks: fine with the GIL.
 func (l *Line) Prove() { l.prove(true) }
 
-// prove: an anonymous caller records only where nobody else has the handle.
+// prove is Prove; unless user is set it records only if nobody else has the
+// handle.
 func (l *Line) prove(user bool) {
 	if !l.Pending(l.queued.Load()) {
 		return
@@ -238,7 +240,7 @@ func (l *Line) prove(user bool) {
 	}
 }
 
-// once returns err unless it was the latest to be reported already.
+// once returns err unless it was the last error reported.
 //
 // Preconditions: l.mu is held.
 func (l *Line) once(err error) error {
@@ -247,7 +249,7 @@ func (l *Line) once(err error) error {
 		return nil
 	}
 	if isBeingReset(err) {
-		return nil // which ends the work, or all is asked again
+		return nil // the reset ends the work; if it fails, the query is repeated
 	}
 	if text := err.Error(); text != l.last {
 		l.last = text
@@ -256,8 +258,8 @@ func (l *Line) once(err error) error {
 	return nil
 }
 
-// poll asks the marks, oldest first. That the device has failed for good is no
-// error here: it proves everything.
+// poll queries the marks, oldest first. A device that has failed for good is
+// not an error here: it proves everything.
 //
 // Preconditions: relaxed capture mode; l.mu is held.
 func (l *Line) poll() error {
@@ -279,7 +281,7 @@ func (l *Line) poll() error {
 	}
 }
 
-// next returns the oldest mark; its event is nil if there is none to ask.
+// next returns the oldest mark; its event is nil if there is none to query.
 //
 // Preconditions: l.mu is held.
 func (l *Line) next() (pos uint64, event *cuda.Event, ended bool) {
@@ -293,7 +295,7 @@ func (l *Line) next() (pos uint64, event *cuda.Event, ended bool) {
 	return 0, nil, false
 }
 
-// refused deals with an error of a query.
+// refused handles the error of a query.
 //
 // Preconditions: l.mu is held.
 func (l *Line) refused(err error, event *cuda.Event) error {
@@ -302,15 +304,15 @@ func (l *Line) refused(err error, event *cuda.Event) error {
 		l.advanceProven(l.queued.Load())
 		return nil
 	case errors.Is(err, cuda.ErrorCapturedEvent):
-		// Somebody else has recorded it by its handle. It proves nothing any more,
-		// and what it stood for is to be marked again.
+		// Other code has recorded it by its handle. It no longer proves
+		// anything, and its work has to be marked again.
 		for i := range l.slots {
 			l.slots[i].live = l.slots[i].live && l.slots[i].event != event
 		}
 		for i := range l.marks {
 			if m := &l.marks[i]; m.event == event {
 				if !m.lent {
-					l.context().PutEvent(event) // recorded anew it is good again
+					l.context().PutEvent(event) // usable again once it is recorded anew
 				}
 				m.event = nil
 			}
@@ -323,5 +325,6 @@ func (l *Line) refused(err error, event *cuda.Event) error {
 	return err
 }
 
-// thread returns the calling OS thread. The per-thread default stream is its.
+// thread returns the calling OS thread, which owns its per-thread default
+// stream.
 func thread() int { return syscall.Gettid() }

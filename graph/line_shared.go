@@ -9,20 +9,20 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-var errUnmarked = errors.New("neither an event nor a synchronization of its stream follows work that was queued; " +
-	"what it uses will not be released before an event follows it")
+var errUnmarked = errors.New("no event could be recorded behind queued work, and its stream could not be waited for; " +
+	"what the work uses is not released until an event follows it")
 
-// Marked is Advance with a mark at once, for streams of other libraries and the
-// default streams, on the OS thread that has queued the work. It creates an event
-// if it must and may block: not with the GIL. If no event can be recorded, it
-// waits for the stream.
+// Marked advances the line and marks the new position at once. It is for
+// streams of other libraries and the default streams, on the OS thread that
+// queued the work. It creates an event if necessary and may block: not with the
+// GIL. If no event can be recorded, it waits for the stream.
 //
-// Positions of these lines end one by one, oldest first: in the per-thread
-// default stream, which is another one for each thread, a mark says nothing of
-// what other threads have queued.
+// Positions of these lines complete one by one, oldest first: in the per-thread
+// default stream, which differs for each thread, a mark says nothing about work
+// that other threads have queued.
 //
-// Errors: [ErrLineCapturing]: the work was captured, and is not in flight, or
-// somebody has begun a capture behind it, which the next mark has to await;
+// Errors: [ErrLineCapturing] if the work was captured, and is not in flight, or
+// if a capture has begun after it, whose end the next mark has to await;
 // otherwise an [*cuda.Error], and nothing is pending any more.
 func (l *Line) Marked() (pos uint64, err error) {
 	if !l.shared {
@@ -32,7 +32,7 @@ func (l *Line) Marked() (pos uint64, err error) {
 	return l.markedBy(l.event(), true)
 }
 
-// event takes an event for markedBy, which does without where there is none.
+// event takes an event for markedBy, or returns nil if there is none.
 func (l *Line) event() *cuda.Event {
 	e, err := l.context().TakeEvent(true)
 	if err != nil {
@@ -41,9 +41,9 @@ func (l *Line) event() *cuda.Event {
 	return e
 }
 
-// markedBy is Marked with an event that the caller has taken, or nil. now says
-// that the work was queued by the caller right before; else the mark is for all
-// that was queued at any time.
+// markedBy is Marked with an event that the caller has taken, or nil. With now,
+// the caller has just queued the work; otherwise the mark is for everything
+// queued so far.
 func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	// For the whole call: the stream may be the thread's.
 	leave, err := l.context().Enter()
@@ -66,14 +66,15 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	}
 	capturing := e != nil && !recorded && err == nil
 	if capturing && l.perThread && now {
-		// Nobody but this thread can have begun the capture, so before the work.
+		// Only this thread can have begun the capture, so it did so before the
+		// work.
 		l.marks[len(l.marks)-1].ended = true
 	}
 	l.recount()
 	l.mu.Unlock()
 	switch {
 	case recorded:
-		l.askMarks()
+		l.pollMarks()
 		return pos, nil
 	case capturing:
 		return pos, ErrLineCapturing
@@ -81,8 +82,8 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 	return pos, l.waitInstead(pos)
 }
 
-// askMarks asks the marks that are there, so that they do not pile up.
-func (l *Line) askMarks() {
+// pollMarks queries the existing marks, so that they do not accumulate.
+func (l *Line) pollMarks() {
 	var err error
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
@@ -94,13 +95,13 @@ func (l *Line) askMarks() {
 	}
 }
 
-// waitInstead waits for the work at pos, behind which no event stands. Where
-// that fails too nothing can tell when it ends: it is pending until a later mark
-// covers it.
+// waitInstead waits for the work at pos, which has no event behind it. If that
+// fails too, nothing tells when the work completes: it is pending until a later
+// mark covers it.
 func (l *Line) waitInstead(pos uint64) error {
 	err := l.raw.Synchronize()
 	if isBeingReset(err) {
-		return nil // which ends it, or else a later mark will tell
+		return nil // the reset ends it; if it fails, a later mark will tell
 	}
 	if err != nil && !isGone(err) {
 		warn(errUnmarked)
@@ -121,9 +122,9 @@ func (l *Line) waitInstead(pos uint64) error {
 	return nil
 }
 
-// recordShared marks what has no event: what was advanced without one, and what
-// could not be recorded earlier. The latter in the per-thread default stream only
-// for the thread that queued it.
+// recordShared marks positions without an event: those advanced without one,
+// and those whose record failed earlier; in the per-thread default stream, the
+// latter only for the thread that queued the work.
 //
 // Preconditions: l.mu is held.
 func (l *Line) recordShared(call recorder) (bool, error) {
@@ -148,8 +149,7 @@ func (l *Line) recordShared(call recorder) (bool, error) {
 	return l.marked.Load() >= pos, nil
 }
 
-// covers reports whether an event that this thread has recorded now stands
-// behind m.
+// covers reports whether an event that this thread records now is behind m.
 func (l *Line) covers(m *mark, pos uint64) bool {
 	return m.event == nil && !m.ended && m.pos <= pos && (!l.perThread || m.thread == thread())
 }
@@ -163,7 +163,7 @@ func (l *Line) hasUnmarked(pos uint64) bool {
 	return false
 }
 
-// fill gives e, which was recorded now, to the marks without an event that it
+// fill gives e, which was just recorded, to the marks without an event that it
 // covers. The last of them owns it.
 //
 // Preconditions: l.mu is held; there is such a mark.

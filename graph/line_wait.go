@@ -10,16 +10,16 @@ import (
 	"github.com/cudago/cudago/internal/finalize"
 )
 
-// After has then run once, when the work up to pos has ended: at once on the
+// After runs then once the work up to pos has completed: at once on the
 // caller's goroutine if that is known, else on the reaper's. No lock is held
-// meanwhile. If the reaper has stopped, it never runs: see [Live].
+// meanwhile. If the reaper has stopped, then never runs: see [Live].
 func (l *Line) After(pos uint64, then func()) {
 	if !l.after(pos, then) {
 		live.abandoned.Add(1)
 	}
 }
 
-// after reports whether somebody waits, or nobody has to.
+// after is After. It returns false if the reaper has stopped: then will not run.
 func (l *Line) after(pos uint64, then func()) bool {
 	if !l.Pending(pos) {
 		then()
@@ -36,9 +36,9 @@ func (l *Line) after(pos uint64, then func()) bool {
 	return l.step()
 }
 
-// AfterAll has then run once all has ended that is in the stream now, also what
-// others have put there. For threads that use the stream. In a shared stream it
-// may block, as [Line.Marked] does.
+// AfterAll runs then once all work that is in the stream now has completed,
+// including that of others. For threads that use the stream. In a shared stream
+// it may block, as [Line.Marked] does.
 func (l *Line) AfterAll(then func()) {
 	l.mu.Lock()
 	closed := l.closed
@@ -54,16 +54,16 @@ func (l *Line) AfterAll(then func()) {
 	} else {
 		pos, err = l.Marked()
 	}
-	// A failed mark is made good later, and a failed device proves everything.
+	// A failed mark is repeated later, and a failed device proves everything.
 	if err != nil && !isGone(err) && !errors.Is(err, ErrLineCapturing) {
 		warn(err)
 	}
 	l.After(pos, then)
 }
 
-// Join makes work that is queued in into from now on wait for the work up to
-// pos: with the mark that covers it, or else with one recorded now, by this
-// thread, which must be one that uses the stream. Never creates an event.
+// Join makes later work in the stream into wait for the work up to pos: through
+// the mark that covers it, or one recorded now by this thread, which must be a
+// user of the line's stream. Never creates an event.
 //
 // Errors: [ErrLineCapturing] if no mark covers pos and the stream is capturing;
 // those of [cuda.Stream.Wait]; otherwise an [*cuda.Error]. Nothing was ordered
@@ -96,7 +96,7 @@ func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 // uncovered says why no mark covers a position.
 func (l *Line) uncovered(marked bool) error {
 	if marked {
-		return badValue("position", "must be of work that was queued, of which there is up to %d", l.queued.Load())
+		return badValue("position", "must be one of queued work, at most %d", l.queued.Load())
 	}
 	if capturing, err := l.raw.IsCapturing(); err != nil || capturing != cuda.CaptureNone {
 		return ErrLineCapturing
@@ -104,7 +104,7 @@ func (l *Line) uncovered(marked bool) error {
 	return errUnmarked
 }
 
-// covering returns the events after which all up to pos has ended.
+// covering returns the events after which all work up to pos has completed.
 //
 // Preconditions: l.mu is held.
 func (l *Line) covering(pos uint64) (events []*cuda.Event, ok bool) {
@@ -131,11 +131,12 @@ func (l *Line) covering(pos uint64) (events []*cuda.Event, ok bool) {
 	return nil, false
 }
 
-// Close says that nobody queues any more. Once all has ended the events go, the
-// handle is let go, and then runs, on the reaper: it may destroy the stream. It
-// may be called again; each then runs.
+// Close says that nothing will be queued any more. Once all work has completed,
+// the line destroys its events, releases the handle and runs then on the
+// reaper: then may destroy the stream. Close may be called again; each then
+// runs.
 func (l *Line) Close(then func() error) {
-	if l.shared { // now, since a stream of another library may be gone later
+	if l.shared { // now: a stream of another library may not exist later
 		if err := l.Mark(); err != nil && !isGone(err) {
 			warn(err)
 		}
@@ -189,7 +190,7 @@ func (i *lineItem) Step() (done bool, err error) {
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		err = l.once(errors.Join(err, l.poll(), l.recordAside()))
+		err = l.once(errors.Join(err, l.poll(), l.recordAsReaper()))
 		over = l.closing && !l.Pending(l.queued.Load())
 		ready = l.takeReady(over)
 		done = over || (len(l.waiters) == 0 && !l.closing)
@@ -204,7 +205,7 @@ func (i *lineItem) Step() (done bool, err error) {
 	return done, err
 }
 
-// replace makes events that could not be made earlier, if they are needed.
+// replace creates events that could not be created earlier, if they are needed.
 func (l *Line) replace() error {
 	l.mu.Lock()
 	missing := !l.shared && l.spare() == nil && l.oldest(0) == nil
@@ -212,18 +213,18 @@ func (l *Line) replace() error {
 	if !missing {
 		return nil
 	}
-	err := l.provide()
+	err := l.createEvents()
 	if isGone(err) {
 		l.Proved(l.queued.Load())
 	}
 	return err
 }
 
-// recordAside marks what somebody waits for and no thread of the stream's users
-// has marked, where the reaper may.
+// recordAsReaper marks work that is waited for and that no user of the stream has
+// marked, where the reaper may record.
 //
 // Preconditions: l.mu is held.
-func (l *Line) recordAside() error {
+func (l *Line) recordAsReaper() error {
 	needed := uint64(0)
 	if l.closing {
 		needed = l.queued.Load()
@@ -235,8 +236,9 @@ func (l *Line) recordAside() error {
 		return nil
 	}
 	if l.shared || (l.exposed && !l.closing) {
-		// Nothing but to look whether the device has failed, or the handle is dead,
-		// or nobody uses it any more, and its last mark failed: then nobody will.
+		// All that can be done is to check whether the device has failed, the
+		// handle is dead, or the stream has no users left and its last mark
+		// failed: then nobody will mark it.
 		switch status, err := l.raw.IsCapturing(); {
 		case isGone(err):
 			l.advanceProven(l.queued.Load())
@@ -249,9 +251,9 @@ func (l *Line) recordAside() error {
 	return err
 }
 
-// awaitContext has all work of the context waited for, since nothing can be asked
-// of the stream any more: another library has destroyed it, or may do so. Not
-// while a capture is open, which that would spoil.
+// awaitContext waits for all work of the context, because the stream can no
+// longer be queried: another library has destroyed it, or may do so. Not while
+// a capture is open, which that would invalidate.
 //
 // Preconditions: l.mu is held.
 func (l *Line) awaitContext() {
@@ -271,7 +273,7 @@ func (l *Line) awaitContext() {
 	}()
 }
 
-// takeReady takes out the waiters whose time has come.
+// takeReady removes and returns the waiters whose work has completed.
 //
 // Preconditions: l.mu is held.
 func (l *Line) takeReady(all bool) (ready []func()) {
@@ -288,8 +290,8 @@ func (l *Line) takeReady(all bool) (ready []func()) {
 	return ready
 }
 
-// end ends a line of which nothing is pending, on the reaper: what is destroyed
-// here may have to wait.
+// end ends a line without pending work, on the reaper, since destroying its
+// objects may have to wait.
 func (l *Line) end() (err error) {
 	l.mu.Lock()
 	slots, thens, done := l.slots, l.thens, l.done

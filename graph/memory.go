@@ -19,12 +19,12 @@ type FreeParams struct{ Ptr uint64 }
 
 // Alloc adds a node that allocates device memory at each launch, always at the
 // same address: see [AllocParams] and [Node.Memory]. The content is undefined
-// after each. What no free node of the graph frees stays allocated after the
-// launch, until somebody frees it: another graph, [cuda.Context.FreeAsync], or
-// the next launch of an executable with [cuda.InstantiateAutoFree]; and at the
-// latest when neither the graph nor an executable, nor a holder of the memory
-// is left. A graph that allocates can be neither cloned nor embedded, and has
-// one executable at a time. It calls cuGraphAddMemAllocNode.
+// each time. Memory that no free node of the graph frees stays allocated after
+// the launch, until it is freed by another graph, by [cuda.Context.FreeAsync],
+// or by the next launch of an executable with [cuda.InstantiateAutoFree]; at
+// the latest when the graph, its executables and all holders of the memory are
+// gone. A graph that allocates cannot be cloned or embedded, and has one
+// executable at a time. It calls cuGraphAddMemAllocNode.
 func (g *Graph) Alloc(size uint64, o NodeOptions) (*Node, error) {
 	b := newBundle(o.Operands)
 	g.h.mu.Lock()
@@ -66,7 +66,7 @@ func (g *Graph) Free(ptr uint64, o NodeOptions) (*Node, error) {
 }
 
 // Memory returns a holder of the memory of an alloc node: until it is released,
-// the address stays reserved, also if the graph is closed.
+// the address stays reserved, even if the graph is closed.
 //
 // Errors: an [*cuda.ArgumentError] for a node of another kind; [cuda.ErrClosed].
 func (n *Node) Memory() (Retainer, error) {
@@ -109,25 +109,26 @@ func (h *hierarchy) allocated() []uint64 {
 	})
 }
 
-// free has the reaper free memory that launches have left. Nobody can name it
-// any more, but work in any stream may still use it: so all work of the context
-// is waited for.
+// free makes the reaper free memory that launches left allocated. Nothing
+// refers to it any more, but work in any stream may still use it, so the reaper
+// waits for all work of the context.
 func (h *hierarchy) free(left []uint64) {
-	if !h.reaper.Add(&leftMemory{h.ctx, left}) {
+	if !h.reaper.Add(&unfreedMemory{h.ctx, left}) {
 		live.abandoned.Add(1) // at exit: the process's end frees it
 	}
 }
 
-// leftMemory is memory of graphs that are gone, as an item of the reaper.
-type leftMemory struct {
+// unfreedMemory is allocated memory of graphs that are gone, as an item of the
+// reaper.
+type unfreedMemory struct {
 	ctx *cuda.Context
 	ptr []uint64
 }
 
 // Step implements finalize.Item.
-func (m *leftMemory) Step() (done bool, err error) {
+func (m *unfreedMemory) Step() (done bool, err error) {
 	if m.ctx.Driver().Capturing() {
-		return false, nil // cuCtxSynchronize would spoil the capture in any mode
+		return false, nil // cuCtxSynchronize would invalidate the capture in any mode
 	}
 	m.ctx.Driver().Relaxed(func() {
 		err = m.ctx.Synchronize()

@@ -23,13 +23,14 @@ type Node struct {
 
 	params any     // guarded by g.h.mu; see Params
 	bundle *bundle // guarded by g.h.mu
-	next   []*Node // guarded by g.h.mu; those that have n among their deps
+	next   []*Node // guarded by g.h.mu; the nodes with n among their deps
 }
 
 // Graph returns the graph that n belongs to.
 func (n *Node) Graph() *Graph { return n.g }
 
-// Index returns which of its graph's nodes n is, in order of creation.
+// Index returns the position of n among its graph's nodes, in order of
+// creation.
 func (n *Node) Index() int { return n.index }
 
 // Name returns the name, which is unique in the graph.
@@ -60,7 +61,7 @@ func (n *Node) Bodies() []*Graph { return append([]*Graph(nil), n.bodies...) }
 // BodyCount returns how many Bodies has.
 func (n *Node) BodyCount() int { return len(n.bodies) }
 
-// eachInner visits the graphs in n, with what to put before the names of their
+// eachInner visits the graphs inside n, with the prefix for the names of their
 // nodes.
 func (n *Node) eachInner(prefix string, visit func(prefix string, inner *Graph)) {
 	if n.child != nil {
@@ -100,10 +101,11 @@ func (n *Node) Retained() []Retained {
 func (n *Node) String() string { return fmt.Sprintf("%v node %q", n.kind, n.name) }
 
 // UpdateMemcpy gives n new parameters, for later instantiations and clones:
-// executables that exist keep the old ones, and the old operands. It calls
+// existing executables keep the old parameters and operands. It calls
 // cuGraphMemcpyNodeSetParams.
 //
-// Lifetime: operands are n's from the call on; if it fails they are released.
+// Lifetime: operands belong to n from the call on; if it fails they are
+// released.
 //
 // Errors: an [*cuda.ArgumentError] if n is of another kind; [cuda.ErrClosed];
 // otherwise an [*cuda.Error]. On an error n is as it was.
@@ -141,8 +143,8 @@ func (n *Node) UpdateHost(p cuda.HostParams, operands []Operand) error {
 	})
 }
 
-// update is: prepare the bundle, call the driver, commit. A definition is never
-// launched itself, so the old bundle can go at once.
+// update prepares the bundle, calls the driver and commits. A definition is
+// never launched itself, so the old bundle can be released at once.
 func (n *Node) update(kind cuda.NodeType, params any, operands []Operand, set func() error) error {
 	b := newBundle(operands)
 	old, err := n.swap(kind, params, b, set)
@@ -171,6 +173,6 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	}
 	old = n.bundle
 	n.bundle, n.params = b, params
-	n.g.watch.tell([]*bundle{b}, []*bundle{old})
+	n.g.watch.notify([]*bundle{b}, []*bundle{old})
 	return old, nil
 }

@@ -5,19 +5,19 @@ package graph
 
 import "sync/atomic"
 
-// A Retainer keeps one thing alive for a graph: a Python object, a buffer
+// A Retainer keeps one object alive for a graph: a Python object, a buffer
 // export, an allocation.
 type Retainer interface {
 	// Release ends that. It is called exactly once, on any goroutine, with no
-	// lock of this package held. It must not panic and must not wait for
-	// anything that may wait for a graph call: it queues.
+	// lock of this package held. It must not panic, nor wait for anything that
+	// may wait for a graph call: it should queue its work.
 	Release()
 }
 
 // An Operand is something that a node reads, writes or calls.
 type Operand struct {
-	// Name is the operand's part in the node: "src", "dst", "parameter 0", as
-	// errors call it too. An operand without a name is kept, and not told of.
+	// Name is the operand's role in the node: "src", "dst", "parameter 0", as
+	// in errors. An operand without a name is kept alive, but not reported.
 	Name string
 	// Object is the user's object, for [Retained]. It may be nil.
 	Object any
@@ -31,10 +31,10 @@ type Operand struct {
 
 // Retained describes one operand that a graph or an executable keeps alive.
 type Retained struct {
-	// Node is the name of the node; that of a node in an embedded graph, or in a
-	// body, has the outer node's name and a slash before it: "loop/step", or
-	// where there are several bodies "choose[1]/step". It is empty for an operand of
-	// a capture whose node could not be told.
+	// Node is the name of the node. In an embedded graph or a body, it is
+	// preceded by the outer node's name and a slash: "loop/step", or
+	// "choose[1]/step" if there are several bodies. It is empty for an operand
+	// of a capture whose node could not be determined.
 	Node    string
 	Operand string
 	Object  any
@@ -42,9 +42,9 @@ type Retained struct {
 	Reason  string
 }
 
-// A bundle is the operands of one version of one node's parameters. It never
-// changes. Each graph, clone, parent and executable that can reach it counts
-// once, and so does a retired record while a launch that uses it may run. The
+// A bundle holds the operands of one version of one node's parameters. It never
+// changes. Each graph, clone, parent and executable that can reach it counts as
+// one holder, and so does a retirement while a launch that uses it may run. The
 // nil bundle is the empty one.
 type bundle struct {
 	operands []Operand
@@ -70,7 +70,7 @@ func (b *bundle) retain() *bundle {
 	return b
 }
 
-// release takes a holder away; the last one's goroutine releases the operands.
+// release removes a holder; the last one's goroutine releases the operands.
 //
 // Preconditions: no mutex of this package is held.
 func (b *bundle) release() {
@@ -98,8 +98,8 @@ func releaseAll(bundles []*bundle) {
 	}
 }
 
-// A held bundle is one that belongs to no updatable node: of an embedded
-// graph, or of a capture as a whole.
+// A held bundle belongs to no updatable node: it is of an embedded graph, or of
+// a capture as a whole.
 type held struct {
 	path string // the node's name, as in Retained
 	b    *bundle
@@ -121,11 +121,11 @@ func (b *bundle) describe(list []Retained, node string) []Retained {
 // A watcher is the OnBundles function of an owner, or nil.
 type watcher func(add, remove []Retainer)
 
-// tell reports a change of what an owner holds.
+// notify reports a change of what an owner holds.
 //
 // Preconditions: the lock that guards the change is held, so that reports come
 // in the order of the changes.
-func (w watcher) tell(add, remove []*bundle) {
+func (w watcher) notify(add, remove []*bundle) {
 	if w == nil {
 		return
 	}
@@ -150,17 +150,16 @@ func retainersOf(bundles []*bundle) []Retainer {
 	return list
 }
 
-// live counts what this package holds open, for leak tests and reports.
+// live counts the open objects of this package, for leak tests and reports.
 var live struct {
 	graphs, execs, bundles, captures, abandoned atomic.Int64
 }
 
-// Live returns how many graphs, executables, owner bundles and captures this
-// package holds open, by kind: "Graph", "GraphExec", "Bundle", "Capture". Kinds
-// with none are absent. A closed executable counts until its last launch has
-// ended. "Abandoned" are what was to be waited for after the reaper had stopped,
-// such as executables that were closed or updated: what they hold is leaked on
-// purpose.
+// Live returns how many graphs, executables, bundles and captures are open, by
+// kind: "Graph", "GraphExec", "Bundle", "Capture". Kinds with none are absent.
+// A closed executable counts until its last launch has completed. "Abandoned"
+// counts waits that began after the reaper had stopped, for example of closed
+// or updated executables: what they hold is leaked on purpose.
 func Live() map[string]int {
 	m := make(map[string]int)
 	for name, n := range map[string]*atomic.Int64{

@@ -18,13 +18,13 @@ var (
 	})
 )
 
-// Reaper returns the reaper of all lines and executables that were given none of
-// their own. It starts its goroutine when something first has to be waited for.
+// Reaper returns the default reaper of lines and executables. It starts its
+// goroutine when something first has to be waited for.
 func Reaper() *finalize.Reaper { return defaultReaper() }
 
-// OnWarning sets the function that is told of failures that no caller could be
-// told of. It may run on any goroutine and must not call back into this package.
-// Nil discards them.
+// OnWarning sets the function that receives failures which no caller can. It
+// may run on any goroutine and must not call back into this package. Nil
+// discards them.
 func OnWarning(f func(error)) {
 	if f == nil {
 		onWarning.Store(nil)
@@ -39,13 +39,14 @@ func warn(err error) {
 	}
 }
 
-// Close ends the use of x: it cannot be launched any more, and launches under
-// way run to their end. After the last of them its operands are released, here
-// if that is known to be over, and the executable is destroyed, by the reaper.
+// Close ends the use of x: it can no longer be launched, and launches under way
+// complete. Once the last of them has completed its operands are released, in
+// this call if that is already known, and the reaper destroys the executable.
 // Closing twice is fine.
 //
-// It waits for a [Exec.Launch] that is inside the driver: with the GIL only while
-// there is none. Someone who launches by [Exec.Handle] keeps launches out.
+// It waits for an [Exec.Launch] that is inside the driver: call it with the GIL
+// only while there is none. Whoever launches by [Exec.Handle] must keep such
+// launches out.
 func (x *Exec) Close() error {
 	done := x.gate.change()
 	x.mu.Lock()
@@ -60,17 +61,17 @@ func (x *Exec) Close() error {
 		n.bundle = nil
 	}
 	x.extra = nil
-	x.watch.tell(nil, bundles)
+	x.watch.notify(nil, bundles)
 	x.mu.Unlock()
-	f := x.farewell(bundles, true)
+	f := x.retirement(bundles, true)
 	done()
 	f.start()
 	return nil
 }
 
-// A farewell is what an executable lets go of once its launches so far have
-// ended.
-type farewell struct {
+// A retirement is what an executable gives up once its launches so far have
+// completed.
+type retirement struct {
 	x       *Exec
 	bundles []*bundle
 	last    bool  // the executable itself goes too
@@ -78,12 +79,12 @@ type farewell struct {
 	left    atomic.Int64
 }
 
-// farewell begins to say goodbye to bundles. What may be in flight is marked, by
-// this thread, so that its end can be known; unless x is quiet.
+// retirement prepares the release of bundles. This thread marks the work that
+// may be in flight, so that its completion can be known, unless x is quiet.
 //
 // Preconditions: x.gate is shut; x.mu is not held.
-func (x *Exec) farewell(bundles []*bundle, last bool) *farewell {
-	f := &farewell{x: x, bundles: bundles, last: last}
+func (x *Exec) retirement(bundles []*bundle, last bool) *retirement {
+	f := &retirement{x: x, bundles: bundles, last: last}
 	x.mu.Lock()
 	uses := append([]Use(nil), x.uses...)
 	x.mu.Unlock()
@@ -101,51 +102,53 @@ func (x *Exec) farewell(bundles []*bundle, last bool) *farewell {
 	return f
 }
 
-// start waits for what may be in flight, here if there is nothing.
+// start waits for what may be in flight, and ends the retirement at once if
+// there is nothing.
 //
 // Preconditions: no mutex of this package is held.
-func (f *farewell) start() {
-	// One more, for this call: so nothing ends before all is registered.
+func (f *retirement) start() {
+	// One more, for this call: nothing must end before everything is
+	// registered.
 	f.left.Store(int64(len(f.uses)) + 1)
 	waits := true
 	for _, u := range f.uses {
-		waits = u.Line.after(u.Pos, f.one) && waits
+		waits = u.Line.after(u.Pos, f.countDown) && waits
 	}
 	if !waits {
 		live.abandoned.Add(1) // at exit, on purpose: nobody is left to wait
 	}
-	f.one()
+	f.countDown()
 }
 
-// one counts an end. The last lets go.
-func (f *farewell) one() {
+// countDown counts a completed use. The last one releases.
+func (f *retirement) countDown() {
 	if f.left.Add(-1) > 0 {
 		return
 	}
-	f.x.letGo(f.bundles)
-	if f.last && !f.x.reaper.Add((*grave)(f.x)) {
+	f.x.releaseHold(f.bundles)
+	if f.last && !f.x.reaper.Add((*closedExec)(f.x)) {
 		live.abandoned.Add(1)
 	}
 }
 
-// letGo ends x's hold of bundles: no launch can use them any more.
+// releaseHold releases x's hold of bundles, which no launch can use any more.
 //
 // Preconditions: no mutex of this package is held.
-func (x *Exec) letGo(bundles []*bundle) {
+func (x *Exec) releaseHold(bundles []*bundle) {
 	if x.o.OnReleased != nil && len(bundles) > 0 {
 		x.o.OnReleased(retainersOf(bundles))
 	}
 	releaseAll(bundles)
 }
 
-// grave is an Exec that is closed and does not run, as an item of the reaper:
-// to destroy it can wait for another thread's full launch queue.
-type grave Exec
+// closedExec is an Exec that is closed and not running, as an item of the
+// reaper: destroying it can wait for another thread's full launch queue.
+type closedExec Exec
 
-// Step implements [finalize.Item]: in relaxed capture mode, since in another
-// one it would spoil every global capture in the process. Where it is refused
-// because of a capture it is tried again; what failed for another reason is not.
-func (g *grave) Step() (done bool, err error) {
+// Step implements [finalize.Item]. It uses relaxed capture mode, since any
+// other would invalidate every global capture in the process. If a capture is
+// the reason for a failure it is tried again, otherwise not.
+func (g *closedExec) Step() (done bool, err error) {
 	x := (*Exec)(g)
 	x.h.ctx.Driver().Relaxed(func() { err = x.h.ctx.ExecDestroy(x.handle) })
 	if isCaptureRefusal(err) {

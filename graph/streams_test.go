@@ -120,7 +120,7 @@ func TestMarksArePruned(t *testing.T) {
 	require.Zero(t, ctx.Driver().Live()["Event"])
 }
 
-// While a stream is capturing no event is recorded in it: that would spoil the
+// While a stream is capturing no event is recorded in it: that would invalidate the
 // capture. The operands wait for its end.
 func TestReleaseWaitsForTheEndOfACapture(t *testing.T) {
 	ctx := open(t)
@@ -145,7 +145,7 @@ func TestReleaseWaitsForTheEndOfACapture(t *testing.T) {
 	eventuallyReleased(t, k...)
 }
 
-// What this package destroys spoils no global capture of another thread.
+// What this package destroys invalidates no global capture of another thread.
 func TestGlobalCaptureSurvivesOurTeardown(t *testing.T) {
 	ctx := open(t)
 	s, capturing := newStream(t, ctx), newStream(t, ctx)

@@ -246,7 +246,7 @@ def test_a_condition_serves_one_node(graph, device):
     with pytest.raises(cu.CUDAError, match="condition without a conditional node"):
         graph.instantiate()
     graph.if_then(condition, name="first")
-    with pytest.raises(ValueError, match='serves conditional node "first" already'):
+    with pytest.raises(ValueError, match='already controls conditional node "first"'):
         graph.while_loop(condition)
     with cu.Graph(device) as other, pytest.raises(ValueError, match="one that this graph has made"):
         other.if_then(graph.condition())

@@ -257,8 +257,10 @@ def test_the_edges_of_a_matrix(stream):
 
 
 def test_of_a_large_tensor_only_edges_are_copied(stream, monkeypatch):
-    copied, words = [], _preview._words
-    monkeypatch.setattr(_preview, "_words", lambda t, np: copied.append(t.size) or words(t, np))
+    copied, formatted = [], _preview._formatted
+    monkeypatch.setattr(
+        _preview, "_formatted", lambda t, np: copied.append(t.size) or formatted(t, np)
+    )
     with cu.zeros((1 << 12, 1 << 12), "int8", stream=stream) as t:
         assert shown(t)[0] == [*"000", "\u2026", *"000"]
     assert copied == [9, 9, 9, 9]

@@ -14,33 +14,22 @@
     "Parameters\n" \
     "----------\n" \
     "size : int\n" \
-    "    Size in bytes. A buffer of no bytes has no address.\n" \
+    "    Size in bytes. An empty buffer has no address.\n" \
     "stream : Stream\n" \
-    "    Stream that orders the allocation, and later the free. Device memory needs one.\n" \
+    "    Stream that orders the allocation, and later the free. Required for device memory.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
     "Buffer\n" \
-    "    Of any content. Work on other streams must be ordered after `stream`.\n" \
-    "\n" \
-    "Raises\n" \
-    "------\n" \
-    "TypeError\n" \
-    "    If `size` is no integer, or `stream` is missing.\n" \
-    "ValueError\n" \
-    "    If `size` is negative, `stream` is of another device or is capturing.\n" \
-    "OutOfMemoryError\n" \
-    "    If the device has not enough memory.\n" \
-    "ClosedError\n" \
-    "    If the memory resource or the stream is closed.\n" \
+    "    Its content is undefined. Work on other streams must be ordered after `stream`.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while\n" \
-    "`stream` is capturing, which goes on: allocate before the capture.\n" \
+    "Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the\n" \
+    "capture.\n" \
     "\n" \
-    "The memory is freed on `stream`, after the stream that used it last, when the buffer, its\n" \
-    "views and everything else that holds it have gone.\n" \
+    "The memory is freed when the buffer, its views and all other holders are gone: in the order\n" \
+    "of `stream`, after the last work that uses it on any stream.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -60,44 +49,36 @@
     "Raises\n" \
     "------\n" \
     "CUDAError\n" \
-    "    If work failed: the error may be that of any work queued earlier.\n" \
-    "ValueError\n" \
-    "    If a stream is capturing.\n" \
+    "    If any work queued earlier has failed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: waits for all streams, those of other libraries too. Blocks with the GIL\n" \
-    "released; Ctrl-C ends the wait. Not allowed while a stream is capturing, which goes on if it\n" \
-    "was cudago that began the capture, and is spoilt otherwise.\n" \
+    "Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed\n" \
+    "while a stream is capturing; a capture that another library began is invalidated.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuCtxSynchronize``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> device.sync()"
+    "``cuCtxSynchronize``"
 
 #define DOC_DEVICE_ORDINAL \
     "The device's number."
 
 #define DOC_DEVICE_MEMORY_RESOURCE \
-    "What `allocate` allocates from: by default, the device's default pool. Can be set."
+    "The resource that `allocate` uses: by default, the device's default pool. Can be set."
 
 #define DOC_DEVICE_READS_PAGEABLE_MEMORY \
-    "Whether kernels read ordinary host memory, so that a NumPy array may be an argument."
+    "Whether kernels read pageable host memory, so that a NumPy array can be an argument."
 
 #define DOC_STREAM_CLOSE \
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Give the stream up. Closing twice is fine.\n" \
+    "Close the stream; its queued work still completes. Closing twice is fine.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: work queued on the stream completes. Returns at once, with the GIL held.\n" \
-    "A stream that captures lives until the capture has ended; so does one that memory is still\n" \
-    "to be freed on, until that is done.\n" \
+    "If the stream is capturing, or memory is still to be freed on it, the ``CUstream`` is\n" \
+    "destroyed after that.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -112,35 +93,24 @@
     "Raises\n" \
     "------\n" \
     "CUDAError\n" \
-    "    If work failed: the error may be that of any work queued earlier.\n" \
-    "ValueError\n" \
-    "    If the stream is capturing.\n" \
-    "ClosedError\n" \
-    "    If the stream is closed.\n" \
+    "    If any work queued earlier has failed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: it is the host that waits. Blocks with the GIL released; Ctrl-C ends the\n" \
-    "wait. Not allowed while the stream is capturing, which goes on.\n" \
+    "Ctrl-C ends the wait. Not allowed while the stream is capturing.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuStreamSynchronize``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> stream.sync()\n" \
-    ">>> stream.is_done\n" \
-    "True"
+    "``cuStreamSynchronize``"
 
 #define DOC_STREAM_CUDA_STREAM \
     "__cuda_stream__($self)\n" \
     "--\n" \
     "\n" \
-    "Return ``(0, handle)``: the protocol by which libraries take each other's streams."
+    "Return ``(0, handle)``, the protocol by which libraries exchange streams."
 
 #define DOC_STREAM_IS_DONE \
-    "Whether all work queued on the stream has completed. ValueError if it is capturing."
+    "Whether all work queued on the stream has completed. ValueError while it is capturing."
 
 #define DOC_STREAM_IS_CAPTURING \
     "Whether work queued on the stream is being recorded."
@@ -158,12 +128,7 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Give the event up. Closing twice is fine.\n" \
-    "\n" \
-    "Notes\n" \
-    "-----\n" \
-    "Not stream-ordered: what waits for the event still does. Returns at once, with the GIL held.\n" \
-    "During capture it changes nothing.\n" \
+    "Close the event; existing waits are not affected. Closing twice is fine.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -178,25 +143,16 @@
     "Raises\n" \
     "------\n" \
     "CUDAError\n" \
-    "    If work failed, or the event was last recorded in a capture.\n" \
-    "ClosedError\n" \
-    "    If the event is closed.\n" \
+    "    If the work failed, or the event was last recorded in a capture.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: it is the host that waits. Blocks with the GIL released; Ctrl-C ends the\n" \
-    "wait. Not allowed for an event that a capture recorded: the driver refuses, and if the\n" \
-    "capture is still open, spoils it.\n" \
-    "\n" \
-    "An event that was never recorded is complete.\n" \
+    "Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event\n" \
+    "recorded in an open capture invalidates that capture.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuEventSynchronize``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> stream.record().sync()"
+    "``cuEventSynchronize``"
 
 #define DOC_EVENT_IS_DONE \
     "Whether the work that the event marks has completed."
@@ -216,34 +172,21 @@
     "Parameters\n" \
     "----------\n" \
     "size : int\n" \
-    "    Size in bytes. A buffer of no bytes has no address.\n" \
+    "    Size in bytes. An empty buffer has no address.\n" \
     "stream : Stream, optional\n" \
-    "    Stream that orders the allocation, and later the free. Device memory needs one. Other\n" \
-    "    memory is usable at once; a stream makes its free wait for the stream's work.\n" \
+    "    Stream that orders the allocation, and later the free. Required for device memory. Other\n" \
+    "    memory is usable at once; with a stream, its free waits for that stream's work.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
     "Buffer\n" \
-    "    Of any content. Stays valid after the resource is closed.\n" \
-    "\n" \
-    "Raises\n" \
-    "------\n" \
-    "TypeError\n" \
-    "    If `size` is no integer, or device memory was asked for without `stream`.\n" \
-    "ValueError\n" \
-    "    If `size` is negative, `stream` is of another device, or device memory was asked for on\n" \
-    "    a stream that is capturing.\n" \
-    "OutOfMemoryError\n" \
-    "    If there is not enough memory.\n" \
-    "ClosedError\n" \
-    "    If the resource or the stream is closed.\n" \
+    "    Its content is undefined. It stays valid after the resource is closed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream` for device memory: returns before completion, with the GIL held.\n" \
-    "Other memory is not stream-ordered: blocks until it is there, with the GIL released. During\n" \
-    "capture only memory that is not stream-ordered can be allocated; the capture knows nothing\n" \
-    "of it.\n" \
+    "Device memory is stream-ordered on `stream`, and not allowed while `stream` is capturing.\n" \
+    "For other memory, blocks until it is there; it can be allocated during a capture, and is not\n" \
+    "part of it.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -259,11 +202,7 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Give the resource up; its buffers stay valid. Closing twice is fine.\n" \
-    "\n" \
-    "Notes\n" \
-    "-----\n" \
-    "Not stream-ordered. Returns at once, with the GIL held. During capture it changes nothing.\n" \
+    "Close the resource; its buffers stay valid. Closing twice is fine.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -286,42 +225,23 @@
     "stream : Stream\n" \
     "    Stream that orders the copy.\n" \
     "\n" \
-    "Raises\n" \
-    "------\n" \
-    "ValueError\n" \
-    "    If `src` does not have ``self.size`` bytes.\n" \
-    "BufferError\n" \
-    "    If `src` is not C-contiguous.\n" \
-    "TypeError\n" \
-    "    If `src` has no memory, or `stream` is no stream.\n" \
-    "ClosedError\n" \
-    "    If either side or the stream is closed.\n" \
-    "CUDAError\n" \
-    "    If the driver refuses the copy.\n" \
-    "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion if `src` is device, pinned or managed\n" \
-    "memory; blocks until pageable memory has been read, with the GIL released. During capture it\n" \
-    "adds a memcpy node, which keeps both sides and reads `src` anew at each launch.\n" \
+    "Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.\n" \
+    "Captured as a memcpy node, which keeps both sides alive and reads `src` again at each\n" \
+    "launch.\n" \
     "\n" \
-    "A tensor of another library is read after what that library has queued on its current\n" \
-    "stream.\n" \
+    "A tensor of another library is read after the work on that library's current stream.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuMemcpyAsync``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> buffer = device.allocate(4, stream=stream)\n" \
-    ">>> buffer.copy_from(b\"abcd\", stream=stream)"
+    "``cuMemcpyAsync``"
 
 #define DOC_BUFFER_COPY_TO \
     "copy_to($self, dst, /, *, stream)\n" \
     "--\n" \
     "\n" \
-    "Copy the bytes of this buffer to somewhere else.\n" \
+    "Copy this buffer's bytes to other memory.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
@@ -331,25 +251,11 @@
     "stream : Stream\n" \
     "    Stream that orders the copy.\n" \
     "\n" \
-    "Raises\n" \
-    "------\n" \
-    "ValueError\n" \
-    "    If `dst` does not have ``self.size`` bytes.\n" \
-    "BufferError\n" \
-    "    If `dst` is not C-contiguous, or read-only.\n" \
-    "TypeError\n" \
-    "    If `dst` has no memory, or `stream` is no stream.\n" \
-    "ClosedError\n" \
-    "    If either side or the stream is closed.\n" \
-    "CUDAError\n" \
-    "    If the driver refuses the copy.\n" \
-    "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion if `dst` is device, pinned or managed\n" \
-    "memory: `Stream.sync` before the host reads it; blocks until pageable memory has been\n" \
-    "written, with the GIL released. During capture it adds a memcpy node, which keeps both sides\n" \
-    "and writes `dst` at each launch.\n" \
+    "Stream-ordered on `stream`. Blocks until `dst` has been written if it is pageable memory;\n" \
+    "for pinned and managed memory, call `Stream.sync` before the host reads it. Captured as a\n" \
+    "memcpy node, which keeps both sides alive and writes `dst` at each launch.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -368,31 +274,20 @@
     "fill($self, value, /, *, stream)\n" \
     "--\n" \
     "\n" \
-    "Fill the buffer with a value.\n" \
+    "Fill the buffer with a repeated value.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
     "value : int or bytes\n" \
-    "    Of 1, 2 or 4 bytes, little-endian. An int has the fewest that it fits:\n" \
-    "    ``b\"\\x01\\0\\0\\0\"`` or ``numpy.int32(1)`` sets every fourth byte, ``1`` every one.\n" \
+    "    A value of 1, 2 or 4 bytes, little-endian, whose size divides ``self.size``. An int\n" \
+    "    takes the fewest bytes that hold it: ``1`` sets every byte, ``b\"\\x01\\0\\0\\0\"`` or\n" \
+    "    ``numpy.int32(1)`` every fourth.\n" \
     "stream : Stream\n" \
     "    Stream that orders the fill.\n" \
     "\n" \
-    "Raises\n" \
-    "------\n" \
-    "ValueError\n" \
-    "    If `value` has another length, or one that does not divide ``self.size``.\n" \
-    "OverflowError\n" \
-    "    If an int does not fit 4 bytes.\n" \
-    "TypeError\n" \
-    "    If `value` is neither, or `stream` is no stream.\n" \
-    "ClosedError\n" \
-    "    If the buffer or the stream is closed.\n" \
-    "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion; releases the GIL. During capture it\n" \
-    "adds a memset node, which keeps the buffer.\n" \
+    "Stream-ordered on `stream`. Captured as a memset node, which keeps the buffer alive.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -409,31 +304,24 @@
     "free($self, *, stream)\n" \
     "--\n" \
     "\n" \
-    "Free memory that a launch of a graph has allocated.\n" \
+    "Free memory that a graph launch allocated.\n" \
     "\n" \
-    "Only for `Node.buffer`, and where no node of the graph frees it. The next launch allocates\n" \
-    "it again. Other memory needs no such call: it goes when nobody holds it any more.\n" \
+    "Only for `Node.buffer`, where no node of the graph frees it; the next launch allocates it\n" \
+    "again. Other memory needs no such call: it is freed when its last holder is gone.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
     "stream : Stream\n" \
-    "    Stream that orders the free: it must come after all that uses the memory.\n" \
+    "    Stream that orders the free, which must come after all uses of the memory.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
-    "TypeError\n" \
-    "    If the buffer is not memory of a graph.\n" \
-    "ValueError\n" \
-    "    If the buffer is a view of some of it, or `stream` is capturing.\n" \
-    "ClosedError\n" \
-    "    If the buffer or the stream is closed.\n" \
     "CUDAError\n" \
-    "    If the memory is not allocated now: no launch has allocated it since it was freed.\n" \
+    "    If the memory is not allocated now: no launch has allocated it since it was last freed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while\n" \
-    "`stream` is capturing, which goes on: use `Graph.free`.\n" \
+    "Stream-ordered on `stream`. Not allowed while `stream` is capturing: use `Graph.free`.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -444,63 +332,46 @@
     ">>> graph = cudago.Graph(device)\n" \
     ">>> made = graph.allocate(4)\n" \
     ">>> node = made.memset(made.buffer, 7)\n" \
-    ">>> step = graph.instantiate()\n" \
-    ">>> step.launch(stream)\n" \
+    ">>> graph.instantiate().launch(stream)\n" \
     ">>> made.buffer.view(\"u1\").numpy(stream=stream)\n" \
     "array([7, 7, 7, 7], dtype=uint8)\n" \
-    ">>> made.buffer.free(stream=stream)\n" \
-    ">>> step.launch(stream)\n" \
     ">>> made.buffer.free(stream=stream)"
 
 #define DOC_BUFFER_GROW \
     "grow($self, size, /)\n" \
     "--\n" \
     "\n" \
-    "Make the buffer larger where it is, up to a new size.\n" \
+    "Grow the buffer in place to a new size.\n" \
     "\n" \
-    "The address and the content stay. Pointers, views, tensors and graphs made before stay\n" \
-    "valid; a pointer of this buffer may go up to its new end.\n" \
+    "Its address and content do not change. Existing pointers, views, tensors and graphs stay\n" \
+    "valid, and pointers into this buffer may move up to its new end.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
     "size : int\n" \
-    "    New size in bytes, not less than ``self.size``. What is new has any content.\n" \
+    "    New size in bytes, at least ``self.size``. The content of the new bytes is undefined.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "TypeError\n" \
-    "    If the buffer is not the one that a `VirtualMemoryResource` allocated: another kind of\n" \
-    "    memory, or a view.\n" \
-    "ValueError\n" \
-    "    If `size` is less than the buffer has.\n" \
+    "    If the buffer is not one that a `VirtualMemoryResource` allocated, or is a view of one.\n" \
     "OutOfMemoryError\n" \
-    "    If there is not enough memory, or the addresses behind what was reserved are taken. The\n" \
-    "    buffer is as it was.\n" \
-    "ClosedError\n" \
-    "    If the buffer is closed.\n" \
+    "    If memory is short, or the addresses after the reserved range are taken. The buffer is\n" \
+    "    unchanged.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: blocks until the memory is there, with the GIL released; the new bytes\n" \
-    "can then be used on every stream. During capture it changes nothing.\n" \
+    "Blocks until the memory is there. The new bytes can then be used on every stream.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemAddressReserve``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> big = cudago.VirtualMemoryResource(device).allocate(1 << 21, stream=stream)\n" \
-    ">>> p = big.ptr\n" \
-    ">>> big.grow(1 << 22)\n" \
-    ">>> big.ptr == p, big.size\n" \
-    "(True, 4194304)"
+    "``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemAddressReserve``"
 
 #define DOC_BUFFER_VIEW \
     "view($self, dtype, shape=None, strides=None)\n" \
     "--\n" \
     "\n" \
-    "Make a tensor over the bytes of this buffer.\n" \
+    "Return a tensor over the buffer's bytes.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
@@ -508,10 +379,10 @@
     "    Element type: a name (\"float32\", \"bfloat16\"), a NumPy or PyTorch dtype, or a string such\n" \
     "    as \"f4\".\n" \
     "shape : int or sequence of int, optional\n" \
-    "    Sizes of the dimensions, of which one may be -1; by default one dimension of all\n" \
+    "    Sizes of the dimensions, one of which may be -1; by default one dimension with all\n" \
     "    elements.\n" \
     "strides : int or sequence of int, optional\n" \
-    "    Distance between neighbours in each dimension, in elements; by default row-major.\n" \
+    "    Stride of each dimension, in elements; by default row-major.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
@@ -520,12 +391,8 @@
     "\n" \
     "Raises\n" \
     "------\n" \
-    "TypeError\n" \
-    "    If `dtype` is not an element type.\n" \
     "ValueError\n" \
     "    If the tensor would not fit the buffer.\n" \
-    "ClosedError\n" \
-    "    If the buffer is closed.\n" \
     "\n" \
     "Examples\n" \
     "--------\n" \
@@ -536,18 +403,17 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Drop this reference to the memory, which goes with the last. Closing twice is fine.\n" \
+    "Drop this reference to the memory, freed with the last one. Closing twice is fine.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "BufferError\n" \
-    "    If a Python buffer of the memory, such as a NumPy array over it, is in use.\n" \
+    "    If a Python buffer over the memory, such as a NumPy array, is in use.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered: the memory is freed after the work queued on its stream. Returns at once,\n" \
-    "with the GIL held. During capture it changes nothing: a free that the capture would record\n" \
-    "waits until it has ended.\n" \
+    "Stream-ordered: the memory is freed after the work queued on its stream. If the free would\n" \
+    "become part of a capture, it is postponed until the capture ends.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -557,13 +423,17 @@
     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
     "\n" \
-    "Export the bytes as a DLPack capsule, as the array API standard has it."
+    "Export the bytes as a DLPack capsule, as the array API standard defines.\n" \
+    "\n" \
+    "Memory that the consumer reads on the host, such as pinned or simulated memory, blocks the\n" \
+    "call until the work on it has completed. BufferError if such work is being captured. With\n" \
+    "``stream=-1`` the call does neither."
 
 #define DOC_BUFFER_DLPACK_DEVICE \
     "__dlpack_device__($self)\n" \
     "--\n" \
     "\n" \
-    "Return DLPack's device type and number. Simulated device memory is host memory here."
+    "Return DLPack's device type and number. Simulated device memory counts as host memory."
 
 #define DOC_BUFFER_SIZE \
     "Size in bytes."
@@ -581,18 +451,19 @@
     "Whether `close` was called."
 
 #define DOC_BUFFER_KIND \
-    "Where the memory is: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\" or \"python\"."
+    "Kind of memory: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\" or \"python\"."
 
 #define DOC_BUFFER_CUDA_ARRAY_INTERFACE \
     "The bytes in Numba's CUDA array interface, version 3. Only on NVIDIA's driver."
 
 #define DOC_POINTER \
-    "A checked address.\n" \
+    "A bounds-checked address.\n" \
     "\n" \
-    "Arithmetic stays inside the buffer, which the pointer keeps: ``p + 16`` and ``p - 16`` are\n" \
-    "pointers, ``p - q`` is the bytes between two into one allocation. One past the end is a pointer,\n" \
-    "as in C. ``int(p)`` is the address. Made by `Buffer.ptr` and `Tensor.ptr`; a kernel takes it as\n" \
-    "an argument, and a copy as everything from there to the buffer's end.\n" \
+    "Arithmetic stays within the buffer, which the pointer keeps alive: ``p + 16`` and ``p - 16`` are\n" \
+    "pointers, and ``p - q`` is the distance in bytes between two pointers into one allocation. As in\n" \
+    "C, one past the end is allowed. ``int(p)`` is the address. Created by `Buffer.ptr` and\n" \
+    "`Tensor.ptr`. Kernels take a pointer as an argument; copies treat it as the bytes from there to\n" \
+    "the buffer's end.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
@@ -600,8 +471,6 @@
     "    If arithmetic would leave the buffer.\n" \
     "ValueError\n" \
     "    If pointers into different allocations are subtracted.\n" \
-    "ClosedError\n" \
-    "    If the buffer is closed.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
@@ -614,7 +483,7 @@
     "(16, 64, 16)"
 
 #define DOC_POINTER_BUFFER \
-    "The buffer that the pointer points into, and keeps."
+    "The buffer that the pointer points into and keeps alive."
 
 #define DOC_POINTER_OFFSET \
     "Bytes from the buffer's start."
@@ -623,23 +492,23 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Drop this view's hold on the memory, which goes with the last. Closing twice is fine.\n" \
+    "Drop this reference to the memory, freed with the last one. Closing twice is fine.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "BufferError\n" \
-    "    If a Python buffer of the memory, such as a NumPy array over it, is in use."
+    "    If a Python buffer over the memory, such as a NumPy array, is in use."
 
 #define DOC_TENSOR_RESHAPE \
     "reshape($self, *shape)\n" \
     "--\n" \
     "\n" \
-    "Return the same elements in another shape, without a copy.\n" \
+    "Return the same elements with another shape, without a copy.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
     "*shape : int, or one sequence of int\n" \
-    "    Sizes of the dimensions, of which one may be -1.\n" \
+    "    Sizes of the dimensions, one of which may be -1.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
@@ -652,8 +521,6 @@
     "    If the tensor is not contiguous.\n" \
     "ValueError\n" \
     "    If the number of elements differs.\n" \
-    "ClosedError\n" \
-    "    If the tensor is closed.\n" \
     "\n" \
     "Examples\n" \
     "--------\n" \
@@ -664,19 +531,21 @@
     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n" \
     "--\n" \
     "\n" \
-    "Export as a DLPack capsule, as the array API standard has it."
+    "Export as a DLPack capsule, as the array API standard defines: see `Buffer.__dlpack__`.\n" \
+    "\n" \
+    "Blocks, and may be refused during a capture, as that does."
 
 #define DOC_TENSOR_DLPACK_DEVICE \
     "__dlpack_device__($self)\n" \
     "--\n" \
     "\n" \
-    "Return DLPack's device type and number. Simulated device memory is host memory here."
+    "Return DLPack's device type and number. Simulated device memory counts as host memory."
 
 #define DOC_TENSOR_SHAPE \
     "Sizes of the dimensions."
 
 #define DOC_TENSOR_STRIDES \
-    "Distance between neighbours in each dimension, in elements."
+    "Stride of each dimension, in elements."
 
 #define DOC_TENSOR_DTYPE \
     "Element type: a NumPy dtype, or a name such as \"bfloat16\" where NumPy has none."
@@ -691,10 +560,10 @@
     "Number of elements."
 
 #define DOC_TENSOR_NBYTES \
-    "Bytes of all elements, gaps not counted."
+    "Size of all elements in bytes, without gaps."
 
 #define DOC_TENSOR_ITEMSIZE \
-    "Bytes of one element, rounded up."
+    "Size of one element in bytes, rounded up."
 
 #define DOC_TENSOR_HANDLE \
     "Address of the first element, as an integer."
@@ -726,40 +595,41 @@
     "Parameters\n" \
     "----------\n" \
     "obj : object\n" \
-    "    Anything with ``__dlpack__`` and ``__dlpack_device__``: a PyTorch, NumPy, CuPy or JAX array,\n" \
-    "    a Tensor, or a DLPack capsule. Types with DLPack's C exchange table, such as PyTorch's, are\n" \
-    "    taken through it, which is faster.\n" \
+    "    Any object with ``__dlpack__`` and ``__dlpack_device__``: a PyTorch, NumPy, CuPy or JAX\n" \
+    "    array, a Tensor; or a DLPack capsule. Types with DLPack's C exchange table, such as\n" \
+    "    PyTorch's, use the table, which is faster.\n" \
     "stream : Stream or int, optional\n" \
-    "    Stream on which the tensor will be used, as a Stream, anything with ``__cuda_stream__`` or a\n" \
-    "    number; by default the legacy default stream. The producer makes it wait for its pending\n" \
-    "    work; -1 says that nothing need wait. Without meaning for host memory.\n" \
+    "    Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a\n" \
+    "    number; by default the legacy default stream. The producer makes it wait for pending work;\n" \
+    "    -1 means that no wait is needed. Ignored for host memory.\n" \
     "copy : bool, optional\n" \
-    "    True asks the producer for a copy, False forbids one. By default nothing is copied unless\n" \
-    "    the producer must.\n" \
+    "    True requests a copy from the producer, False forbids one. By default nothing is copied\n" \
+    "    unless the producer has to.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
     "Tensor\n" \
-    "    Over the same memory. The producer's object lives as long as the Tensor or anything that was\n" \
-    "    made of it.\n" \
+    "    Over the same memory. The producer's object lives as long as the Tensor and anything made\n" \
+    "    from it.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "BufferError\n" \
-    "    If the tensor cannot be described: an unknown element type or device, another major version\n" \
-    "    of DLPack, a capsule that was consumed before.\n" \
-    "TypeError\n" \
-    "    If `obj` does not take part in DLPack.\n" \
+    "    If the tensor cannot be described: an unknown element type or device, an unsupported major\n" \
+    "    version of DLPack, or a capsule that was already consumed.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \
-    "to_torch : The other way, to PyTorch.\n" \
+    "to_torch : The other direction, for PyTorch.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Tensors that say read-only stay so. Those of libraries from before DLPack 1.0 cannot say it and\n" \
-    "come out writable. The exchange table does not look at ``requires_grad``: writing through a\n" \
-    "Tensor is not seen by autograd.\n" \
+    "Blocks if the producer waits for its work, as cudago does for memory that the host reads; cudago\n" \
+    "also refuses such memory while work on it is being captured.\n" \
+    "\n" \
+    "Read-only tensors stay read-only. Libraries older than DLPack 1.0 cannot mark them, so their\n" \
+    "tensors come out writable. The exchange table ignores ``requires_grad``: autograd does not see\n" \
+    "writes through the Tensor.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -775,7 +645,7 @@
     "to_torch($module, tensor, /)\n" \
     "--\n" \
     "\n" \
-    "Share a Tensor's memory with PyTorch, the fast way.\n" \
+    "Share a Tensor's memory with PyTorch, by the fastest way.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
@@ -786,7 +656,7 @@
     "Returns\n" \
     "-------\n" \
     "torch.Tensor\n" \
-    "    Over the same memory, which lives as long as it.\n" \
+    "    Over the same memory, which it keeps alive.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
@@ -799,14 +669,14 @@
     "\n" \
     "See Also\n" \
     "--------\n" \
-    "from_dlpack : The other way.\n" \
+    "from_dlpack : The other direction.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Goes through DLPack's C exchange table where PyTorch has one (2.10 and newer), else through\n" \
-    "``torch.from_dlpack``. PyTorch's current stream waits for the work that is pending on the\n" \
-    "tensor; for memory that PyTorch reads on the host, the call blocks until that work has ended.\n" \
-    "PyTorch has no read-only tensors: do not write to one made of read-only memory.\n" \
+    "Uses DLPack's C exchange table where PyTorch has one (2.10 and newer), and ``torch.from_dlpack``\n" \
+    "otherwise. PyTorch's current stream waits for pending work on the tensor; for memory that\n" \
+    "PyTorch reads on the host, the call blocks until that work has completed. PyTorch has no\n" \
+    "read-only tensors: do not write to a tensor made from read-only memory.\n" \
     "\n" \
     "Examples\n" \
     "--------\n" \
@@ -818,22 +688,22 @@
     "The kernel's name in its module."
 
 #define DOC_KERNEL_OBJECT_CODE \
-    "The ObjectCode that holds the kernel, and that the kernel keeps."
+    "The ObjectCode that contains the kernel; the kernel keeps it alive."
 
 #define DOC_LAUNCHCONFIG_GRID \
-    "Blocks in x, y and z."
+    "Grid size in blocks: x, y and z."
 
 #define DOC_LAUNCHCONFIG_BLOCK \
-    "Threads of a block in x, y and z."
+    "Block size in threads: x, y and z."
 
 #define DOC_LAUNCHCONFIG_CLUSTER \
-    "Blocks of a cluster in x, y and z, or None."
+    "Cluster size in blocks: x, y and z; or None."
 
 #define DOC_LAUNCHCONFIG_SHARED_MEMORY \
-    "Dynamic shared memory of a block, in bytes."
+    "Dynamic shared memory per block, in bytes."
 
 #define DOC_LAUNCHCONFIG_COOPERATIVE \
-    "Whether all blocks run at the same time."
+    "Whether this is a cooperative launch."
 
 #define DOC_LAUNCHCONFIG_PRIORITY \
     "Priority of the launch, or None."
@@ -847,11 +717,11 @@
     "Parameters\n" \
     "----------\n" \
     "stream : Stream\n" \
-    "    Stream that orders the launch: a Stream, or anything with ``__cuda_stream__``.\n" \
+    "    Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.\n" \
     "config : LaunchConfig\n" \
-    "    The shape of the launch.\n" \
+    "    The launch shape.\n" \
     "kernel : Kernel\n" \
-    "    The kernel. It is loaded on the stream's device if it was not yet.\n" \
+    "    The kernel. The first launch on a device loads it there.\n" \
     "*args\n" \
     "    One for each parameter, in order:\n" \
     "\n" \
@@ -865,19 +735,11 @@
     "Raises\n" \
     "------\n" \
     "TypeError\n" \
-    "    If there are too many arguments or too few, or one does not suit its parameter. The text\n" \
-    "    names the parameter, what it wants and what it got.\n" \
-    "OverflowError\n" \
-    "    If a number does not fit its parameter.\n" \
+    "    If the number of arguments is wrong, or one does not suit its parameter. The message names\n" \
+    "    the parameter, its type and the argument.\n" \
     "ValueError\n" \
     "    If the shape exceeds a limit of the device or the kernel, or an argument is on another\n" \
     "    device.\n" \
-    "BufferError\n" \
-    "    If an argument's memory is not C-contiguous.\n" \
-    "ClosedError\n" \
-    "    If the stream or an argument is closed.\n" \
-    "OutOfMemoryError, CUDAError\n" \
-    "    If the driver refuses.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \
@@ -885,13 +747,12 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion; the GIL is held on streams of cudago\n" \
-    "while few launches are outstanding, and released otherwise. During capture it adds a kernel\n" \
-    "node, which keeps the kernel and every argument that has memory.\n" \
+    "Stream-ordered on `stream`. Captured as a kernel node, which keeps the kernel and every argument\n" \
+    "that has memory alive. The GIL is held while few launches are outstanding on a stream of cudago.\n" \
     "\n" \
-    "Everything is checked before anything is launched. Memory of cudago can be dropped after the\n" \
-    "call: it is freed in the order of the streams. Host memory and tensors of other libraries are\n" \
-    "kept until the launch has ended. An error of the kernel itself comes out of a later call.\n" \
+    "All arguments are checked before the launch. Buffers of cudago can be dropped right after the\n" \
+    "call; host memory and tensors of other libraries are kept until the launch has completed. Errors\n" \
+    "in the kernel itself are reported by a later call.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -910,7 +771,7 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Give the graph up; executables made from it go on. Closing twice is fine.\n" \
+    "Close the graph; executables made from it remain valid. Closing twice is fine.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
@@ -919,8 +780,7 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered: nothing waits for a graph. Returns at once, with the GIL held. During\n" \
-    "capture of other graphs it changes nothing. What only this graph kept is released.\n" \
+    "Operands that only this graph keeps are released.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -938,62 +798,35 @@
     "Parameters\n" \
     "----------\n" \
     "stream : Stream\n" \
-    "    Stream that orders the launch: a Stream, or anything with ``__cuda_stream__``.\n" \
-    "\n" \
-    "Raises\n" \
-    "------\n" \
-    "ValueError\n" \
-    "    If the stream is of another device, or capturing.\n" \
-    "ClosedError\n" \
-    "    If the executable or the stream is closed.\n" \
-    "OutOfMemoryError, CUDAError\n" \
-    "    If the driver refuses.\n" \
+    "    Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`, and after earlier launches of this executable. Returns before\n" \
-    "completion; the GIL is held on streams of cudago while few launches are outstanding and the\n" \
-    "graph calls no Python, and released otherwise. Not allowed while `stream` is capturing,\n" \
-    "which goes on: `Graph.embed` the graph instead.\n" \
+    "Stream-ordered on `stream`, and after earlier launches of this executable. Not allowed while\n" \
+    "`stream` is capturing: `Graph.embed` the graph instead. The GIL is held while few launches\n" \
+    "are outstanding on a stream of cudago and the graph has no Python callbacks.\n" \
     "\n" \
-    "What the graph keeps stays alive until the launch has ended, whatever is closed or updated\n" \
-    "meanwhile. A launch costs nothing for that.\n" \
+    "Operands stay alive until the launch has completed, even if they are closed or replaced\n" \
+    "meanwhile.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
-    "``cuGraphLaunch``\n" \
-    "\n" \
-    "Examples\n" \
-    "--------\n" \
-    ">>> graph = cudago.Graph(device)\n" \
-    ">>> node = graph.memset(device.allocate(4, stream=stream), 7)\n" \
-    ">>> step = graph.instantiate()\n" \
-    ">>> step.launch(stream)\n" \
-    ">>> step.launch_count\n" \
-    "1"
+    "``cuGraphLaunch``"
 
 #define DOC_GRAPHEXEC_UPLOAD \
     "upload($self, stream, /)\n" \
     "--\n" \
     "\n" \
-    "Ready the executable on its device, so that its first launch is as quick as others.\n" \
+    "Upload the executable to its device, so that its first launch is as fast as the others.\n" \
     "\n" \
     "Parameters\n" \
     "----------\n" \
     "stream : Stream\n" \
     "    Stream that orders the upload.\n" \
     "\n" \
-    "Raises\n" \
-    "------\n" \
-    "ClosedError\n" \
-    "    If the executable or the stream is closed.\n" \
-    "CUDAError\n" \
-    "    If the driver refuses.\n" \
-    "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Returns before completion; releases the GIL. Not allowed while\n" \
-    "`stream` is capturing.\n" \
+    "Stream-ordered on `stream`. Not allowed while `stream` is capturing.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -1003,12 +836,11 @@
     "close($self)\n" \
     "--\n" \
     "\n" \
-    "Give the executable up; launches under way complete. Closing twice is fine.\n" \
+    "Close the executable; launches under way complete. Closing twice is fine.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Not stream-ordered. Returns at once, with the GIL held; what the executable kept is released\n" \
-    "when its last launch has ended. During capture it changes nothing.\n" \
+    "The operands are released when the last launch has completed.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -1018,34 +850,34 @@
     "Whether `close` was called."
 
 #define DOC_GRAPHEXEC_LAUNCH_COUNT \
-    "How often the executable was launched."
+    "Number of launches so far."
 
 #define DOC_FINALIZER_DETACH \
     "detach($self)\n" \
     "--\n" \
     "\n" \
-    "Give up what was to be called.\n" \
+    "Cancel the finalizer, and return what it would have called.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
     "tuple or None\n" \
-    "    ``(obj, func, args, kwargs)`` if the finalizer was alive and the object is; it is dead\n" \
-    "    now, and has let go of all four. None otherwise, and then nothing has changed: a\n" \
-    "    function that waits for a stream, since the object has gone, will run."
+    "    ``(obj, func, args, kwargs)`` if the finalizer was alive and the object still exists;\n" \
+    "    the finalizer is now dead and holds none of them. Otherwise None, and nothing has\n" \
+    "    changed: a function that waits for a stream because its object is gone will still run."
 
 #define DOC_FINALIZER_PEEK \
     "peek($self)\n" \
     "--\n" \
     "\n" \
-    "Look at what is to be called.\n" \
+    "Return what the finalizer will call.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
     "tuple or None\n" \
-    "    ``(obj, func, args, kwargs)`` if the finalizer is alive and the object is."
+    "    ``(obj, func, args, kwargs)`` if the finalizer is alive and the object still exists."
 
 #define DOC_FINALIZER_ALIVE \
     "Whether the function has yet to be called."
 
 #define DOC_FINALIZER_ATEXIT \
-    "Whether the function runs at exit if it did not before. Can be set; true by default."
+    "Whether the function runs at exit if not called before. Can be set; true by default."

@@ -12,7 +12,7 @@ import atexit
 import os
 import sys
 
-from . import _core, _exit, _gopy
+from . import _core, _gopy
 from ._version import __version__ as __version__
 
 if _core.__version__ != __version__:
@@ -21,9 +21,11 @@ if _core.__version__ != __version__:
         "the installation is damaged, or the module has to be built again"
     )
 _core._check_interpreter()
-_exit.check()
+if sys.is_finalizing():  # other threads get no GIL any more
+    raise ImportError("cudago cannot be imported: the interpreter is ending")
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
+from . import _exit  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
@@ -34,6 +36,8 @@ from ._driver import driver_name, driver_version, init, live_objects  # noqa: E4
 from ._event import Event  # noqa: E402
 from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
+from ._gopy import api as _api  # noqa: E402
+from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
 from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
@@ -141,9 +145,7 @@ class _Forked:
 
 def _after_fork_in_child() -> None:
     _core._after_fork()
-    from ._gopy import api, go
-
-    api._gobind = go._gobind = _Forked()
+    _api._gobind = _go._gobind = _Forked()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Adding conditional nodes to a graph, and nodes that set their conditions."""
+"""Conditional nodes of a graph, and the nodes that set their conditions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Branching:
-    """The part of `Builder` that is about conditions."""
+    """The part of `Builder` that deals with conditions."""
 
     __slots__ = ()
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph that nodes are added to, and the numbers of what they wait for."""
+        """Return the graph, and the ids of the nodes that a new node waits for."""
         raise NotImplementedError
 
     def if_then(self, condition: Condition, *, name: str | None = None) -> Node:
@@ -31,27 +31,19 @@ class Branching:
         Parameters
         ----------
         condition : Condition
-            From `Graph.condition`; it serves this node alone.
+            From `Graph.condition`. A condition controls one node only.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one. Its `Node.body` is an empty graph, to be filled.
+            The new node. Its `Node.body` is an empty graph for you to fill.
 
         Raises
         ------
-        TypeError
-            If `condition` is no Condition.
-        ValueError
-            If the condition is of another graph or serves another node, or a name is taken.
-        ClosedError
-            If the graph is closed.
         UnsupportedError
-            If the driver is older than CUDA 12.3, or the device cannot do it.
-        CUDAError
-            If the driver refuses.
+            If the driver is older than CUDA 12.3, or the device has no conditional nodes.
 
         See Also
         --------
@@ -59,12 +51,9 @@ class Branching:
 
         Notes
         -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
         A body can hold kernels, fills, joins, embedded graphs, conditional nodes, and copies that
-        do not touch ordinary host memory. The graph can be neither cloned nor embedded, and has one
-        executable at a time.
+        do not touch pageable host memory. A graph with a conditional node cannot be cloned or
+        embedded, and can have only one executable at a time.
 
         References
         ----------
@@ -82,41 +71,28 @@ class Branching:
         return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_IF, 1, name)
 
     def if_else(self, condition: Condition, *, name: str | None = None) -> Node:
-        """Add a node that runs its first body if a condition is not 0, and its second if it is.
+        """Add a node that runs its first body if a condition is not 0, and its second otherwise.
 
         Parameters
         ----------
         condition : Condition
-            From `Graph.condition`; it serves this node alone.
+            From `Graph.condition`. A condition controls one node only.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one, with two `Node.bodies`.
+            The new node, with two `Node.bodies`.
 
         Raises
         ------
-        TypeError
-            If `condition` is no Condition.
-        ValueError
-            If the condition is of another graph or serves another node, or a name is taken.
-        ClosedError
-            If the graph is closed.
         UnsupportedError
-            If the driver is older than CUDA 12.8, or the device cannot do it.
-        CUDAError
-            If the driver refuses.
+            If the driver is older than CUDA 12.8, or the device has no conditional nodes.
 
         See Also
         --------
         if_then : What a body can hold.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
 
         References
         ----------
@@ -127,39 +103,29 @@ class Branching:
         >>> graph, x = cudago.Graph(device), device.allocate(4, stream=stream)
         >>> yes, no = graph.if_else(graph.condition(default=0)).bodies
         >>> nodes = yes.memset(x, 1), no.memset(x, 2)
-        >>> graph.instantiate().launch(stream)
-        >>> x.view("u1").numpy(stream=stream)
-        array([2, 2, 2, 2], dtype=uint8)
         """
         return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_IF, 2, name)
 
     def while_loop(self, condition: Condition, *, name: str | None = None) -> Node:
-        """Add a node that runs its body as long as a condition is not 0.
+        """Add a node that repeats its body while a condition is not 0.
 
         Parameters
         ----------
         condition : Condition
-            From `Graph.condition`; it serves this node alone. Something in the body has to set it.
+            From `Graph.condition`. A condition controls one node only. Something in the body has to
+            set it.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one, with one `Node.body`.
+            The new node, with one `Node.body`.
 
         Raises
         ------
-        TypeError
-            If `condition` is no Condition.
-        ValueError
-            If the condition is of another graph or serves another node, or a name is taken.
-        ClosedError
-            If the graph is closed.
         UnsupportedError
-            If the driver is older than CUDA 12.3, or the device cannot do it.
-        CUDAError
-            If the driver refuses.
+            If the driver is older than CUDA 12.3, or the device has no conditional nodes.
 
         See Also
         --------
@@ -167,11 +133,8 @@ class Branching:
 
         Notes
         -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        The condition is looked at before each turn: with a default of 0 there is none, unless a
-        node before this one sets it.
+        The condition is tested before each iteration. With a default of 0 the body never runs,
+        unless an earlier node sets the condition.
 
         References
         ----------
@@ -194,12 +157,12 @@ class Branching:
         return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_WHILE, 1, name)
 
     def switch(self, condition: Condition, count: int, *, name: str | None = None) -> Node:
-        """Add a node that runs the body whose number a condition is, or none.
+        """Add a node that runs the body whose index equals a condition, or none.
 
         Parameters
         ----------
         condition : Condition
-            From `Graph.condition`; it serves this node alone.
+            From `Graph.condition`. A condition controls one node only.
         count : int
             Number of bodies.
         name : str, optional
@@ -208,29 +171,16 @@ class Branching:
         Returns
         -------
         Node
-            The new node, after this one, with `count` `Node.bodies`.
+            The new node, with `count` `Node.bodies`.
 
         Raises
         ------
-        TypeError
-            If `condition` is no Condition.
-        ValueError
-            If the condition is of another graph or serves another node, or a name is taken.
-        ClosedError
-            If the graph is closed.
         UnsupportedError
-            If the driver is older than CUDA 12.8, or the device cannot do it.
-        CUDAError
-            If the driver refuses.
+            If the driver is older than CUDA 12.8, or the device has no conditional nodes.
 
         See Also
         --------
         if_then : What a body can hold.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
 
         References
         ----------
@@ -241,9 +191,6 @@ class Branching:
         >>> graph, x = cudago.Graph(device), device.allocate(1, stream=stream)
         >>> choose = graph.switch(graph.condition(default=2), 3)
         >>> nodes = [body.memset(x, i) for i, body in enumerate(choose.bodies)]
-        >>> graph.instantiate().launch(stream)
-        >>> x.view("u1").numpy(stream=stream)
-        array([2], dtype=uint8)
         """
         return self._conditional(condition, _z.CU_GRAPH_COND_TYPE_SWITCH, count, name)
 
@@ -255,42 +202,22 @@ class Branching:
     def set_condition(
         self, condition: Condition, value: int | MemoryLike, *, name: str | None = None
     ) -> Node:
-        """Add a node that sets a condition. Kernels of your own can do that too: see `Condition`.
+        """Add a node that sets a condition. Your own kernels can do that too: see `Condition`.
 
         Parameters
         ----------
         condition : Condition
-            A condition of this graph, or of the graph that this body is in.
+            A condition of this graph, or of the graph that contains this body.
         value : int, or any object with device memory
-            A number of 32 bits; or memory of 1, 2, 4 or 8 bytes, which is read as an unsigned
-            integer when the node runs. One beyond 32 bits counts as 2**32-1.
+            A 32-bit number; or 1, 2, 4 or 8 bytes of memory, read as an unsigned integer when the
+            node runs. Values beyond 32 bits are clamped to 2**32-1.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError
-            If `condition` is no Condition, or `value` neither a number nor memory.
-        ValueError
-            If `value` has another size, or a name is taken.
-        OverflowError
-            If a number does not fit 32 bits.
-        ClosedError
-            If the graph or `value` is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        The node is a kernel of one thread.
+            The new node, a kernel of one thread.
 
         References
         ----------

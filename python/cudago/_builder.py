@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Adding nodes to a graph, after those that come before."""
+"""Adding nodes to a graph, each after the nodes that it waits for."""
 
 from __future__ import annotations
 
@@ -23,43 +23,26 @@ if TYPE_CHECKING:
 
 
 class Builder(Branching):
-    """What both a graph and its nodes can do: add a node after some others."""
+    """What graphs and nodes share: methods that add a node after others."""
 
     __slots__ = ()
 
     def memcpy(self, dst: MemoryLike, src: MemoryLike, *, name: str | None = None) -> Node:
-        """Add a copy. Host memory is read again at each launch.
+        """Add a copy. Host memory is read or written at each launch.
 
         Parameters
         ----------
         dst, src : Buffer, Pointer, Tensor, or any object with memory
-            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Same size;
-            contiguous. The graph keeps both, and a ``bytearray`` cannot be resized meanwhile.
+            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Both must be
+            contiguous and of the same size. The graph keeps both alive, and a ``bytearray`` cannot
+            be resized meanwhile.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If sizes differ, a name is taken or a device does not fit.
-        TypeError
-            If an operand has no memory.
-        BufferError
-            If an operand is not C-contiguous, or `dst` is read-only.
-        ClosedError
-            If the graph or an operand is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            The new node.
 
         References
         ----------
@@ -82,36 +65,16 @@ class Builder(Branching):
         Parameters
         ----------
         dst : Buffer, Pointer, Tensor, or any object with memory
-            What to fill; the graph keeps it.
+            Memory to fill; the graph keeps it alive.
         value : int or bytes
-            Of 1, 2 or 4 bytes.
+            A value of 1, 2 or 4 bytes, as for `Buffer.fill`.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If `value` does not divide the memory, a name is taken or a device does not fit.
-        OverflowError
-            If an int does not fit 4 bytes.
-        TypeError
-            If `dst` has no memory, or `value` is neither int nor bytes.
-        BufferError
-            If `dst` is not C-contiguous, or read-only.
-        ClosedError
-            If the graph or `dst` is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            The new node.
 
         References
         ----------
@@ -138,37 +101,22 @@ class Builder(Branching):
         Parameters
         ----------
         config : LaunchConfig
-            The shape of the launch.
+            The launch shape.
         kernel : Kernel
             The kernel.
         *args
-            As for `cudago.launch`. The graph keeps everything that has memory.
+            As for `cudago.launch`. The graph keeps every argument that has memory.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError, OverflowError, ValueError
-            If an argument does not fit the kernel's parameter, the shape the device, or a name is
-            taken.
-        ClosedError
-            If the graph or an argument is closed.
-        CUDAError
-            If the driver refuses.
+            The new node.
 
         See Also
         --------
-        cudago.launch : The same at once, on a stream.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held;
-        loading the kernel on the graph's device releases it. Captures are not affected.
+        cudago.launch : Launches on a stream instead.
 
         References
         ----------
@@ -192,35 +140,19 @@ class Builder(Branching):
         Parameters
         ----------
         func : callable
-            Called without arguments, on a thread of cudago's. It must not wait for the device,
-            which raises `CUDAError`. An exception goes to `sys.unraisablehook`, and the graph goes
-            on.
+            Called without arguments, on a thread that cudago owns. Waiting for the device in it
+            raises `CUDAError`. Its exceptions go to `sys.unraisablehook`, and the graph continues.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError
-            If `func` is not callable.
-        ValueError
-            If a name is taken.
-        ClosedError
-            If the graph is closed.
-        CUDAError
-            If the driver refuses.
+            The new node.
 
         Notes
         -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        All callbacks run one after the other, with the GIL held; device work behind one waits for
-        it.
+        Callbacks run one at a time and hold the GIL. Device work that depends on one waits for it.
 
         References
         ----------
@@ -228,8 +160,7 @@ class Builder(Branching):
 
         Examples
         --------
-        >>> graph = cudago.Graph(device)
-        >>> log = []
+        >>> graph, log = cudago.Graph(device), []
         >>> node = graph.callback(lambda: log.append("step done"))
         >>> graph.instantiate().launch(stream)
         >>> stream.sync()
@@ -240,35 +171,19 @@ class Builder(Branching):
         return graph._node(graph._add_host(deps, func, name))
 
     def embed(self, other: Graph, *, name: str | None = None) -> Node:
-        """Add another graph, as it is now, as one node.
+        """Add another graph, as it is now, as a single node.
 
         Parameters
         ----------
         other : Graph
-            The graph. This graph keeps its operands for itself.
+            The graph. Later changes to it do not reach this graph, which holds its operands itself.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        TypeError
-            If `other` is no Graph.
-        ValueError
-            If a name is taken, or the graphs are on different devices.
-        ClosedError
-            If either graph is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected. Later changes of `other` do not reach this graph.
+            The new node.
 
         References
         ----------
@@ -290,7 +205,7 @@ class Builder(Branching):
         Parameters
         ----------
         event : Event
-            Recorded at each launch, when what is before the node has completed. The graph keeps
+            Recorded at each launch, once the nodes before this one have completed. The graph keeps
             it.
         name : str, optional
             Unique in the graph.
@@ -298,21 +213,7 @@ class Builder(Branching):
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If a name is taken, or the event is of another device.
-        ClosedError
-            If the graph or the event is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            The new node.
 
         References
         ----------
@@ -328,49 +229,29 @@ class Builder(Branching):
         return graph._node(graph._add_event(deps, event, True, name))
 
     def wait(self, event: Event, *, name: str | None = None) -> Node:
-        """Add a node that waits for an event, as it was last recorded when the node runs.
+        """Add a node that waits for the latest recording of an event at the time it runs.
 
         Parameters
         ----------
         event : Event
-            The graph keeps it.
+            The event; the graph keeps it.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
-
-        Raises
-        ------
-        ValueError
-            If a name is taken, or the event is of another device.
-        ClosedError
-            If the graph or the event is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            The new node.
 
         References
         ----------
         ``cuGraphAddEventWaitNode``
-
-        Examples
-        --------
-        >>> graph, event = cudago.Graph(device), device.create_event()
-        >>> graph.wait(event).kind
-        'event wait'
         """
         graph, deps = self._at()
         return graph._node(graph._add_event(deps, event, False, name))
 
     def allocate(self, size: int, *, name: str | None = None) -> Node:
-        """Add an allocation of device memory: each launch makes it, always at one address.
+        """Add an allocation of device memory. Every launch gets the same address.
 
         Parameters
         ----------
@@ -382,32 +263,16 @@ class Builder(Branching):
         Returns
         -------
         Node
-            The new node, after this one. Its `Node.buffer` is the memory: for nodes that come
-            after this one, and after a launch until something frees it.
-
-        Raises
-        ------
-        TypeError
-            If `size` is no integer.
-        ValueError
-            If `size` is not positive, or a name is taken.
-        OutOfMemoryError
-            If the device has not so much memory.
-        ClosedError
-            If the graph is closed.
-        CUDAError
-            If the driver refuses.
+            The new node. Its `Node.buffer` is the memory: for nodes that depend on this one, and
+            after a launch until something frees it.
 
         Notes
         -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
-
-        The content is undefined after each launch. What a launch leaves allocated must be freed
-        before the next: by `free` in this graph or in another, by `Buffer.free`, or with
-        ``instantiate(auto_free=True)``. It is freed for certain once the graph, its executables and
-        all buffers over it have gone. The graph can be neither cloned nor embedded, and has one
-        executable at a time.
+        The content is undefined at each launch. Memory that a launch leaves allocated must be freed
+        before the next one: by `free` in this graph or another, by `Buffer.free`, or with
+        ``instantiate(auto_free=True)``. At the latest, it is freed once the graph, its executables
+        and all buffers over it are gone. A graph with such a node cannot be cloned or embedded, and
+        can have only one executable at a time.
 
         References
         ----------
@@ -428,46 +293,28 @@ class Builder(Branching):
         return graph._node(graph._add_alloc(deps, size, name))
 
     def free(self, buffer: Buffer, *, name: str | None = None) -> Node:
-        """Add a free of memory that a graph has allocated.
+        """Add a node that frees memory that a graph allocated.
 
         Parameters
         ----------
         buffer : Buffer
-            `Node.buffer` of this graph, or of another one that is launched before.
+            `Node.buffer` of this graph, or of another graph that is launched earlier.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node, after this one.
+            The new node.
 
         Raises
         ------
-        TypeError
-            If `buffer` is other memory: that goes when nobody holds it any more.
-        ValueError
-            If `buffer` is a view of some of the memory, or a name is taken.
-        ClosedError
-            If the graph or the buffer is closed.
         CUDAError
-            If the driver refuses, for example since another node of the graph frees it already.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            If another node of the graph already frees the memory.
 
         References
         ----------
         ``cuGraphAddMemFreeNode``
-
-        Examples
-        --------
-        >>> graph = cudago.Graph(device)
-        >>> scratch = graph.allocate(4)
-        >>> scratch.memset(scratch.buffer, 7).free(scratch.buffer)
-        <cudago.Node 'free_0': free>
         """
         graph, deps = self._at()
         return graph._node(graph._add_free(deps, buffer, name))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The one way to the cold half of the API, which gopy makes of ``pyext/api``."""
+"""The only way to the cold half of the API, which gopy generates from ``pyext/api``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _T = TypeVar("_T")
 
 
 def read(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
-    """Ask for a fact, of the driver: it is opened if nobody did."""
+    """Make a cold call that needs the driver, which is opened if it was not."""
     _core._open()
-    return _asked(call, *args)
+    return _call(call, *args)
 
 
 def read_unopened(call: Callable[[], _T]) -> _T:
-    """Ask for a fact that needs no driver, after what waits to be released was."""
+    """Make a cold call that needs no driver, after dropping the references that wait for that."""
     _core._drain()
-    return _asked(call)
+    return _call(call)
 
 
-def _asked(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
-    """Turn the text of an error into ours. Go may be entered: the caller has asked `_core`."""
+def _call(call: Callable[[*_Args], _T], *args: *_Args) -> _T:
+    """Turn an error text into our exception. The caller has checked that Go may be entered."""
     try:
         return call(*args)
     except RuntimeError as e:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions, by which conditional nodes of graphs decide."""
+"""Conditions, which control the conditional nodes of graphs."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ __all__ = ["Condition"]
 
 
 class Condition:
-    """A number of 32 bits by which a conditional node decides, and which kernels set.
+    """A 32-bit number that controls a conditional node, and that kernels set.
 
-    Made by `Graph.condition`. `Graph.set_condition` and `Node.set_condition` add nodes that set it.
-    A kernel of your own takes it as an argument and sets it, once it has declared
+    Created by `Graph.condition`; `Graph.set_condition` and `Node.set_condition` add nodes that set
+    it. Your own kernels take it as an argument, and set it with a function that they must declare:
     ``extern "C" __device__ void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned
     int value);``.
 
     Parameters
     ----------
     graph : Graph
-        The graph. What is given the handle of a condition whose graph and executables have gone
-        must not be launched.
+        The graph. Once it and its executables are gone, do not launch what still has the handle.
     default : int or None
-        What each launch begins with. None: what the launch before has left, and 0 at first.
+        Value at the start of each launch. None keeps the value of the previous launch, initially 0.
 
     Attributes
     ----------
     graph : Graph
         The graph.
     default : int or None
-        What each launch begins with.
+        Value at the start of each launch.
     handle : int
         The ``cudaGraphConditionalHandle``.
 
@@ -106,12 +105,12 @@ _FROM_MEMORY = "ld.param.u64 %d, [value]; ld.global.{load}"
 _LOADS = {1: "u8 %v, [%d];", 2: "u16 %v, [%d];", 4: "u32 %v, [%d];"}
 _LOADS[8] = "u64 %d, [%d]; min.u64 %d, %d, 4294967295; cvt.u32.u64 %v, %d;"
 
-# Each as long as a graph uses it: a kernel for good would be a live object for good.
+# Weak references: a kernel kept forever would count as a live object forever.
 _setters: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 
 
 def _source() -> str:
-    """Return PTX of the kernels that set a condition: to a number, or to what is in memory."""
+    """Return PTX of kernels that set a condition: from a number, or from memory of each size."""
     kernels = [_SET.format(name="number", type="u32", load="ld.param.u32 %v, [value];")]
     for size, load in _LOADS.items():
         load = _FROM_MEMORY.format(load=load)
@@ -131,9 +130,10 @@ def _kernel(name: str) -> Kernel:
 
 
 def setter(condition: Condition, value: Any) -> tuple[LaunchConfig, Kernel, tuple[Any, ...]]:
-    """Return how to launch a kernel that sets a condition, its operands checked."""
+    """Return the launch that sets a condition, after checking its operands."""
     size = getattr(value, "nbytes", None)
-    is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")  # NumPy's
+    # NumPy's scalars have nbytes too.
+    is_scalar = getattr(value, "shape", None) == () and not hasattr(value, "__dlpack__")
     if size is None or is_scalar:
         try:
             value, name = operator.index(value), "number"

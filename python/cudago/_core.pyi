@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The native module: its types, with the documentation of what users call in C itself.
+"""The native module: its types, and the documentation of what users call directly in C.
 
-pyext/gendocs.py makes the documentation strings of the C files of this one: ``make gen``.
+``make gen`` (pyext/gendocs.py) generates the documentation strings of the C files from this file.
 
-The classes are the bases of the public ones, which the Python files define and ``_set_class``
-names. What begins with an underscore is for those files.
+The classes are the bases of the public ones, which the Python files define and register with
+``_set_class``. Names that begin with an underscore are for those files.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,33 +48,22 @@ class Device:
         Parameters
         ----------
         size : int
-            Size in bytes. A buffer of no bytes has no address.
+            Size in bytes. An empty buffer has no address.
         stream : Stream
-            Stream that orders the allocation, and later the free. Device memory needs one.
+            Stream that orders the allocation, and later the free. Required for device memory.
 
         Returns
         -------
         Buffer
-            Of any content. Work on other streams must be ordered after `stream`.
-
-        Raises
-        ------
-        TypeError
-            If `size` is no integer, or `stream` is missing.
-        ValueError
-            If `size` is negative, `stream` is of another device or is capturing.
-        OutOfMemoryError
-            If the device has not enough memory.
-        ClosedError
-            If the memory resource or the stream is closed.
+            Its content is undefined. Work on other streams must be ordered after `stream`.
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while
-        `stream` is capturing, which goes on: allocate before the capture.
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the
+        capture.
 
-        The memory is freed on `stream`, after the stream that used it last, when the buffer, its
-        views and everything else that holds it have gone.
+        The memory is freed when the buffer, its views and all other holders are gone: in the order
+        of `stream`, after the last work that uses it on any stream.
 
         References
         ----------
@@ -92,23 +81,16 @@ class Device:
         Raises
         ------
         CUDAError
-            If work failed: the error may be that of any work queued earlier.
-        ValueError
-            If a stream is capturing.
+            If any work queued earlier has failed.
 
         Notes
         -----
-        Not stream-ordered: waits for all streams, those of other libraries too. Blocks with the GIL
-        released; Ctrl-C ends the wait. Not allowed while a stream is capturing, which goes on if it
-        was cudago that began the capture, and is spoilt otherwise.
+        Waits for all streams, including those of other libraries. Ctrl-C ends the wait. Not allowed
+        while a stream is capturing; a capture that another library began is invalidated.
 
         References
         ----------
         ``cuCtxSynchronize``
-
-        Examples
-        --------
-        >>> device.sync()
         """
 
     @property
@@ -117,24 +99,23 @@ class Device:
 
     @property
     def memory_resource(self) -> _resource.MemoryResource:
-        """What `allocate` allocates from: by default, the device's default pool. Can be set."""
+        """The resource that `allocate` uses: by default, the device's default pool. Can be set."""
 
     @memory_resource.setter
     def memory_resource(self, value: MemoryResource, /) -> None: ...
     @property
     def reads_pageable_memory(self) -> bool:
-        """Whether kernels read ordinary host memory, so that a NumPy array may be an argument."""
+        """Whether kernels read pageable host memory, so that a NumPy array can be an argument."""
     def _reset(self) -> None: ...
 
 class Stream:
     def close(self) -> None:
-        """Give the stream up. Closing twice is fine.
+        """Close the stream; its queued work still completes. Closing twice is fine.
 
         Notes
         -----
-        Not stream-ordered: work queued on the stream completes. Returns at once, with the GIL held.
-        A stream that captures lives until the capture has ended; so does one that memory is still
-        to be freed on, until that is done.
+        If the stream is capturing, or memory is still to be freed on it, the ``CUstream`` is
+        destroyed after that.
 
         References
         ----------
@@ -147,36 +128,25 @@ class Stream:
         Raises
         ------
         CUDAError
-            If work failed: the error may be that of any work queued earlier.
-        ValueError
-            If the stream is capturing.
-        ClosedError
-            If the stream is closed.
+            If any work queued earlier has failed.
 
         Notes
         -----
-        Not stream-ordered: it is the host that waits. Blocks with the GIL released; Ctrl-C ends the
-        wait. Not allowed while the stream is capturing, which goes on.
+        Ctrl-C ends the wait. Not allowed while the stream is capturing.
 
         References
         ----------
         ``cuStreamSynchronize``
-
-        Examples
-        --------
-        >>> stream.sync()
-        >>> stream.is_done
-        True
         """
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Return ``(0, handle)``: the protocol by which libraries take each other's streams."""
+        """Return ``(0, handle)``, the protocol by which libraries exchange streams."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *args: object) -> None: ...
     @property
     def is_done(self) -> bool:
-        """Whether all work queued on the stream has completed. ValueError if it is capturing."""
+        """Whether all work queued on the stream has completed. ValueError while it is capturing."""
 
     @property
     def is_capturing(self) -> bool:
@@ -205,12 +175,7 @@ class Stream:
 
 class Event:
     def close(self) -> None:
-        """Give the event up. Closing twice is fine.
-
-        Notes
-        -----
-        Not stream-ordered: what waits for the event still does. Returns at once, with the GIL held.
-        During capture it changes nothing.
+        """Close the event; existing waits are not affected. Closing twice is fine.
 
         References
         ----------
@@ -223,25 +188,16 @@ class Event:
         Raises
         ------
         CUDAError
-            If work failed, or the event was last recorded in a capture.
-        ClosedError
-            If the event is closed.
+            If the work failed, or the event was last recorded in a capture.
 
         Notes
         -----
-        Not stream-ordered: it is the host that waits. Blocks with the GIL released; Ctrl-C ends the
-        wait. Not allowed for an event that a capture recorded: the driver refuses, and if the
-        capture is still open, spoils it.
-
-        An event that was never recorded is complete.
+        Ctrl-C ends the wait. An event that was never recorded is complete. Waiting for an event
+        recorded in an open capture invalidates that capture.
 
         References
         ----------
         ``cuEventSynchronize``
-
-        Examples
-        --------
-        >>> stream.record().sync()
         """
 
     def __enter__(self) -> Self: ...
@@ -273,34 +229,21 @@ class MemoryResource:
         Parameters
         ----------
         size : int
-            Size in bytes. A buffer of no bytes has no address.
+            Size in bytes. An empty buffer has no address.
         stream : Stream, optional
-            Stream that orders the allocation, and later the free. Device memory needs one. Other
-            memory is usable at once; a stream makes its free wait for the stream's work.
+            Stream that orders the allocation, and later the free. Required for device memory. Other
+            memory is usable at once; with a stream, its free waits for that stream's work.
 
         Returns
         -------
         Buffer
-            Of any content. Stays valid after the resource is closed.
-
-        Raises
-        ------
-        TypeError
-            If `size` is no integer, or device memory was asked for without `stream`.
-        ValueError
-            If `size` is negative, `stream` is of another device, or device memory was asked for on
-            a stream that is capturing.
-        OutOfMemoryError
-            If there is not enough memory.
-        ClosedError
-            If the resource or the stream is closed.
+            Its content is undefined. It stays valid after the resource is closed.
 
         Notes
         -----
-        Stream-ordered on `stream` for device memory: returns before completion, with the GIL held.
-        Other memory is not stream-ordered: blocks until it is there, with the GIL released. During
-        capture only memory that is not stream-ordered can be allocated; the capture knows nothing
-        of it.
+        Device memory is stream-ordered on `stream`, and not allowed while `stream` is capturing.
+        For other memory, blocks until it is there; it can be allocated during a capture, and is not
+        part of it.
 
         References
         ----------
@@ -314,11 +257,7 @@ class MemoryResource:
         """
 
     def close(self) -> None:
-        """Give the resource up; its buffers stay valid. Closing twice is fine.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL held. During capture it changes nothing.
+        """Close the resource; its buffers stay valid. Closing twice is fine.
 
         References
         ----------
@@ -350,40 +289,21 @@ class Buffer:
         stream : Stream
             Stream that orders the copy.
 
-        Raises
-        ------
-        ValueError
-            If `src` does not have ``self.size`` bytes.
-        BufferError
-            If `src` is not C-contiguous.
-        TypeError
-            If `src` has no memory, or `stream` is no stream.
-        ClosedError
-            If either side or the stream is closed.
-        CUDAError
-            If the driver refuses the copy.
-
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion if `src` is device, pinned or managed
-        memory; blocks until pageable memory has been read, with the GIL released. During capture it
-        adds a memcpy node, which keeps both sides and reads `src` anew at each launch.
+        Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
+        Captured as a memcpy node, which keeps both sides alive and reads `src` again at each
+        launch.
 
-        A tensor of another library is read after what that library has queued on its current
-        stream.
+        A tensor of another library is read after the work on that library's current stream.
 
         References
         ----------
         ``cuMemcpyAsync``
-
-        Examples
-        --------
-        >>> buffer = device.allocate(4, stream=stream)
-        >>> buffer.copy_from(b"abcd", stream=stream)
         """
 
     def copy_to(self, dst: MemoryLike, /, *, stream: StreamLike) -> None:
-        """Copy the bytes of this buffer to somewhere else.
+        """Copy this buffer's bytes to other memory.
 
         Parameters
         ----------
@@ -393,25 +313,11 @@ class Buffer:
         stream : Stream
             Stream that orders the copy.
 
-        Raises
-        ------
-        ValueError
-            If `dst` does not have ``self.size`` bytes.
-        BufferError
-            If `dst` is not C-contiguous, or read-only.
-        TypeError
-            If `dst` has no memory, or `stream` is no stream.
-        ClosedError
-            If either side or the stream is closed.
-        CUDAError
-            If the driver refuses the copy.
-
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion if `dst` is device, pinned or managed
-        memory: `Stream.sync` before the host reads it; blocks until pageable memory has been
-        written, with the GIL released. During capture it adds a memcpy node, which keeps both sides
-        and writes `dst` at each launch.
+        Stream-ordered on `stream`. Blocks until `dst` has been written if it is pageable memory;
+        for pinned and managed memory, call `Stream.sync` before the host reads it. Captured as a
+        memcpy node, which keeps both sides alive and writes `dst` at each launch.
 
         References
         ----------
@@ -428,31 +334,20 @@ class Buffer:
         """
 
     def fill(self, value: int | BufferLike | np.generic, /, *, stream: StreamLike) -> None:
-        """Fill the buffer with a value.
+        """Fill the buffer with a repeated value.
 
         Parameters
         ----------
         value : int or bytes
-            Of 1, 2 or 4 bytes, little-endian. An int has the fewest that it fits:
-            ``b"\\x01\\0\\0\\0"`` or ``numpy.int32(1)`` sets every fourth byte, ``1`` every one.
+            A value of 1, 2 or 4 bytes, little-endian, whose size divides ``self.size``. An int
+            takes the fewest bytes that hold it: ``1`` sets every byte, ``b"\\x01\\0\\0\\0"`` or
+            ``numpy.int32(1)`` every fourth.
         stream : Stream
             Stream that orders the fill.
 
-        Raises
-        ------
-        ValueError
-            If `value` has another length, or one that does not divide ``self.size``.
-        OverflowError
-            If an int does not fit 4 bytes.
-        TypeError
-            If `value` is neither, or `stream` is no stream.
-        ClosedError
-            If the buffer or the stream is closed.
-
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion; releases the GIL. During capture it
-        adds a memset node, which keeps the buffer.
+        Stream-ordered on `stream`. Captured as a memset node, which keeps the buffer alive.
 
         References
         ----------
@@ -467,31 +362,24 @@ class Buffer:
         """
 
     def free(self, *, stream: StreamLike) -> None:
-        """Free memory that a launch of a graph has allocated.
+        """Free memory that a graph launch allocated.
 
-        Only for `Node.buffer`, and where no node of the graph frees it. The next launch allocates
-        it again. Other memory needs no such call: it goes when nobody holds it any more.
+        Only for `Node.buffer`, where no node of the graph frees it; the next launch allocates it
+        again. Other memory needs no such call: it is freed when its last holder is gone.
 
         Parameters
         ----------
         stream : Stream
-            Stream that orders the free: it must come after all that uses the memory.
+            Stream that orders the free, which must come after all uses of the memory.
 
         Raises
         ------
-        TypeError
-            If the buffer is not memory of a graph.
-        ValueError
-            If the buffer is a view of some of it, or `stream` is capturing.
-        ClosedError
-            If the buffer or the stream is closed.
         CUDAError
-            If the memory is not allocated now: no launch has allocated it since it was freed.
+            If the memory is not allocated now: no launch has allocated it since it was last freed.
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while
-        `stream` is capturing, which goes on: use `Graph.free`.
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing: use `Graph.free`.
 
         References
         ----------
@@ -502,61 +390,44 @@ class Buffer:
         >>> graph = cudago.Graph(device)
         >>> made = graph.allocate(4)
         >>> node = made.memset(made.buffer, 7)
-        >>> step = graph.instantiate()
-        >>> step.launch(stream)
+        >>> graph.instantiate().launch(stream)
         >>> made.buffer.view("u1").numpy(stream=stream)
         array([7, 7, 7, 7], dtype=uint8)
-        >>> made.buffer.free(stream=stream)
-        >>> step.launch(stream)
         >>> made.buffer.free(stream=stream)
         """
 
     def grow(self, size: SupportsIndex, /) -> None:
-        """Make the buffer larger where it is, up to a new size.
+        """Grow the buffer in place to a new size.
 
-        The address and the content stay. Pointers, views, tensors and graphs made before stay
-        valid; a pointer of this buffer may go up to its new end.
+        Its address and content do not change. Existing pointers, views, tensors and graphs stay
+        valid, and pointers into this buffer may move up to its new end.
 
         Parameters
         ----------
         size : int
-            New size in bytes, not less than ``self.size``. What is new has any content.
+            New size in bytes, at least ``self.size``. The content of the new bytes is undefined.
 
         Raises
         ------
         TypeError
-            If the buffer is not the one that a `VirtualMemoryResource` allocated: another kind of
-            memory, or a view.
-        ValueError
-            If `size` is less than the buffer has.
+            If the buffer is not one that a `VirtualMemoryResource` allocated, or is a view of one.
         OutOfMemoryError
-            If there is not enough memory, or the addresses behind what was reserved are taken. The
-            buffer is as it was.
-        ClosedError
-            If the buffer is closed.
+            If memory is short, or the addresses after the reserved range are taken. The buffer is
+            unchanged.
 
         Notes
         -----
-        Not stream-ordered: blocks until the memory is there, with the GIL released; the new bytes
-        can then be used on every stream. During capture it changes nothing.
+        Blocks until the memory is there. The new bytes can then be used on every stream.
 
         References
         ----------
         ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemAddressReserve``
-
-        Examples
-        --------
-        >>> big = cudago.VirtualMemoryResource(device).allocate(1 << 21, stream=stream)
-        >>> p = big.ptr
-        >>> big.grow(1 << 22)
-        >>> big.ptr == p, big.size
-        (True, 4194304)
         """
 
     def view(
         self, dtype: Any, shape: Dims | None = None, strides: Dims | None = None
     ) -> _tensor.Tensor:
-        """Make a tensor over the bytes of this buffer.
+        """Return a tensor over the buffer's bytes.
 
         Parameters
         ----------
@@ -564,10 +435,10 @@ class Buffer:
             Element type: a name ("float32", "bfloat16"), a NumPy or PyTorch dtype, or a string such
             as "f4".
         shape : int or sequence of int, optional
-            Sizes of the dimensions, of which one may be -1; by default one dimension of all
+            Sizes of the dimensions, one of which may be -1; by default one dimension with all
             elements.
         strides : int or sequence of int, optional
-            Distance between neighbours in each dimension, in elements; by default row-major.
+            Stride of each dimension, in elements; by default row-major.
 
         Returns
         -------
@@ -576,12 +447,8 @@ class Buffer:
 
         Raises
         ------
-        TypeError
-            If `dtype` is not an element type.
         ValueError
             If the tensor would not fit the buffer.
-        ClosedError
-            If the buffer is closed.
 
         Examples
         --------
@@ -590,18 +457,17 @@ class Buffer:
         """
 
     def close(self) -> None:
-        """Drop this reference to the memory, which goes with the last. Closing twice is fine.
+        """Drop this reference to the memory, freed with the last one. Closing twice is fine.
 
         Raises
         ------
         BufferError
-            If a Python buffer of the memory, such as a NumPy array over it, is in use.
+            If a Python buffer over the memory, such as a NumPy array, is in use.
 
         Notes
         -----
-        Stream-ordered: the memory is freed after the work queued on its stream. Returns at once,
-        with the GIL held. During capture it changes nothing: a free that the capture would record
-        waits until it has ended.
+        Stream-ordered: the memory is freed after the work queued on its stream. If the free would
+        become part of a capture, it is postponed until the capture ends.
 
         References
         ----------
@@ -616,10 +482,15 @@ class Buffer:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> CapsuleType:
-        """Export the bytes as a DLPack capsule, as the array API standard has it."""
+        """Export the bytes as a DLPack capsule, as the array API standard defines.
+
+        Memory that the consumer reads on the host, such as pinned or simulated memory, blocks the
+        call until the work on it has completed. BufferError if such work is being captured. With
+        ``stream=-1`` the call does neither.
+        """
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's device type and number. Simulated device memory is host memory here."""
+        """Return DLPack's device type and number. Simulated device memory counts as host memory."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: slice, /) -> _memory.Buffer: ...
@@ -648,7 +519,7 @@ class Buffer:
 
     @property
     def kind(self) -> str:
-        """Where the memory is: "device", "pinned", "managed", "host", "foreign" or "python"."""
+        """Kind of memory: "device", "pinned", "managed", "host", "foreign" or "python"."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -665,12 +536,13 @@ class Buffer:
 
 @final
 class Pointer:
-    """A checked address.
+    """A bounds-checked address.
 
-    Arithmetic stays inside the buffer, which the pointer keeps: ``p + 16`` and ``p - 16`` are
-    pointers, ``p - q`` is the bytes between two into one allocation. One past the end is a pointer,
-    as in C. ``int(p)`` is the address. Made by `Buffer.ptr` and `Tensor.ptr`; a kernel takes it as
-    an argument, and a copy as everything from there to the buffer's end.
+    Arithmetic stays within the buffer, which the pointer keeps alive: ``p + 16`` and ``p - 16`` are
+    pointers, and ``p - q`` is the distance in bytes between two pointers into one allocation. As in
+    C, one past the end is allowed. ``int(p)`` is the address. Created by `Buffer.ptr` and
+    `Tensor.ptr`. Kernels take a pointer as an argument; copies treat it as the bytes from there to
+    the buffer's end.
 
     Raises
     ------
@@ -678,8 +550,6 @@ class Pointer:
         If arithmetic would leave the buffer.
     ValueError
         If pointers into different allocations are subtracted.
-    ClosedError
-        If the buffer is closed.
 
     Notes
     -----
@@ -694,7 +564,7 @@ class Pointer:
 
     @property
     def buffer(self) -> _memory.Buffer:
-        """The buffer that the pointer points into, and keeps."""
+        """The buffer that the pointer points into and keeps alive."""
 
     @property
     def offset(self) -> int:
@@ -716,21 +586,21 @@ class Pointer:
 
 class Tensor:
     def close(self) -> None:
-        """Drop this view's hold on the memory, which goes with the last. Closing twice is fine.
+        """Drop this reference to the memory, freed with the last one. Closing twice is fine.
 
         Raises
         ------
         BufferError
-            If a Python buffer of the memory, such as a NumPy array over it, is in use.
+            If a Python buffer over the memory, such as a NumPy array, is in use.
         """
 
     def reshape(self, *shape: Any) -> _tensor.Tensor:
-        """Return the same elements in another shape, without a copy.
+        """Return the same elements with another shape, without a copy.
 
         Parameters
         ----------
         *shape : int, or one sequence of int
-            Sizes of the dimensions, of which one may be -1.
+            Sizes of the dimensions, one of which may be -1.
 
         Returns
         -------
@@ -743,8 +613,6 @@ class Tensor:
             If the tensor is not contiguous.
         ValueError
             If the number of elements differs.
-        ClosedError
-            If the tensor is closed.
 
         Examples
         --------
@@ -760,10 +628,13 @@ class Tensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> CapsuleType:
-        """Export as a DLPack capsule, as the array API standard has it."""
+        """Export as a DLPack capsule, as the array API standard defines: see `Buffer.__dlpack__`.
+
+        Blocks, and may be refused during a capture, as that does.
+        """
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's device type and number. Simulated device memory is host memory here."""
+        """Return DLPack's device type and number. Simulated device memory counts as host memory."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[_tensor.Tensor]: ...
@@ -786,7 +657,7 @@ class Tensor:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distance between neighbours in each dimension, in elements."""
+        """Stride of each dimension, in elements."""
 
     @property
     def dtype(self) -> np.dtype[Any] | str:
@@ -806,11 +677,11 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, gaps not counted."""
+        """Size of all elements in bytes, without gaps."""
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element, rounded up."""
+        """Size of one element in bytes, rounded up."""
 
     @property
     def handle(self) -> int:
@@ -861,40 +732,41 @@ def from_dlpack(
     Parameters
     ----------
     obj : object
-        Anything with ``__dlpack__`` and ``__dlpack_device__``: a PyTorch, NumPy, CuPy or JAX array,
-        a Tensor, or a DLPack capsule. Types with DLPack's C exchange table, such as PyTorch's, are
-        taken through it, which is faster.
+        Any object with ``__dlpack__`` and ``__dlpack_device__``: a PyTorch, NumPy, CuPy or JAX
+        array, a Tensor; or a DLPack capsule. Types with DLPack's C exchange table, such as
+        PyTorch's, use the table, which is faster.
     stream : Stream or int, optional
-        Stream on which the tensor will be used, as a Stream, anything with ``__cuda_stream__`` or a
-        number; by default the legacy default stream. The producer makes it wait for its pending
-        work; -1 says that nothing need wait. Without meaning for host memory.
+        Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a
+        number; by default the legacy default stream. The producer makes it wait for pending work;
+        -1 means that no wait is needed. Ignored for host memory.
     copy : bool, optional
-        True asks the producer for a copy, False forbids one. By default nothing is copied unless
-        the producer must.
+        True requests a copy from the producer, False forbids one. By default nothing is copied
+        unless the producer has to.
 
     Returns
     -------
     Tensor
-        Over the same memory. The producer's object lives as long as the Tensor or anything that was
-        made of it.
+        Over the same memory. The producer's object lives as long as the Tensor and anything made
+        from it.
 
     Raises
     ------
     BufferError
-        If the tensor cannot be described: an unknown element type or device, another major version
-        of DLPack, a capsule that was consumed before.
-    TypeError
-        If `obj` does not take part in DLPack.
+        If the tensor cannot be described: an unknown element type or device, an unsupported major
+        version of DLPack, or a capsule that was already consumed.
 
     See Also
     --------
-    to_torch : The other way, to PyTorch.
+    to_torch : The other direction, for PyTorch.
 
     Notes
     -----
-    Tensors that say read-only stay so. Those of libraries from before DLPack 1.0 cannot say it and
-    come out writable. The exchange table does not look at ``requires_grad``: writing through a
-    Tensor is not seen by autograd.
+    Blocks if the producer waits for its work, as cudago does for memory that the host reads; cudago
+    also refuses such memory while work on it is being captured.
+
+    Read-only tensors stay read-only. Libraries older than DLPack 1.0 cannot mark them, so their
+    tensors come out writable. The exchange table ignores ``requires_grad``: autograd does not see
+    writes through the Tensor.
 
     References
     ----------
@@ -908,7 +780,7 @@ def from_dlpack(
     """
 
 def to_torch(tensor: Tensor, /) -> Any:
-    """Share a Tensor's memory with PyTorch, the fast way.
+    """Share a Tensor's memory with PyTorch, by the fastest way.
 
     Parameters
     ----------
@@ -919,7 +791,7 @@ def to_torch(tensor: Tensor, /) -> Any:
     Returns
     -------
     torch.Tensor
-        Over the same memory, which lives as long as it.
+        Over the same memory, which it keeps alive.
 
     Raises
     ------
@@ -932,14 +804,14 @@ def to_torch(tensor: Tensor, /) -> Any:
 
     See Also
     --------
-    from_dlpack : The other way.
+    from_dlpack : The other direction.
 
     Notes
     -----
-    Goes through DLPack's C exchange table where PyTorch has one (2.10 and newer), else through
-    ``torch.from_dlpack``. PyTorch's current stream waits for the work that is pending on the
-    tensor; for memory that PyTorch reads on the host, the call blocks until that work has ended.
-    PyTorch has no read-only tensors: do not write to one made of read-only memory.
+    Uses DLPack's C exchange table where PyTorch has one (2.10 and newer), and ``torch.from_dlpack``
+    otherwise. PyTorch's current stream waits for pending work on the tensor; for memory that
+    PyTorch reads on the host, the call blocks until that work has completed. PyTorch has no
+    read-only tensors: do not write to a tensor made from read-only memory.
 
     Examples
     --------
@@ -962,7 +834,7 @@ class Kernel:
 
     @property
     def object_code(self) -> _program.ObjectCode:
-        """The ObjectCode that holds the kernel, and that the kernel keeps."""
+        """The ObjectCode that contains the kernel; the kernel keeps it alive."""
 
     def _parameters(self) -> list[tuple[str, int, int]]: ...
     def _attribute(self, device: Device, attribute: int, /) -> int: ...
@@ -972,23 +844,23 @@ class Kernel:
 class LaunchConfig:
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Blocks in x, y and z."""
+        """Grid size in blocks: x, y and z."""
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """Threads of a block in x, y and z."""
+        """Block size in threads: x, y and z."""
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
-        """Blocks of a cluster in x, y and z, or None."""
+        """Cluster size in blocks: x, y and z; or None."""
 
     @property
     def shared_memory(self) -> int:
-        """Dynamic shared memory of a block, in bytes."""
+        """Dynamic shared memory per block, in bytes."""
 
     @property
     def cooperative(self) -> bool:
-        """Whether all blocks run at the same time."""
+        """Whether this is a cooperative launch."""
 
     @property
     def priority(self) -> int | None:
@@ -1006,11 +878,11 @@ def launch(
     Parameters
     ----------
     stream : Stream
-        Stream that orders the launch: a Stream, or anything with ``__cuda_stream__``.
+        Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.
     config : LaunchConfig
-        The shape of the launch.
+        The launch shape.
     kernel : Kernel
-        The kernel. It is loaded on the stream's device if it was not yet.
+        The kernel. The first launch on a device loads it there.
     *args
         One for each parameter, in order:
 
@@ -1024,19 +896,11 @@ def launch(
     Raises
     ------
     TypeError
-        If there are too many arguments or too few, or one does not suit its parameter. The text
-        names the parameter, what it wants and what it got.
-    OverflowError
-        If a number does not fit its parameter.
+        If the number of arguments is wrong, or one does not suit its parameter. The message names
+        the parameter, its type and the argument.
     ValueError
         If the shape exceeds a limit of the device or the kernel, or an argument is on another
         device.
-    BufferError
-        If an argument's memory is not C-contiguous.
-    ClosedError
-        If the stream or an argument is closed.
-    OutOfMemoryError, CUDAError
-        If the driver refuses.
 
     See Also
     --------
@@ -1044,13 +908,12 @@ def launch(
 
     Notes
     -----
-    Stream-ordered on `stream`. Returns before completion; the GIL is held on streams of cudago
-    while few launches are outstanding, and released otherwise. During capture it adds a kernel
-    node, which keeps the kernel and every argument that has memory.
+    Stream-ordered on `stream`. Captured as a kernel node, which keeps the kernel and every argument
+    that has memory alive. The GIL is held while few launches are outstanding on a stream of cudago.
 
-    Everything is checked before anything is launched. Memory of cudago can be dropped after the
-    call: it is freed in the order of the streams. Host memory and tensors of other libraries are
-    kept until the launch has ended. An error of the kernel itself comes out of a later call.
+    All arguments are checked before the launch. Buffers of cudago can be dropped right after the
+    call; host memory and tensors of other libraries are kept until the launch has completed. Errors
+    in the kernel itself are reported by a later call.
 
     References
     ----------
@@ -1079,7 +942,7 @@ class Operand:
 
 class Graph:
     def close(self) -> None:
-        """Give the graph up; executables made from it go on. Closing twice is fine.
+        """Close the graph; executables made from it remain valid. Closing twice is fine.
 
         Raises
         ------
@@ -1088,8 +951,7 @@ class Graph:
 
         Notes
         -----
-        Not stream-ordered: nothing waits for a graph. Returns at once, with the GIL held. During
-        capture of other graphs it changes nothing. What only this graph kept is released.
+        Operands that only this graph keeps are released.
 
         References
         ----------
@@ -1163,60 +1025,33 @@ class GraphExec:
         Parameters
         ----------
         stream : Stream
-            Stream that orders the launch: a Stream, or anything with ``__cuda_stream__``.
-
-        Raises
-        ------
-        ValueError
-            If the stream is of another device, or capturing.
-        ClosedError
-            If the executable or the stream is closed.
-        OutOfMemoryError, CUDAError
-            If the driver refuses.
+            Stream that orders the launch: a Stream, or an object with ``__cuda_stream__``.
 
         Notes
         -----
-        Stream-ordered on `stream`, and after earlier launches of this executable. Returns before
-        completion; the GIL is held on streams of cudago while few launches are outstanding and the
-        graph calls no Python, and released otherwise. Not allowed while `stream` is capturing,
-        which goes on: `Graph.embed` the graph instead.
+        Stream-ordered on `stream`, and after earlier launches of this executable. Not allowed while
+        `stream` is capturing: `Graph.embed` the graph instead. The GIL is held while few launches
+        are outstanding on a stream of cudago and the graph has no Python callbacks.
 
-        What the graph keeps stays alive until the launch has ended, whatever is closed or updated
-        meanwhile. A launch costs nothing for that.
+        Operands stay alive until the launch has completed, even if they are closed or replaced
+        meanwhile.
 
         References
         ----------
         ``cuGraphLaunch``
-
-        Examples
-        --------
-        >>> graph = cudago.Graph(device)
-        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
-        >>> step = graph.instantiate()
-        >>> step.launch(stream)
-        >>> step.launch_count
-        1
         """
 
     def upload(self, stream: StreamLike, /) -> None:
-        """Ready the executable on its device, so that its first launch is as quick as others.
+        """Upload the executable to its device, so that its first launch is as fast as the others.
 
         Parameters
         ----------
         stream : Stream
             Stream that orders the upload.
 
-        Raises
-        ------
-        ClosedError
-            If the executable or the stream is closed.
-        CUDAError
-            If the driver refuses.
-
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion; releases the GIL. Not allowed while
-        `stream` is capturing.
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing.
 
         References
         ----------
@@ -1224,12 +1059,11 @@ class GraphExec:
         """
 
     def close(self) -> None:
-        """Give the executable up; launches under way complete. Closing twice is fine.
+        """Close the executable; launches under way complete. Closing twice is fine.
 
         Notes
         -----
-        Not stream-ordered. Returns at once, with the GIL held; what the executable kept is released
-        when its last launch has ended. During capture it changes nothing.
+        The operands are released when the last launch has completed.
 
         References
         ----------
@@ -1244,7 +1078,7 @@ class GraphExec:
 
     @property
     def launch_count(self) -> int:
-        """How often the executable was launched."""
+        """Number of launches so far."""
 
     @property
     def _ordinal(self) -> int: ...
@@ -1276,25 +1110,25 @@ class Finalizer:
     def detach(
         self,
     ) -> tuple[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
-        """Give up what was to be called.
+        """Cancel the finalizer, and return what it would have called.
 
         Returns
         -------
         tuple or None
-            ``(obj, func, args, kwargs)`` if the finalizer was alive and the object is; it is dead
-            now, and has let go of all four. None otherwise, and then nothing has changed: a
-            function that waits for a stream, since the object has gone, will run.
+            ``(obj, func, args, kwargs)`` if the finalizer was alive and the object still exists;
+            the finalizer is now dead and holds none of them. Otherwise None, and nothing has
+            changed: a function that waits for a stream because its object is gone will still run.
         """
 
     def peek(
         self,
     ) -> tuple[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
-        """Look at what is to be called.
+        """Return what the finalizer will call.
 
         Returns
         -------
         tuple or None
-            ``(obj, func, args, kwargs)`` if the finalizer is alive and the object is.
+            ``(obj, func, args, kwargs)`` if the finalizer is alive and the object still exists.
         """
 
     @property
@@ -1303,7 +1137,7 @@ class Finalizer:
 
     @property
     def atexit(self) -> bool:
-        """Whether the function runs at exit if it did not before. Can be set; true by default."""
+        """Whether the function runs at exit if not called before. Can be set; true by default."""
 
     @atexit.setter
     def atexit(self, value: bool, /) -> None: ...

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Making tensors."""
+"""Functions that create tensors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def empty(
     stream: Stream,
     resource: MemoryResource | None = None,
 ) -> Tensor:
-    """Make a tensor whose elements are not set.
+    """Create a tensor without initialising its elements.
 
     Parameters
     ----------
@@ -44,33 +44,22 @@ def empty(
     stream : Stream
         Stream that orders the allocation; the tensor is on its device.
     resource : MemoryResource, optional
-        Where the memory comes from; by default the device's own resource.
+        Allocates the memory; by default the device's own resource.
 
     Returns
     -------
     Tensor
         Row-major.
 
-    Raises
-    ------
-    TypeError
-        If `dtype` is not an element type.
-    ValueError
-        If a dimension is negative, or `stream` is capturing.
-    OutOfMemoryError
-        If there is not enough memory.
-    ClosedError
-        If the stream or the resource is closed.
-
     See Also
     --------
     zeros : Sets the elements to zero.
-    asarray : Sets them to those of an array.
+    asarray : Copies the elements of an array.
 
     Notes
     -----
-    Stream-ordered on `stream`. Returns before completion, with the GIL held. Not allowed while
-    `stream` is capturing, which goes on: allocate before the capture.
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the
+    capture.
 
     References
     ----------
@@ -97,7 +86,7 @@ def zeros(
     stream: Stream,
     resource: MemoryResource | None = None,
 ) -> Tensor:
-    """Make a tensor of zeros.
+    """Create a tensor of zeros.
 
     Parameters
     ----------
@@ -108,33 +97,21 @@ def zeros(
     stream : Stream
         Stream that orders allocation and fill; the tensor is on its device.
     resource : MemoryResource, optional
-        Where the memory comes from; by default the device's own resource.
+        Allocates the memory; by default the device's own resource.
 
     Returns
     -------
     Tensor
         Row-major.
 
-    Raises
-    ------
-    TypeError
-        If `dtype` is not an element type.
-    ValueError
-        If a dimension is negative, or `stream` is capturing.
-    OutOfMemoryError
-        If there is not enough memory.
-    ClosedError
-        If the stream or the resource is closed.
-
     See Also
     --------
-    empty : Leaves the elements as they are.
+    empty : Leaves the elements uninitialised.
     full : Sets them to any value.
 
     Notes
     -----
-    Stream-ordered on `stream`. Returns before completion; releases the GIL. Not allowed while
-    `stream` is capturing, which goes on.
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
 
     References
     ----------
@@ -159,49 +136,35 @@ def full(
     stream: Stream,
     resource: MemoryResource | None = None,
 ) -> Tensor:
-    """Make a tensor with one value everywhere.
+    """Create a tensor filled with one value.
 
     Parameters
     ----------
     shape : int or sequence of int
         Sizes of the dimensions.
     value : number
-        What every element becomes, converted to `dtype`.
+        Value of every element, converted to `dtype`.
     dtype : dtype_like
         Element type, as for `empty`.
     stream : Stream
         Stream that orders allocation and fill; the tensor is on its device.
     resource : MemoryResource, optional
-        Where the memory comes from; by default the device's own resource.
+        Allocates the memory; by default the device's own resource.
 
     Returns
     -------
     Tensor
         Row-major.
 
-    Raises
-    ------
-    OverflowError
-        If `value` does not fit `dtype`.
-    TypeError
-        If `dtype` is not an element type.
-    ValueError
-        If a dimension is negative, or `stream` is capturing.
-    OutOfMemoryError
-        If there is not enough memory.
-    ClosedError
-        If the stream or the resource is closed.
-
     See Also
     --------
-    empty : Leaves the elements as they are.
+    empty : Leaves the elements uninitialised.
     zeros : Sets them to zero.
 
     Notes
     -----
-    Stream-ordered on `stream`. Returns before completion, but for values of 8 and 16 bytes, which
-    are copied from the host unless they repeat every 4 bytes; releases the GIL. Not allowed while
-    `stream` is capturing, which goes on.
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing. Blocks for values of 8 and
+    16 bytes that do not repeat every 4 bytes, since those are copied from the host.
 
     References
     ----------
@@ -235,19 +198,19 @@ def asarray(
     stream: Stream,
     resource: MemoryResource | None = None,
 ) -> Tensor:
-    """Make a device tensor of an array, without a copy where it is one already.
+    """Return an array as a device tensor, without a copy if it already is one.
 
     Parameters
     ----------
     obj : Tensor, array_like or object with ``__dlpack__``
-        A Tensor, or an object of another library on a CUDA device, is shared; anything on the host
-        is copied.
+        A Tensor, or another library's object on a CUDA device, is shared; anything on the host is
+        copied.
     dtype : dtype_like, optional
         Element type of the result. Shared memory must have it already.
     stream : Stream
         Stream that orders the copy, or on which a shared object will be used.
     resource : MemoryResource, optional
-        Where the memory of a copy comes from; by default the device's own resource.
+        Allocates the memory of a copy; by default the device's own resource.
 
     Returns
     -------
@@ -257,15 +220,7 @@ def asarray(
     Raises
     ------
     TypeError
-        If shared memory has another element type, or the array's type is not an element type.
-    BufferError
-        If memory that would be shared cannot be described.
-    ValueError
-        If something is to be copied while `stream` is capturing.
-    OutOfMemoryError
-        If there is not enough memory.
-    ClosedError
-        If the stream or the resource is closed.
+        If shared memory has another element type.
 
     See Also
     --------
@@ -273,8 +228,8 @@ def asarray(
 
     Notes
     -----
-    Stream-ordered on `stream`. Blocks until pageable host memory has been read, with the GIL
-    released. Not allowed while `stream` is capturing, which goes on, unless nothing is copied.
+    Stream-ordered on `stream`. Blocks until pageable host memory has been read. Not allowed while
+    `stream` is capturing, unless nothing is copied.
 
     References
     ----------

@@ -8,9 +8,11 @@ import logging
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
+from ._card import card
 from ._cold import read
 from ._event import Event
 from ._gopy import api
+from ._ordinal import device_at
 from ._properties import DeviceProperties
 from ._resource import DeviceMemoryResource, MemoryResource
 from ._stream import Stream, _made
@@ -21,34 +23,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Device"]
 
-_devices: dict[int, Device] = {}
 _log = logging.getLogger("cudago")
 
 
 class Device(_core.Device):
     """A CUDA device.
 
-    Nobody has to set a current device: a call makes its device's primary context current where
-    needed and leaves the caller's as it was. That context is the one of PyTorch and CuPy too.
+    There is no current device to set: each call makes its device's primary context current for its
+    own duration, and restores the caller's. PyTorch and CuPy use the same context.
 
     Parameters
     ----------
     ordinal : int, optional
-        The device's number; by default 0. There is one object for each number.
-
-    Raises
-    ------
-    TypeError
-        If `ordinal` is no int.
-    ValueError
-        If there is no such device.
-    DriverNotFoundError
-        If no driver can be opened.
+        The device's number; by default 0. Each number has one Device object.
 
     Notes
     -----
-    Not stream-ordered. The first use of a device makes its primary context: blocks until that is
-    there, with the GIL released. A device is never closed.
+    The first use of a device blocks until its primary context exists. Devices are never closed.
 
     References
     ----------
@@ -76,10 +67,7 @@ class Device(_core.Device):
         number = 0 if ordinal is None else ordinal
         if not isinstance(number, int) or isinstance(number, bool):
             raise TypeError(f"ordinal must be an int, not {type(number).__name__}")
-        found = _devices.get(number)
-        return (
-            found if found is not None else _devices.setdefault(number, _core._device_new(number))
-        )
+        return device_at(number)
 
     @classmethod
     def all(cls) -> tuple[Device, ...]:
@@ -90,29 +78,19 @@ class Device(_core.Device):
         tuple of Device
             In order of their numbers.
 
-        Raises
-        ------
-        DriverNotFoundError
-            If no driver can be opened.
-
         Notes
         -----
-        Not stream-ordered. Blocks until all primary contexts are there, with the GIL released.
+        Blocks until every primary context exists.
 
         References
         ----------
         ``cuDeviceGetCount``
-
-        Examples
-        --------
-        >>> cudago.Device.all()[0] is device
-        True
         """
         return tuple(cls(i) for i in range(read(api.device_count)))
 
     @property
     def name(self) -> str:
-        """The product's name."""
+        """The product name."""
         return str(read(api.device_name, self.ordinal))
 
     @property
@@ -123,12 +101,12 @@ class Device(_core.Device):
 
     @property
     def total_memory(self) -> int:
-        """Memory of the device, in bytes."""
+        """Total device memory, in bytes."""
         return int(read(api.device_properties, self.ordinal).total_memory)
 
     @property
     def free_memory(self) -> int:
-        """Memory of the device that is free now, in bytes."""
+        """Device memory that is free now, in bytes."""
         return int(read(api.device_memory_info, self.ordinal).free)
 
     @property
@@ -152,9 +130,10 @@ class Device(_core.Device):
 
     @property
     def default_stream(self) -> Stream:
-        """The legacy default stream, which waits for blocking streams and they for it.
+        """The legacy default stream. It cannot be captured.
 
-        Streams of cudago are non-blocking. The stream cannot be captured.
+        It waits for blocking streams of other libraries, and they for it. Streams of cudago are
+        non-blocking.
         """
         try:
             if not self._default_stream.is_closed:
@@ -166,31 +145,19 @@ class Device(_core.Device):
         return self._default_stream
 
     def create_stream(self, *, priority: int = 0, name: str = "") -> Stream:
-        """Create a stream: a queue of device work that runs in order.
+        """Create a stream.
 
         Parameters
         ----------
         priority : int
-            Lower numbers are served first; values outside the device's range are clamped.
+            Lower numbers have higher priority; values outside the device's range are clamped.
         name : str
-            For reprs; need not be unique.
+            Shown in reprs; need not be unique.
 
         Returns
         -------
         Stream
-            Non-blocking: it does not wait for the legacy default stream.
-
-        Raises
-        ------
-        OverflowError
-            If `priority` does not fit 32 bits.
-        OutOfMemoryError, CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered. Returns when the stream is there, with the GIL released meanwhile.
-        Captures are not affected.
+            Non-blocking: it does not synchronise with the legacy default stream.
 
         References
         ----------
@@ -209,73 +176,57 @@ class Device(_core.Device):
         return stream
 
     def create_event(self, *, timing_enabled: bool = False, blocking_sync: bool = False) -> Event:
-        """Create an event: a mark in a stream.
+        """Create an event.
 
         Parameters
         ----------
         timing_enabled : bool
-            Whether the event can measure time; recording is a little dearer then.
+            Whether the event can measure time, which makes recording it slightly slower.
         blocking_sync : bool
             Whether a thread that waits for the event sleeps instead of spinning.
 
         Returns
         -------
         Event
-            Not recorded yet, which counts as complete.
-
-        Raises
-        ------
-        OutOfMemoryError, CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered. Returns when the event is there, with the GIL released meanwhile.
-        Captures are not affected.
+            Not yet recorded, which counts as complete.
 
         References
         ----------
         ``cuEventCreate``
-
-        Examples
-        --------
-        >>> device.create_event().is_done
-        True
         """
         event: Event = _core._event_new(self, timing_enabled, blocking_sync)
         return event
 
     def reset(self) -> None:
-        """End all that the process has on the device, so that it works again after a fault.
+        """Release all that the process has on the device, so that it works again after a fault.
 
-        A `DeviceFaultError` leaves a device broken: every call fails from then on. After a reset
-        the device is as good as new, and empty. Streams, events, memory, graphs and executables of
-        it, and what views them, are lost: their use is a `ClosedError`, and to close them does
-        nothing. Compiled code and its kernels stay, and are loaded anew, with attributes as at
-        first. The default stream and `memory_resource` are new ones. A healthy device can be reset
-        too.
+        After a `DeviceFaultError` every call on the device fails; after a reset the device is as
+        good as new, and empty. Its streams, events, memory, graphs and executables, and views of
+        them, are lost: using one raises `ClosedError`, and closing one does nothing. Compiled code
+        and its kernels remain; they are loaded again when needed, with their initial attributes.
+        The default stream and `memory_resource` are replaced. A healthy device can be reset too.
 
         Raises
         ------
         ValueError
-            If a stream capture is open; if pinned or managed memory of the device is, which the
-            host may be using; if another library holds a tensor over its memory, or uses the device
-            itself: PyTorch, CuPy and JAX share the context; or if it is being reset by another
-            thread. Nothing has happened then.
+            If a stream is capturing; if pinned or managed memory of the device is open, which the
+            host may be using; if another library holds a tensor over the device's memory, or uses
+            the device itself, since PyTorch, CuPy and JAX share the context; or if another thread
+            is resetting the device. The reset has not begun then.
         CUDAError
-            If the driver refuses, as in a host callback: nothing has happened then either. Or if
-            the device is still broken, which the text says: some faults of NVIDIA's driver end with
-            the process alone.
+            In a host callback, before the reset has begun. Or if the device is still broken
+            afterwards, which the message says: with NVIDIA's driver, some faults last until the
+            process ends.
 
         Notes
         -----
-        Not stream-ordered. On the simulated driver work that is queued is dropped, and what runs is
-        stopped; NVIDIA's is waited for, since it would go on. Blocks with the GIL released until
-        calls of other threads and host callbacks have returned; Ctrl-C ends the wait, and the reset
-        with it. Not allowed while a stream is capturing, which goes on.
+        Blocks until calls on other threads and host callbacks have returned; Ctrl-C ends the wait,
+        and the reset with it. Queued work is dropped and running work stopped on the simulated
+        driver; NVIDIA's driver cannot stop it, so the call waits for it. Not allowed while a stream
+        is capturing.
 
-        Pinned memory is of device 0. Graphs of other devices that use memory of this one are not
-        lost, but they fault, as does other work under way that uses it.
+        Pinned memory belongs to device 0. Graphs and queued work of other devices are not lost;
+        those that use memory of this device will fault.
 
         References
         ----------
@@ -297,7 +248,7 @@ class Device(_core.Device):
         _log.info("device %d was reset", self.ordinal)
 
     def can_access_peer(self, peer: Device) -> bool:
-        """Report whether kernels on this device could touch memory of another one.
+        """Report whether kernels on this device can access memory of another device.
 
         Parameters
         ----------
@@ -309,57 +260,37 @@ class Device(_core.Device):
         bool
             False for the device itself.
 
-        Raises
-        ------
-        TypeError
-            If `peer` is no device.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL released meanwhile. Captures are not
-        affected.
-
         References
         ----------
         ``cuDeviceCanAccessPeer``
-
-        Examples
-        --------
-        >>> device.can_access_peer(device)
-        False
         """
         return _core._peer_access(self, peer, 0)
 
     def enable_peer_access(self, peer: Device) -> None:
-        """Let kernels on this device touch memory that other libraries have on another one.
+        """Let this device access memory that other libraries allocated on another device.
 
-        It is for what ``cuMemAlloc`` and ``cudaMalloc`` gave, and for variables of code. Memory of
-        cudago comes from pools, each with an access of its own:
+        This applies to memory from ``cuMemAlloc`` and ``cudaMalloc`` and to variables of loaded
+        code. Memory of cudago comes from pools, which have access lists of their own:
         `DeviceMemoryResource.peer_accessible_by`.
 
         Parameters
         ----------
         peer : Device
-            The device that has the memory. The other way is a call of its own.
+            Another device, which owns the memory. Access in the other direction needs its own call.
 
         Raises
         ------
-        TypeError
-            If `peer` is no device.
-        ValueError
-            If `peer` is this device.
         CUDAError
             If the device cannot access memory of `peer` (``CUDA_ERROR_PEER_ACCESS_UNSUPPORTED``).
 
         See Also
         --------
-        can_access_peer : Asks whether it can be.
+        can_access_peer : Tells whether this is possible.
 
         Notes
         -----
-        Not stream-ordered. Blocks until it is done, with the GIL released. Allowed while streams
-        are capturing. It is for the whole process; that somebody has done it before is fine. Copies
-        between devices need no access.
+        Access is enabled for the whole process; enabling it again has no effect. Copies between
+        devices need no access.
 
         References
         ----------
@@ -379,42 +310,28 @@ class Device(_core.Device):
         Parameters
         ----------
         peer : Device
-            The device that has the memory.
+            Another device, which owns the memory.
 
         Raises
         ------
-        TypeError
-            If `peer` is no device.
-        ValueError
-            If `peer` is this device.
         CUDAError
             If the device cannot access memory of `peer`.
 
         Notes
         -----
-        Not stream-ordered: no work that uses the access may be under way. Blocks until it is done,
-        with the GIL released. That the access is not enabled is fine.
+        No work that uses the access may be pending. Disabling access that is not enabled has no
+        effect.
 
         References
         ----------
         ``cuCtxDisablePeerAccess``
-
-        Examples
-        --------
-        >>> for peer in cudago.Device.all():
-        ...     if device.can_access_peer(peer):
-        ...         device.disable_peer_access(peer)
         """
         _core._peer_access(self, peer, 2)
 
     def _make_resource(self) -> MemoryResource:
         return DeviceMemoryResource(self)
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import device_card
-
-        return device_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         return f"<cudago.Device {self.ordinal}: {self.name}>"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor exchange with other libraries, and what it holds open."""
+"""Tensor exchange with other libraries, and its statistics."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _KINDS = ("pool", "device", "pinned", "managed", "host", "foreign", "python", "g
 
 
 class ExchangeStats(NamedTuple):
-    """What the exchange of tensors has done and holds. Made by `exchange_stats`.
+    """Statistics of tensor exchange. Created by `exchange_stats`.
 
     Parameters
     ----------
     exports_made, exports_released : int
-        Tensors given to other libraries, and those that were given back.
+        Tensors given to other libraries, and those of them that were given back.
     imports_taken, imports_released : int
-        Tensors taken from other libraries, and those that were given back.
+        Tensors taken from other libraries, and those of them that were given back.
     live : dict of str to int
-        Allocations and foreign tensors that something still holds, by kind of memory.
+        Allocations and foreign tensors that are still held, by kind of memory.
     """
 
     exports_made: int
@@ -34,20 +34,13 @@ class ExchangeStats(NamedTuple):
 
 
 def exchange_stats() -> ExchangeStats:
-    """Count the tensors that were exchanged, and the memory that is held.
+    """Count the tensors exchanged, and the memory still held.
 
     Returns
     -------
     ExchangeStats
-        Counts since the process began, for leak tests: equal differences of `exports_made` and
-        `exports_released` mean that no other library holds our memory.
-
-    Examples
-    --------
-    >>> before = cudago.exchange_stats()
-    >>> after = cudago.exchange_stats()
-    >>> after.exports_made - before.exports_made
-    0
+        Counts since the process started, for leak tests: if `exports_made` and `exports_released`
+        grew equally, no other library holds our memory.
     """
     made, released, taken, returned, live = _dlpack_stats()
     return ExchangeStats(made, released, taken, returned, dict(zip(_KINDS, live, strict=True)))

@@ -24,40 +24,33 @@ __all__ = ["driver_name", "driver_version", "init", "live_objects"]
 
 _log = logging.getLogger("cudago")
 _CHOICES = ("auto", "nvidia", "sim")
-_choice = threading.local()  # driver: what init of this thread is opening
+_choice = threading.local()  # driver: the argument of init in this thread
 
 
 def init(driver: DriverChoice = "auto") -> None:
     """Choose the driver and open it.
 
-    Nobody has to call this: the first use opens what ``CUDAGO_DRIVER`` names, or ``"auto"``.
+    This call is optional: the first use opens the driver that ``CUDAGO_DRIVER`` names, or
+    ``"auto"``.
 
     Parameters
     ----------
     driver : {"auto", "nvidia", "sim"}
-        ``"auto"`` takes NVIDIA's driver where it opens and has a device, else the simulated one,
-        with a notice on the logger ``"cudago"``.
+        ``"auto"`` uses NVIDIA's driver if it opens and has a device, and otherwise the simulated
+        one, with a notice on the logger ``"cudago"``.
 
     Raises
     ------
-    ValueError
-        If `driver` is no choice.
     RuntimeError
         If the process already uses another driver.
-    DriverNotFoundError
-        If the driver cannot be opened.
 
     Notes
     -----
-    Not stream-ordered. Blocks until the driver is open, with the GIL released.
+    Blocks until the driver is open.
 
     References
     ----------
     ``cuInit``
-
-    Examples
-    --------
-    >>> cudago.init("auto")
     """
     if driver not in _CHOICES:
         raise ValueError(f"driver must be one of {', '.join(map(repr, _CHOICES))}, got {driver!r}")
@@ -66,7 +59,7 @@ def init(driver: DriverChoice = "auto") -> None:
         _core._open()
     finally:
         del _choice.driver
-    # Somebody may have opened another one before, or in another thread meanwhile.
+    # Another driver may have been opened earlier, or meanwhile by another thread.
     if driver not in ("auto", driver_name()):
         raise RuntimeError(
             f"the process already uses the driver {driver_name()!r}; "
@@ -75,64 +68,40 @@ def init(driver: DriverChoice = "auto") -> None:
 
 
 def driver_name() -> DriverName:
-    """Return the driver in use; opens it if nobody did.
+    """Return the name of the driver in use; opens it if necessary.
 
     Returns
     -------
     {"nvidia", "sim"}
         The driver's name.
-
-    Raises
-    ------
-    DriverNotFoundError
-        If no driver can be opened.
-
-    Examples
-    --------
-    >>> cudago.driver_name() in ("nvidia", "sim")
-    True
     """
     return cast("DriverName", read(api.driver_name))
 
 
 def driver_version() -> tuple[int, int]:
-    """Return the CUDA version of the driver in use; opens it if nobody did.
+    """Return the CUDA version of the driver in use; opens it if necessary.
 
     Returns
     -------
     tuple of int
         As (major, minor), such as ``(13, 0)``.
 
-    Raises
-    ------
-    DriverNotFoundError
-        If no driver can be opened.
-
-    Notes
-    -----
-    Not stream-ordered. Returns at once, with the GIL held, once the driver is open.
-
     References
     ----------
     ``cuDriverGetVersion``
-
-    Examples
-    --------
-    >>> cudago.driver_version() >= (12, 4)
-    True
     """
     version = read(api.driver_version)
     return version // 1000, version % 1000 // 10
 
 
 def live_objects() -> dict[str, int]:
-    """Count what cudago holds open, by kind; for leak tests.
+    """Count the live objects of cudago, by kind; for leak tests.
 
     Returns
     -------
     dict of str to int
-        ``{'Stream': 1, 'Buffer': 3, ...}``. Kinds with none are absent. A ``Buffer`` is an
-        allocation or foreign tensor that something holds: a buffer, a view, a graph, another
+        ``{'Stream': 1, 'Buffer': 3, ...}``, without kinds that have none. ``Buffer`` counts
+        allocations and foreign tensors that are held: by a buffer, a view, a graph or another
         library.
 
     See Also
@@ -141,7 +110,8 @@ def live_objects() -> dict[str, int]:
 
     Notes
     -----
-    What waits for device work to end still counts; it goes a moment after that.
+    An object whose release waits for device work is counted until shortly after that work
+    completes.
 
     Examples
     --------
@@ -154,7 +124,7 @@ def live_objects() -> dict[str, int]:
 
 
 def _nvrtc_directories() -> list[str]:
-    """Where the wheels of NVRTC put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
+    """Return where NVRTC's wheels put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
     spec = find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     return [
@@ -166,7 +136,7 @@ def _nvrtc_directories() -> list[str]:
 
 
 def _options() -> str:
-    """Return what the native module opens the driver with."""
+    """Return the options with which the native module opens the driver."""
     driver = getattr(_choice, "driver", "") or os.environ.get("CUDAGO_DRIVER", "")
     if driver and driver not in _CHOICES:
         raise ValueError(
@@ -184,12 +154,12 @@ def _options() -> str:
 
 
 def _notice() -> str:
-    """Return why the simulated driver was taken; empty where nothing has to be said."""
+    """Return why the simulated driver was chosen; empty if that needs no notice."""
     return read(api.driver_notice)
 
 
 def _opened() -> None:
-    """Say so once. Called by the native module."""
+    """Log the driver, and its notice once. Called by the native module."""
     if _log.isEnabledFor(logging.INFO):
         major, minor = driver_version()
         _log.info("driver %s, CUDA %d.%d", driver_name(), major, minor)
@@ -197,5 +167,5 @@ def _opened() -> None:
         return
     if _log.hasHandlers():
         _log.warning("%s", notice)
-    else:  # logging's last resort would not say whose notice it is
+    else:  # logging's handler of last resort would not name cudago
         print(f"cudago: {notice}", file=sys.stderr)

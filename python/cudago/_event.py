@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -15,15 +16,16 @@ __all__ = ["Event"]
 
 
 class Event(_core.Event):
-    """A mark in a stream: what was queued before it.
+    """A mark in a stream that completes once the work queued before it has completed.
 
-    Made by `Device.create_event` or `Stream.record`. Other streams wait for it with `Stream.wait`,
-    the host with `sync`. A context manager: leaving the ``with`` block closes the event.
+    Created by `Device.create_event` or `Stream.record`. Other streams wait for it with
+    `Stream.wait`, the host with `sync`. A context manager: leaving the ``with`` block closes the
+    event.
 
     Notes
     -----
     An event that was never recorded counts as complete. One that was recorded in a capture belongs
-    to the captured graph, and the host cannot ask for it.
+    to the captured graph, and the host cannot query it.
 
     Examples
     --------
@@ -39,9 +41,7 @@ class Event(_core.Event):
     @property
     def device(self) -> Device:
         """The device that the event belongs to."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     def elapsed_ms(self, start: Event) -> float:
         """Return the time from `start` to this event, in milliseconds.
@@ -54,33 +54,16 @@ class Event(_core.Event):
         Returns
         -------
         float
-            Milliseconds. On the simulated driver, the host's time.
+            Milliseconds; also ``end - start``. On the simulated driver this is host time.
 
         Raises
         ------
-        ValueError
-            If an event was created without ``timing_enabled``, or they belong to different devices.
-        ClosedError
-            If an event is closed.
         CUDAError
-            If an event was never recorded, or has not completed.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL held. Not possible for events that a
-        capture recorded.
+            If an event was never recorded, was recorded in a capture, or has not completed.
 
         References
         ----------
         ``cuEventElapsedTime``
-
-        Examples
-        --------
-        >>> start = stream.record(device.create_event(timing_enabled=True))
-        >>> end = stream.record(device.create_event(timing_enabled=True))
-        >>> end.sync()
-        >>> end.elapsed_ms(start) == end - start
-        True
         """
         return float(self._elapsed_ms(start))
 

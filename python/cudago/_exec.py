@@ -1,12 +1,15 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Executable graphs: launched often, updated in place, and keeping what they were given."""
+"""Executable graphs."""
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _core
+from ._card import card
+from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
@@ -23,16 +26,16 @@ __all__ = ["ExecNode", "GraphExec"]
 
 
 class ExecNode:
-    """A node of an executable, by which its parameters are changed for later launches.
+    """A node of an executable, whose parameters can be changed for later launches.
 
-    Made by `GraphExec.nodes` and ``step[name]``.
+    Obtained from `GraphExec.nodes` or ``step[name]``.
 
     Attributes
     ----------
     exec : GraphExec
         The executable.
     name, kind : str
-        As those of the `Node`.
+        Those of the `Node`.
     """
 
     __slots__ = ("_id", "exec", "kind", "name")
@@ -52,9 +55,9 @@ class ExecNode:
     @overload
     def update(self, func: Callable[[], object]) -> None: ...
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Change what the node does in later launches; launches under way keep the old.
+        """Change the node's parameters for later launches. Launches under way are not affected.
 
-        What was replaced is released when the last launch that used it has ended, not later.
+        Replaced operands are released as soon as the last launch that uses them has completed.
 
         Parameters
         ----------
@@ -69,19 +72,11 @@ class ExecNode:
         Raises
         ------
         TypeError
-            If the node's kind cannot be updated, or the arguments are not those of its kind.
-        ValueError
-            If sizes differ, or something is on another device.
-        ClosedError
-            If the executable or an operand is closed.
-        CUDAError
-            If the driver refuses. The node does what it did before.
+            If nodes of this kind cannot be updated.
 
         Notes
         -----
-        Not stream-ordered: what was launched before does not see it, what is launched later does.
-        Returns at once, with the GIL held; a launch that another thread is in the midst of is
-        waited for first, with the GIL released. Captures are not affected.
+        Blocks while another thread is inside a launch of this executable.
 
         References
         ----------
@@ -116,9 +111,7 @@ class ExecNode:
     def _check_form(
         self, call: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Say in the words of the caller that arguments do not suit the kind of the node."""
-        from inspect import signature
-
+        """Raise a TypeError that says which arguments the node's kind takes, if these differ."""
         form = signature(call)
         try:
             form.bind(self, *args, **kwargs)
@@ -126,7 +119,8 @@ class ExecNode:
             marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
             own = list(form.parameters.values())[1:]  # without self
             takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
-            unknown = [n for n in kwargs if n not in form.parameters]  # says more than what lacks
+            # An unknown name explains more than a missing one.
+            unknown = [n for n in kwargs if n not in form.parameters]
             wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
             raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
 
@@ -145,18 +139,16 @@ class ExecNode:
         self.exec._update_host(self._id, func)
 
     def enable(self) -> None:
-        """Let the node run again in later launches.
+        """Run the node again in later launches.
 
         Raises
         ------
-        ClosedError
-            If the executable is closed.
         CUDAError
-            If the node's kind cannot be disabled.
+            If nodes of this kind cannot be disabled.
 
         Notes
         -----
-        As for `update`.
+        Blocks as `update` does.
 
         References
         ----------
@@ -165,18 +157,16 @@ class ExecNode:
         self.exec._set_enabled(self._id, True)
 
     def disable(self) -> None:
-        """Let later launches skip the node. Its operands stay kept: it can be enabled again.
+        """Skip the node in later launches. Its operands stay alive: it can be enabled again.
 
         Raises
         ------
-        ClosedError
-            If the executable is closed.
         CUDAError
-            If the node's kind cannot be disabled.
+            If nodes of this kind cannot be disabled.
 
         Notes
         -----
-        As for `update`.
+        Blocks as `update` does.
 
         References
         ----------
@@ -197,11 +187,11 @@ _UPDATES: dict[str, Callable[..., None]] = {
 
 
 class GraphExec(_core.GraphExec):
-    """A graph that can be launched. Made by `Graph.instantiate`.
+    """An executable graph. Created by `Graph.instantiate`.
 
-    It keeps every operand until it is closed and its last launch has ended. Launching costs nothing
-    for that. A context manager: leaving the ``with`` block closes the executable; launches under
-    way complete. ``step[name]`` is a node, ``step(stream)`` a launch.
+    It keeps every operand alive until it is closed and its last launch has completed, at no cost
+    per launch. ``step[name]`` is a node, and ``step(stream)`` launches. A context manager: leaving
+    the ``with`` block closes the executable; launches under way complete.
 
     Examples
     --------
@@ -220,9 +210,7 @@ class GraphExec(_core.GraphExec):
     @property
     def device(self) -> Device:
         """The device that the executable runs on."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     @property
     def retained(self) -> tuple[Retained, ...]:
@@ -245,17 +233,13 @@ class GraphExec(_core.GraphExec):
         self.launch(stream)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Complete ``step["`` in notebooks; with nothing if the executable is closed."""
+        """Complete ``step["`` in notebooks; no names if the executable is closed."""
         try:
             return [name for _, name, _ in self._nodes()]
         except ValueError:
             return []
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import exec_card
-
-        return exec_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:

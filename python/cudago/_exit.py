@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The end of the interpreter.
+"""Interpreter exit.
 
-From then on every call of cudago raises, in every thread. Python joins the threads that are no
-daemons before that, and stops daemons soon after, without a word: so what cudago raises in one of
-them meanwhile is not printed either.
+From here on every cudago call raises, in every thread. Python joins non-daemon threads before this
+point and soon afterwards stops daemon threads silently; so what cudago raises in a daemon thread in
+between is not printed either.
 """
 
 from __future__ import annotations
@@ -18,14 +18,8 @@ from .errors import ClosedError
 __all__: list[str] = []
 
 
-def check() -> None:
-    """Refuse an import that comes too late: threads can have the GIL no more."""
-    if sys.is_finalizing():
-        raise ImportError("cudago cannot be imported: the interpreter is ending")
-
-
 def shutdown() -> None:
-    """End what cudago has open; called once, by `atexit`."""
+    """Shut cudago down. Called once, by `atexit`."""
     _keep_daemons_quiet()
     _core._shutdown()
 

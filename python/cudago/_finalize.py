@@ -17,52 +17,45 @@ __all__ = ["Finalizer", "finalize"]
 
 
 class finalize(_core.Finalizer):  # as weakref.finalize
-    """Call a function when an object has gone, with the contract of `weakref.finalize`.
+    """Call a function when an object is gone, as `weakref.finalize` does.
 
-    The finalizer lives until then without a reference to it. Calling it calls the function at once,
-    if it was not called yet, and returns its result; otherwise None.
+    The finalizer stays alive until then, even without a reference to it. Calling it calls the
+    function now, unless it was called before, and returns its result or None.
 
     Parameters
     ----------
     obj : object
         The object to watch. It must not be among the arguments.
     func : callable
-        Called once: when `obj` has gone, when the finalizer is called, or at exit if ``atexit`` is
+        Called once: when `obj` is gone, when the finalizer is called, or at exit if ``atexit`` is
         true (the default), newest first.
     *args
         Arguments for `func`.
     stream : Stream, optional
-        What is queued on this stream when `obj` goes ends before `func` is called.
+        Delays the call until the work that is queued on this stream when `obj` goes has completed.
     **kwargs
         Keyword arguments for `func`; ``obj`` and ``func`` may be among them.
 
-    Raises
-    ------
-    TypeError
-        If `obj` cannot be referenced weakly, `func` is not callable, or `stream` is no stream.
-    ClosedError
-        If the stream is closed.
-
     See Also
     --------
-    weakref.finalize : What this is; it takes any `func`, and hands ``stream=`` on to it.
+    weakref.finalize : The original, which passes ``stream=`` on to `func`.
 
     Notes
     -----
-    An exception of `func` goes to `sys.unraisablehook`, at exit to `sys.excepthook`; a call of the
-    finalizer itself raises it. Nothing is called after exit. In a forked child nothing is called
-    either: a finalizer tells what it has, and calling, changing or making one is an error.
+    An exception of `func` goes to `sys.unraisablehook`, or at exit to `sys.excepthook`; calling the
+    finalizer raises it. After exit, `func` is no longer called. In a forked child it is not called
+    either: a finalizer can still be inspected there, but not be called, changed or created.
 
-    Without a stream no driver is needed, and none is opened. With one, `obj` goes first, and the
-    host does not wait: `func` is called in a thread of Python's at its next opportunity after the
-    work has ended, which is a later call of cudago or, in the main thread, of any function. The
-    finalizer is alive until then, and calling it calls `func` without waiting. Work queued after
-    `obj` went is not waited for. While the stream is capturing, the wait begins when the capture
-    has ended. The stream may be closed: the finalizer keeps what it stands for. Of the per-thread
-    default stream, as of the legacy one, the work of all threads is waited for.
+    Without a stream, no driver is opened. With a stream, `obj` goes first and the host does not
+    wait: once the work has completed, a Python thread calls `func` at its next opportunity, which
+    is its next cudago call or, in the main thread, any function call. Until then the finalizer is
+    alive, and calling it calls `func` without waiting. Work queued after `obj` went is not waited
+    for. If the stream is capturing, the wait begins when the capture ends. The stream may be
+    closed. For the per-thread default stream, as for the legacy one, the work of all threads is
+    waited for.
 
-    At exit finalizers wait for their streams in turn, two seconds at most all together. One whose
-    stream takes longer is not called, and `sys.excepthook` gets a `TimeoutError`.
+    At exit, finalizers wait for their streams in turn, for at most two seconds in total. If a
+    stream takes longer, its finalizer is not called, and `sys.excepthook` gets a `TimeoutError`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs that can be edited. Those that can be launched are in ``_exec.py``."""
+"""Editable graphs. Executable ones are in ``_exec.py``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from . import _core
 from . import _zconstants as _z
 from ._builder import Builder
+from ._card import card, picture
 from ._condition import Condition
 from ._node import Node, node_of
-from ._picture import svg
+from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
@@ -27,19 +28,20 @@ __all__ = ["Graph"]
 class Graph(Builder, _core.Graph):
     """An editable graph of device work.
 
-    A graph keeps every operand that it is given, and so does each executable made from it: close or
-    drop what you like. Made by itself or by `Stream.capture`. A context manager: leaving the
-    ``with`` block closes the graph. ``graph[name]`` is a node.
+    A graph keeps every operand alive, as does each executable made from it: you can close or drop
+    your own references. Created directly or by `Stream.capture`. ``graph[name]`` is a node. A
+    context manager: leaving the ``with`` block closes the graph.
 
     Parameters
     ----------
     device : Device, optional
-        Where the graph runs; by default device 0.
+        The device that the graph runs on; by default device 0.
 
     Notes
     -----
-    Methods of the graph add nodes that wait for nothing, methods of a `Node` such that wait for it;
-    `join` makes one that waits for several.
+    Methods of a graph add nodes that wait for nothing; methods of a `Node` add nodes that wait for
+    it; `join` adds one that waits for several. Adding a node runs nothing before the graph is
+    launched. Node names are unique in a graph: a name that is taken is a `ValueError`.
 
     Examples
     --------
@@ -53,10 +55,8 @@ class Graph(Builder, _core.Graph):
     __slots__ = ()
 
     def __new__(cls, device: Device | None = None) -> Graph:
-        """Make an empty graph."""
-        from ._device import Device
-
-        made: Graph = _core._graph_new(device or Device())
+        """Create an empty graph."""
+        made: Graph = _core._graph_new(device or device_at())
         return made
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
@@ -68,9 +68,7 @@ class Graph(Builder, _core.Graph):
     @property
     def device(self) -> Device:
         """The device that the graph runs on."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     def join(self, *nodes: Node, name: str | None = None) -> Node:
         """Add a node that does nothing but wait for others.
@@ -85,21 +83,7 @@ class Graph(Builder, _core.Graph):
         Returns
         -------
         Node
-            What comes after it comes after all of `nodes`.
-
-        Raises
-        ------
-        TypeError
-            If one of `nodes` is no Node.
-        ValueError
-            If one is of another graph, or a name is taken.
-        ClosedError
-            If the graph is closed.
-
-        Notes
-        -----
-        Not stream-ordered: nothing runs before a launch. Returns at once, with the GIL held.
-        Captures are not affected.
+            A node that runs after all of `nodes`.
 
         References
         ----------
@@ -119,44 +103,27 @@ class Graph(Builder, _core.Graph):
         return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
 
     def condition(self, default: int | None = None) -> Condition:
-        """Make a condition for a conditional node of this graph, or of a body in it.
+        """Create a condition for a conditional node of this graph, or of a body in it.
 
         Parameters
         ----------
         default : int, optional
-            What each launch begins with. By default, what the launch before has left, and 0 at
-            first.
+            Value at the start of each launch. By default the value of the previous launch,
+            initially 0.
 
         Returns
         -------
         Condition
-            It must serve one conditional node before the graph is instantiated.
+            A conditional node must use it before the graph is instantiated.
 
         Raises
         ------
-        TypeError
-            If `default` is no integer.
-        OverflowError
-            If `default` does not fit 32 bits.
-        ClosedError
-            If the graph is closed.
         UnsupportedError
             If the driver is older than CUDA 12.3.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
 
         References
         ----------
         ``cuGraphConditionalHandleCreate``
-
-        Examples
-        --------
-        >>> cudago.Graph(device).condition(default=1).default
-        1
         """
         if default is not None:
             default = operator.index(default)
@@ -171,7 +138,7 @@ class Graph(Builder, _core.Graph):
 
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
-        """Pairs of nodes, of which the second waits for the first."""
+        """Pairs of nodes, of which the second depends on the first."""
         return tuple([(Node(self, a), Node(self, b)) for a, b in self._edges()])
 
     @property
@@ -187,23 +154,12 @@ class Graph(Builder, _core.Graph):
         raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 
     def clone(self) -> Graph:
-        """Return a copy, which keeps the operands for itself.
+        """Return a copy of the graph, which holds the operands itself.
 
         Returns
         -------
         Graph
-            With the same names.
-
-        Raises
-        ------
-        ClosedError
-            If the graph is closed.
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
+            Its nodes have the same names.
 
         References
         ----------
@@ -222,33 +178,32 @@ class Graph(Builder, _core.Graph):
     def instantiate(
         self, *, auto_free: bool = False, upload: StreamLike | None = None, priorities: bool = False
     ) -> GraphExec:
-        """Make an executable of the graph as it is now.
+        """Create an executable of the graph as it is now.
 
         Parameters
         ----------
         auto_free : bool
-            Whether memory that a launch allocated and did not free is freed before the next one.
+            Whether memory that a launch allocated and did not free is freed before the next launch.
         upload : Stream, optional
-            Uploads the executable on that stream, so that its first launch is as quick as others.
+            Uploads the executable on this stream, so that its first launch is as fast as the
+            others.
         priorities : bool
             Whether nodes run with the priorities of their launches.
 
         Returns
         -------
         GraphExec
-            It keeps what the graph keeps now. The graph can be closed.
+            It keeps the graph's present operands alive; the graph can be closed.
 
         Raises
         ------
-        ClosedError
-            If the graph is closed.
-        OutOfMemoryError, CUDAError
-            If the graph cannot run; the text says why.
+        CUDAError
+            If the graph cannot run; the message says why.
 
         Notes
         -----
-        Not stream-ordered, but for the upload. Blocks until done, with the GIL released. Captures
-        are not affected, unless it is `upload` that is capturing.
+        Blocks until the executable exists. The upload is stream-ordered on `upload`, which must not
+        be capturing.
 
         References
         ----------
@@ -275,51 +230,33 @@ class Graph(Builder, _core.Graph):
         Returns
         -------
         str
-            Nodes with names, kinds, sizes and what they keep.
-
-        Examples
-        --------
-        >>> cudago.Graph(device).to_dot().startswith("digraph")
-        True
+            Nodes with their names, kinds, sizes and operands.
         """
         return self._dot()
 
     def to_svg(self) -> str:
-        """Return a picture of the graph.
+        """Return a picture of the graph, as notebooks show it.
 
-        Notebooks show it. Nothing has to be installed for it; for large graphs Graphviz, which
-        reads `to_dot`, draws better ones.
+        For large graphs, `to_dot` and Graphviz draw better ones.
 
         Returns
         -------
         str
-            The nodes in layers from top to bottom, as SVG.
-
-        Examples
-        --------
-        >>> cudago.Graph(device).to_svg().startswith("<svg")
-        True
+            SVG, with the nodes in layers from top to bottom.
         """
+        from ._picture import svg
+
         return svg(self.to_dot())
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Complete ``graph["`` in notebooks; with nothing, while the graph cannot be asked."""
+        """Complete ``graph["`` in notebooks; no names while the graph cannot be read."""
         try:
             return [name for _, _, name, _ in self._nodes()]
         except ValueError:  # closed, or being captured
             return []
 
-    def _repr_html_(self) -> str:
-        """Show a card with a picture in notebooks."""
-        from ._html import graph_card
-
-        return graph_card(self)
-
-    def _repr_svg_(self) -> str | None:
-        """Show a picture where HTML is not shown."""
-        from ._html import graph_picture
-
-        return graph_picture(self)
+    _repr_html_ = card
+    _repr_svg_ = picture
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -342,6 +279,6 @@ _core._set_class("Graph", Graph)
 
 
 def _watch_collections() -> None:
-    """Let the collector see which executables are idle: pyext/stream/line.c."""
+    """Let Python's collector see which executables are idle: pyext/stream/line.c."""
     if _core._collect_prove not in gc.callbacks:
         gc.callbacks.append(_core._collect_prove)

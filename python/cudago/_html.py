@@ -1,39 +1,40 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Cards of objects for notebooks, as HTML.
+"""Cards for notebooks, as HTML.
 
-To look at an object changes nothing and never raises: what cannot be told is replaced by the reason
-why. Nothing is waited for, and no work goes into a stream of the user's. Colors are those of the
-page, dark or light; nothing is loaded, and no text of the user's is taken for markup.
+Showing an object changes nothing and never raises: a value that cannot be read is replaced by the
+reason. It waits for nothing and queues no work on the user's streams. Colors are those of the page,
+dark or light; nothing is loaded, and user text is never taken for markup.
 
-Imported by the first card that is shown.
+Imported when the first card is shown.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import wraps
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._device import Device
+from ._driver import driver_name, driver_version
+from ._exec import GraphExec
+from ._graph import Graph
+from ._memory import Buffer
 from ._preview import Unreadable, values
+from ._stream import Stream
+from ._tensor import Tensor
+from .errors import CompileError, PTXError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ._device import Device
-    from ._exec import GraphExec
-    from ._graph import Graph
-    from ._memory import Buffer
-    from ._stream import Stream
-    from ._tensor import Tensor
-    from .errors import CompileError, PTXError
+    from collections.abc import Iterable
 
 Row = tuple[str, "str | Callable[[], object]"]
 
 _LONGEST = 400  # characters of a value, and lines of a compiler's log
-_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # drawn while somebody waits
+_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # larger ones take too long
 _BOX = (
     "display:inline-block;border:1px solid currentColor;border-radius:6px;padding:6px 10px;"
     "max-width:100%;overflow:auto;color:inherit;font-size:13px"
@@ -58,7 +59,7 @@ _OWNERS = {
 
 
 def _text(value: object, longest: int = _LONGEST) -> str:
-    """Return a value for HTML, without what is neither a letter nor white space."""
+    """Escape a value for HTML, with a placeholder for unprintable characters."""
     text = str(value)
     if len(text) > longest:
         text = text[:longest] + "\u2026"
@@ -89,8 +90,8 @@ def _code(text: str) -> str:
     return f'<pre style="{_CODE}">{lines}</pre>'
 
 
-def _contained(make: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Let a card that fails be one that says so."""
+def _never_raises(make: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Make a card that fails show the reason instead."""
 
     @wraps(make)
     def card(thing: Any) -> str:
@@ -118,10 +119,9 @@ def _place(thing: Buffer | Tensor) -> str:
 # --- devices and streams --------------------------------------------------------------------------
 
 
-@_contained
+@_never_raises
 def device_card(device: Device) -> str:
     """Return the card of a device."""
-    from ._driver import driver_name, driver_version
 
     def driver() -> str:
         major, minor = driver_version()
@@ -140,14 +140,14 @@ def device_card(device: Device) -> str:
     return _card(f"Device {device.ordinal}", rows)
 
 
-@_contained
+@_never_raises
 def stream_card(stream: Stream) -> str:
-    """Return the card of a stream. Whether it has work is not asked: the answer may be an error."""
+    """Return the card of a stream. Whether it is idle is not asked: the answer may be an error."""
     title = f"Stream {stream.name}"
     if stream.is_closed:
         return _card(title, [("state", "closed")])
 
-    def handle() -> str:  # without `handle`, which is for who gives it to another library
+    def handle() -> str:  # `Stream.handle` would mark the stream as shared
         number = stream._number
         names = {0: ", the legacy default stream", 1: ", the legacy default stream"}
         names[2] = ", the per-thread default stream"
@@ -165,7 +165,7 @@ def stream_card(stream: Stream) -> str:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-@_contained
+@_never_raises
 def buffer_card(buffer: Buffer) -> str:
     """Return the card of a buffer."""
     rows: list[Row] = [("size", lambda: _bytes(buffer.size))]
@@ -181,9 +181,9 @@ def buffer_card(buffer: Buffer) -> str:
     return _card("Buffer", rows)
 
 
-@_contained
+@_never_raises
 def tensor_card(tensor: Tensor) -> str:
-    """Return the card of a tensor, with some of its elements if they can be had."""
+    """Return the card of a tensor, with some of its elements if they can be read."""
     if tensor.is_closed:
         return _card("Tensor", [("state", "closed")])
 
@@ -221,11 +221,11 @@ def _elements(shown: list[list[str]]) -> str:
 
 
 def graph_picture(graph: Graph) -> str | None:
-    """Return a graph as SVG; None if there is no picture of it, or none in a moment."""
+    """Return a graph as SVG; None if it cannot be drawn, or not quickly."""
     try:
         nodes, edges = graph._count(), len(graph._edges())
         dot = graph.to_dot() if nodes <= _PICTURE_NODES and edges <= _PICTURE_EDGES else None
-        # What is inside of nodes is drawn too.
+        # Graphs inside nodes are drawn too.
         if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
             return None
         return graph.to_svg()
@@ -233,9 +233,9 @@ def graph_picture(graph: Graph) -> str | None:
         return None
 
 
-@_contained
+@_never_raises
 def graph_card(graph: Graph) -> str:
-    """Return the card of a graph: what it has, and its picture."""
+    """Return the card of a graph: its contents and its picture."""
     if graph.is_closed:
         return _card("Graph", [("state", "closed")])
     try:
@@ -254,7 +254,7 @@ def graph_card(graph: Graph) -> str:
     return _card("Graph", rows, f'<div style="margin-top:6px">{picture}</div>' if picture else "")
 
 
-@_contained
+@_never_raises
 def exec_card(step: GraphExec) -> str:
     """Return the card of an executable."""
     if step.is_closed:
@@ -284,9 +284,9 @@ def _kept(sizes: Iterable[int]) -> str:
 _AT = re.compile(r"^\S+\((\d+)\): *(?:\w+ )?(error|warning)", re.M)
 
 
-@_contained
+@_never_raises
 def error_card(error: CompileError | PTXError) -> str:
-    """Return the card of an error in a program's text: the line, and a caret under the place."""
+    """Return the card of a compiler error: the line, and a caret under the position."""
     text = getattr(error, "log", "") or str(error)
     lines = text.rstrip().split("\n")
     found = _AT.search(text)
@@ -300,3 +300,22 @@ def error_card(error: CompileError | PTXError) -> str:
         rest = len(lines) - _LONGEST // 10
         lines = [*lines[: _LONGEST // 10], f"... and {rest} lines more"]
     return _card(type(error).__name__, rows, _code("\n".join(map(str.expandtabs, lines))))
+
+
+# --- which card -----------------------------------------------------------------------------------
+
+_CARDS: dict[type, Callable[[Any], str]] = {
+    Buffer: buffer_card,
+    CompileError: error_card,
+    Device: device_card,
+    Graph: graph_card,
+    GraphExec: exec_card,
+    PTXError: error_card,
+    Stream: stream_card,
+    Tensor: tensor_card,
+}
+
+
+def card_of(thing: object) -> str:
+    """Return the card for an object, which may be an instance of a subclass of ours."""
+    return next(make(thing) for cls, make in _CARDS.items() if isinstance(thing, cls))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols of other libraries, read in Python where speed does not matter."""
+"""Protocols of other libraries that are not time-critical."""
 
 from __future__ import annotations
 

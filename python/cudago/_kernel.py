@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -15,16 +16,16 @@ __all__ = ["Kernel", "KernelAttributes", "Parameter"]
 
 
 class Parameter(str):
-    """The type of a kernel's parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
+    """The type of a kernel parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
 
     Attributes
     ----------
     size, offset : int
-        Bytes of the parameter, and where it lies among the others.
+        Size of the parameter and its offset among the others, in bytes.
 
     Notes
     -----
-    A str, so that it compares with one. Made by `Kernel.signature`.
+    A str, so that it compares with one. Found in `Kernel.signature`.
     """
 
     __slots__ = ("offset", "size")
@@ -32,7 +33,7 @@ class Parameter(str):
     offset: int
 
     def __new__(cls, kind: str, size: int, offset: int) -> Parameter:
-        """Make a parameter."""
+        """Create a parameter."""
         self = super().__new__(cls, kind)
         self.size, self.offset = size, offset
         return self
@@ -60,24 +61,24 @@ _SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
 
 
 class KernelAttributes:
-    """Facts about a kernel on one device; sizes in bytes. The last two can be set.
+    """Attributes of a kernel on one device; sizes in bytes. The last two can be set.
 
-    Made by `Kernel.attributes` and `Kernel.attributes_on`.
+    Obtained from `Kernel.attributes` and `Kernel.attributes_on`.
 
     Attributes
     ----------
     max_threads_per_block : int
-        Threads of the largest block that the kernel runs with.
+        Largest block that the kernel can run with, in threads.
     shared_size, const_size, local_size : int
-        Static shared memory of a block, constant memory, local memory of a thread.
+        Static shared memory per block, constant memory, and local memory per thread.
     register_count : int
-        Registers of a thread.
+        Registers per thread.
     ptx_version, binary_version : int
         Versions that it was compiled for, such as 75 for 7.5.
     cache_mode_ca : int
         Whether it was compiled to cache global loads in L1.
     max_dynamic_shared_size : int
-        Dynamic shared memory that a launch may ask for.
+        Dynamic shared memory that a launch may request.
     shared_memory_preference : int
         Percentage of the L1 cache to use as shared memory; -1 leaves it to the driver.
 
@@ -120,7 +121,7 @@ class KernelAttributes:
         def shared_memory_preference(self) -> int: ...
         @shared_memory_preference.setter
         def shared_memory_preference(self, value: int) -> None: ...
-    else:  # checkers would believe in any name
+    else:  # type checkers would accept any name
 
         def __getattr__(self, name: str) -> int:
             if name not in _ATTRIBUTES:
@@ -144,8 +145,8 @@ class KernelAttributes:
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 
-    Made by `ObjectCode.get_kernel`; launched by `launch` and `Graph.launch`. It keeps its code
-    loaded, and runs on every device that the code is for.
+    Obtained from `ObjectCode.get_kernel`; launched with `launch` and `Graph.launch`. It keeps its
+    code loaded, and runs on every device that the code supports.
 
     Examples
     --------
@@ -159,23 +160,21 @@ class Kernel(_core.Kernel):
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
-        """Types of the parameters, such as ``(f32, u64, u64, u32)``.
+        """Types of the parameters, such as ``(f32, u64, u64, u32)``. Arguments must suit them.
 
-        Arguments are checked against them. They come from PTX, where there is any; PTX does not
-        tell signed from unsigned, nor pointers from 64-bit integers. Otherwise the driver tells
-        sizes only.
+        They come from PTX if there is any, which does not distinguish signed from unsigned
+        integers, nor pointers from 64-bit integers. Otherwise only the sizes are known, from the
+        driver.
         """
         return tuple(Parameter(*p) for p in self._parameters())
 
     @property
     def attributes(self) -> KernelAttributes:
-        """Facts about the kernel on device 0; `attributes_on` for another."""
-        from ._device import Device
-
-        return KernelAttributes(self, Device())
+        """Attributes of the kernel on device 0; see `attributes_on` for other devices."""
+        return KernelAttributes(self, device_at())
 
     def attributes_on(self, device: Device) -> KernelAttributes:
-        """Return facts about the kernel on a device.
+        """Return the attributes of the kernel on a device.
 
         Parameters
         ----------
@@ -185,27 +184,21 @@ class Kernel(_core.Kernel):
         Returns
         -------
         KernelAttributes
-            Read when asked for.
-
-        Examples
-        --------
-        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
-        >>> kernel.attributes_on(device).shared_size
-        0
+            Each attribute is read on access.
         """
         return KernelAttributes(self, device)
 
     def max_active_blocks(
         self, block: int, *, shared_memory: int = 0, device: Device | None = None
     ) -> int:
-        """Return how many blocks can run on one multiprocessor at once.
+        """Return how many blocks can run on one multiprocessor at the same time.
 
         Parameters
         ----------
         block : int
-            Threads of a block.
+            Block size in threads.
         shared_memory : int
-            Dynamic shared memory of a block, in bytes.
+            Dynamic shared memory per block, in bytes.
         device : Device, optional
             By default device 0.
 
@@ -213,15 +206,6 @@ class Kernel(_core.Kernel):
         -------
         int
             Number of blocks.
-
-        Raises
-        ------
-        CUDAError
-            If the driver refuses.
-
-        Notes
-        -----
-        Not stream-ordered. Returns at once, with the GIL held. Captures are not affected.
 
         References
         ----------
@@ -233,9 +217,7 @@ class Kernel(_core.Kernel):
         >>> kernel.max_active_blocks(256) > 0
         True
         """
-        from ._device import Device
-
-        return int(self._max_active_blocks(device or Device(), block, shared_memory))
+        return int(self._max_active_blocks(device or device_at(), block, shared_memory))
 
     def __repr__(self) -> str:
         return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"

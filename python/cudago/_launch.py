@@ -16,33 +16,27 @@ __all__ = ["LaunchConfig", "launch"]
 
 
 class LaunchConfig(_core.LaunchConfig):
-    """The shape of a launch. Immutable.
+    """The launch shape. Immutable.
 
     Parameters
     ----------
     grid : int or tuple of int
-        Blocks, in up to three dimensions.
+        Grid size in blocks, in up to three dimensions.
     block : int or tuple of int
-        Threads of a block, in up to three dimensions.
+        Block size in threads, in up to three dimensions.
     cluster : int or tuple of int, optional
-        Blocks of a cluster; needs compute capability 9.0.
+        Cluster size in blocks; needs compute capability 9.0.
     shared_memory : int
-        Dynamic shared memory of a block, in bytes.
+        Dynamic shared memory per block, in bytes.
     cooperative : bool
         Whether all blocks must run at the same time.
     priority : int, optional
         Priority of the launch; by default the stream's.
 
-    Raises
-    ------
-    ValueError
-        If a number is out of range. The device's own limits are checked at the launch.
-    TypeError
-        If a number is no int.
-
     Notes
     -----
-    Two are equal if all their numbers are. Making one calls no driver.
+    Equal if all their values are. Creating one calls no driver; the launch checks the device's
+    limits.
 
     Examples
     --------
@@ -62,7 +56,7 @@ class LaunchConfig(_core.LaunchConfig):
         cooperative: bool = False,
         priority: int | None = None,
     ) -> LaunchConfig:
-        """Check and make the shape."""
+        """Check the values and create the configuration."""
         made: LaunchConfig = _core._config_new(
             cls, grid, block, cluster, shared_memory, cooperative, priority
         )
@@ -103,7 +97,7 @@ def _remake(
     cooperative: bool,
     priority: int | None,
 ) -> LaunchConfig:
-    """Make what was pickled again, with all checks."""
+    """Unpickle, with all checks."""
     return LaunchConfig(
         grid,
         block,

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers, pointers, and memory that is pinned where it is."""
+"""Buffers, pointers, and host memory pinned in place."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from . import _core
 from . import _zconstants as _z
+from ._card import card
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -21,9 +23,7 @@ _HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/memory/memory.h
 
 
 def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
-    from ._device import Device
-
-    if isinstance(location, Device):
+    if isinstance(location, _core.Device):
         return location.ordinal
     if location == "host":
         return _HOST
@@ -33,28 +33,26 @@ def _location_number(location: object, name: str, kinds: str = 'a Device or "hos
 
 
 def _location(number: int) -> Device | Literal["host"] | None:
-    from ._device import Device
-
     if number == _NOWHERE:
         return None
-    return "host" if number == _HOST else Device(number)
+    return "host" if number == _HOST else device_at(number)
 
 
 class Buffer(_core.Buffer):
-    """A range of bytes of one allocation.
+    """A range of bytes within one allocation.
 
-    Made by `Device.allocate` and the memory resources. ``buf[start:stop]`` is a view of some of the
-    bytes, ``buf.view(dtype, shape)`` a `Tensor` over them, ``buf.ptr`` a `Pointer`. Each keeps the
-    allocation alive, and so does a graph that was given one: `close` drops this buffer's reference,
-    and the memory goes with the last.
+    Created by `Device.allocate` and the memory resources. ``buf[start:stop]`` is a view of some of
+    the bytes, ``buf.view(dtype, shape)`` a `Tensor` over them, ``buf.ptr`` a `Pointer`. Each of
+    them keeps the allocation alive, as does a graph that uses the buffer. `close` drops this
+    buffer's reference; the memory is freed with the last one.
 
     Notes
     -----
-    Sizes are bytes. Pinned and managed memory has Python's buffer protocol, so that
-    ``numpy.frombuffer(buf, dtype)`` is an array over it; the host does not wait for device work by
-    that. Device memory is shared over DLPack, or copied.
+    Sizes are in bytes. Pinned and managed memory supports Python's buffer protocol:
+    ``numpy.frombuffer(buf, dtype)`` is an array over it. Accessing such an array does not wait for
+    device work. Device memory can be shared over DLPack, or copied.
 
-    Two buffers are equal if they are the same bytes of the same allocation; what is in them is not
+    Two buffers are equal if they are the same bytes of the same allocation; contents are not
     compared.
 
     Examples
@@ -72,9 +70,7 @@ class Buffer(_core.Buffer):
     @property
     def device(self) -> Device | None:
         """The device that the memory belongs to; None for host memory."""
-        from ._device import Device
-
-        return None if self._ordinal is None else Device(self._ordinal)
+        return None if self._ordinal is None else device_at(self._ordinal)
 
     def _need_managed(self) -> None:
         if (kind := self.kind) != "managed":
@@ -85,10 +81,11 @@ class Buffer(_core.Buffer):
 
     @property
     def read_mostly(self) -> bool:
-        """Whether managed memory is read much more than written. Can be set.
+        """Whether managed memory is read much more often than written. Can be set.
 
-        If so, whoever reads it may get a copy of its own. It is for whole pages, and false if only
-        some of the buffer's are advised so. A `TypeError` for other kinds of memory.
+        If true, each reading processor may get its own copy. The advice applies to whole pages; the
+        value is false unless all pages of the buffer have it. `TypeError` for other kinds of
+        memory.
         """
         self._need_managed()
         return bool(self._range()[0])
@@ -101,10 +98,10 @@ class Buffer(_core.Buffer):
 
     @property
     def preferred_location(self) -> Device | Literal["host"] | None:
-        """Where managed memory is kept as far as possible. Can be set.
+        """Where managed memory should stay if possible. Can be set.
 
-        A `Device`, "host", or None. It is for whole pages, and None if the buffer's differ. A
-        `TypeError` for other kinds of memory.
+        A `Device`, "host", or None. The advice applies to whole pages; the value is None if the
+        buffer's pages differ. `TypeError` for other kinds of memory.
         """
         self._need_managed()
         return _location(self._range()[1])
@@ -120,11 +117,12 @@ class Buffer(_core.Buffer):
 
     @property
     def accessed_by(self) -> frozenset[Device | Literal["host"]]:
-        """Who managed memory is kept mapped for, wherever it is. Can be set.
+        """Which processors managed memory stays mapped for, wherever it is. Can be set.
 
-        Each a `Device` or "host"; any iterable can be assigned, and what differs is changed.
-        It is for whole pages, and has who accesses all of the buffer's: who accesses only some is
-        neither seen nor taken away. A `TypeError` for other kinds of memory.
+        Each is a `Device` or "host"; any iterable of them can be assigned. The advice applies to
+        whole pages. The value lists the processors that all pages of the buffer are mapped for;
+        mappings of only some pages are not reported, and assigning does not remove them.
+        `TypeError` for other kinds of memory.
         """
         self._need_managed()
         return frozenset(x for n in self._range()[2] if (x := _location(n)) is not None)
@@ -145,44 +143,35 @@ class Buffer(_core.Buffer):
     def last_prefetch_location(self) -> Device | Literal["host"] | None:
         """Where managed memory was last prefetched to: a `Device`, "host", or None.
 
-        It counts from the call of `prefetch` on. None if the buffer's pages differ, or some were
-        never prefetched. A `TypeError` for other kinds of memory.
+        It changes when `prefetch` is called, not when the move completes. None if the buffer's
+        pages differ, or some were never prefetched. `TypeError` for other kinds of memory.
         """
         self._need_managed()
         return _location(self._range()[3])
 
     def prefetch(self, location: Device | Literal["host"], *, stream: StreamLike) -> None:
-        """Move managed memory to where it is going to be used.
+        """Move managed memory to where it will be used next.
 
         Parameters
         ----------
         location : Device or "host"
-            Where to.
+            The destination.
         stream : Stream
             Stream that orders the move.
 
         Raises
         ------
-        TypeError
-            If the buffer is not managed memory, or `location` is no location.
-        ValueError
-            If `location` is another string than "host", or `stream` is capturing.
-        ClosedError
-            If the buffer or the stream is closed.
         UnsupportedError
-            If a device cannot use managed memory while the host does.
-        CUDAError
-            If the driver refuses.
+            If a device cannot use managed memory concurrently with the host.
 
         See Also
         --------
-        preferred_location : Says where the memory shall stay.
+        preferred_location : Where the memory should stay.
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion, with the GIL released meanwhile. Not
-        allowed while `stream` is capturing, which goes on. Whole pages are moved. Nothing but the
-        time of later accesses depends on it; on the simulated driver not even that.
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing. Moves whole pages. It
+        only affects the speed of later accesses; on the simulated driver not even that.
 
         References
         ----------
@@ -198,11 +187,7 @@ class Buffer(_core.Buffer):
         self._need_managed()
         self._prefetch(_location_number(location, "location"), stream)
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import buffer_card
-
-        return buffer_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:
@@ -211,56 +196,50 @@ class Buffer(_core.Buffer):
 
 
 def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
-    """Page-lock the memory of an object where it is, and make it a pinned buffer.
+    """Page-lock an object's memory in place, and return it as a pinned buffer.
 
     Nothing is copied: every device reads and writes the object's own bytes.
 
     Parameters
     ----------
     obj : buffer-protocol object
-        A NumPy array, a bytearray, a memoryview, an mmap, ...: C-contiguous, and writable unless
-        `read_only` is true.
+        A NumPy array, bytearray, memoryview, mmap, ...: C-contiguous, not empty, and writable
+        unless `read_only` is true.
     read_only : bool
-        Whether devices may only read the memory. The buffer is then refused as a destination; a
-        kernel that writes to it fails, or does what it should not.
+        Whether devices may only read the memory. The buffer is then rejected as a destination; a
+        kernel that writes to it fails or has undefined behaviour.
 
     Returns
     -------
     Buffer
-        Of kind "pinned", for every place where one goes: kernel arguments, graphs, copies, DLPack.
+        Of kind "pinned", usable wherever such a buffer is: kernel arguments, graphs, copies,
+        DLPack.
 
     Raises
     ------
-    TypeError
-        If `obj` has no buffer protocol.
-    BufferError
-        If it is not C-contiguous, or is read-only and `read_only` is false.
-    ValueError
-        If it has no bytes.
     UnsupportedError
         If the device cannot use such memory.
     CUDAError
-        If a part of the memory is registered already, here or by another library
-        (``CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED``), if CUDA has allocated it, or if the system
-        does not lock as much.
+        If part of the memory is already registered, here or by another library
+        (``CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED``), if CUDA allocated it, or if the system
+        limit of locked memory is reached.
 
     See Also
     --------
-    PinnedMemoryResource : Allocates memory that is page-locked.
+    PinnedMemoryResource : Allocates page-locked memory.
 
     Notes
     -----
-    Not stream-ordered: blocks until the pages are locked, with the GIL released. Allowed while
-    streams are capturing, and not part of the capture.
+    Blocks until the pages are locked.
 
-    The object is kept, and its buffer export, so that a bytearray cannot be resized, until the
-    memory is unlocked. That is once the last of the buffer, its views and the graphs that use it
-    has gone, and after all work of all devices that was queued by then, on a thread of its own; it
-    waits for the end of captures. While another library captures, keep the buffer open: unlocking
-    would spoil that capture. An object that refers to a buffer over itself lives until that buffer
+    The object and its buffer export are held until the memory is unlocked, so a bytearray cannot be
+    resized until then. Memory is unlocked on a background thread, after the buffer, its views and
+    the graphs that use it are gone, all work queued by then on any device has completed, and no
+    cudago capture is open. Keep the buffer open while another library captures: unlocking would
+    invalidate that capture. An object that refers to a buffer over itself lives until that buffer
     is closed.
 
-    Locking takes longer than a copy of the same bytes: pin what is used many times.
+    Locking takes longer than copying the same bytes: pin memory that is used many times.
 
     References
     ----------

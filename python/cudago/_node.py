@@ -17,9 +17,9 @@ __all__ = ["Node"]
 
 
 class Node(Builder):
-    """One operation of a graph. Its methods add operations that come after it.
+    """One operation of a graph. Its methods add operations that depend on it.
 
-    Made by the methods of `Graph` and of other nodes.
+    Created by the methods of `Graph` and of other nodes.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Node(Builder):
     def __init__(self, graph: Graph, id: int) -> None:
         self.graph: Graph = graph
         self._id = id
-        self._known: tuple[int, int, str, str] | None = None  # the row, which never changes
+        self._known: tuple[int, int, str, str] | None = None  # its row, which never changes
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self.graph, (self._id,)
@@ -56,7 +56,7 @@ class Node(Builder):
 
     @property
     def dependencies(self) -> tuple[Node, ...]:
-        """The nodes that this one waits for."""
+        """The nodes that this node waits for."""
         return tuple([Node(self.graph, id) for (id,) in self.graph._dependencies(self._id)])
 
     @property
@@ -66,21 +66,22 @@ class Node(Builder):
 
     @property
     def buffer(self) -> Buffer:
-        """The memory that an `allocate` node allocates; ValueError for other nodes."""
+        """The memory of an `allocate` node; ValueError for other nodes."""
         made: Buffer = self.graph._buffer(self._id)
         return made
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
-        """The graphs that a conditional node chooses from; none for other nodes.
+        """The bodies of a conditional node, which are graphs; empty for other nodes.
 
-        They are filled as any graph, keep the graph that they are in, and go with it.
+        Add nodes to them as to any graph. They keep the graph that contains them alive, and end
+        with it.
         """
         return tuple(self.graph._body(self._id, i) for i in range(self._row()[1]))
 
     @property
     def body(self) -> Graph:
-        """The first of the `bodies`; TypeError for nodes that are not conditional."""
+        """The first of the `bodies`; TypeError if the node is not conditional."""
         bodies = self.bodies
         if not bodies:
             raise TypeError(f"{self.name!r} is of kind {self.kind} and has no body")
@@ -88,7 +89,7 @@ class Node(Builder):
 
     @property
     def retained(self) -> tuple[Retained, ...]:
-        """What the graph keeps alive for this node, for what is in it included."""
+        """What the graph keeps alive for this node and for the graphs inside it."""
         return retained_of(self.graph._retained(self._id))
 
     def __eq__(self, other: object) -> bool:
@@ -104,7 +105,7 @@ class Node(Builder):
 
 
 def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
-    """Make a node of a row that the graph has told: its name is not asked for again."""
-    node = Node.__new__(Node)  # without __init__, of which a listing would be half
+    """Make a node from a row of the graph's listing, so that its name is not looked up again."""
+    node = Node.__new__(Node)  # __init__ would be half the cost of a listing
     node.graph, node._id, node._known = graph, row[0], row
     return node

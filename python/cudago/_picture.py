@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of graphs: their layers from top to bottom, as SVG.
+"""Pictures of graphs as SVG, with the nodes in layers from top to bottom.
 
-Lines have the color of the text around them, dark or light; boxes have their own. It reads what
-`Graph.to_dot` writes, line by line, and no other text of Graphviz's language.
+Lines have the color of the surrounding text, dark or light; boxes have their own. The input is what
+`Graph.to_dot` writes, line by line, and no other Graphviz text.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ markerWidth="7" markerHeight="7" orient="auto">\
 
 @dataclass(eq=False)
 class _Box:
-    """A node; or, without text, a bend of a line that passes a layer."""
+    """A node; or, without text, a bend of an edge that passes a layer."""
 
     lines: list[str] = field(default_factory=list[str])
     style: str = ""
     layer: int = 0
-    x: float = 0  # of its middle
-    y: int = 0  # of its upper edge
-    floor: int = 0  # of its layer, below which lines may go sideways
+    x: float = 0  # of its center
+    y: int = 0  # of its top
+    floor: int = 0  # bottom of its layer, below which edges may run sideways
     width: int = 0
     height: int = 0
     above: list[_Box] = field(default_factory=lambda: list[_Box]())
@@ -41,10 +41,10 @@ class _Box:
 
 
 def svg(dot: str) -> str:
-    """Return the picture of a graph that `Graph.to_dot` wrote."""
+    """Return the picture of a graph from the text of `Graph.to_dot`."""
     boxes, edges = _read(dot)
-    layers = _layered(boxes, edges)
-    lines = [(_bent(a, b, layers), style) for a, b, style in edges]
+    layers = _layers(boxes, edges)
+    lines = [(_route(a, b, layers), style) for a, b, style in edges]
     for sweep in range(8):
         _move(layers if sweep % 2 else layers[::-1], "above" if sweep % 2 else "below")
     y = _PAD
@@ -56,7 +56,7 @@ def svg(dot: str) -> str:
     left = min((box.x - box.width / 2 for box in boxes), default=0) - _PAD
     right = max((box.x + box.width / 2 for box in boxes), default=0) + _PAD
     head = _HEAD.format(left, width=right - left, height=y - _GAP + _PAD if boxes else y)
-    return "\n".join([head, *map(_drawn_line, lines), *map(_drawn_box, boxes), "</svg>\n"])
+    return "\n".join([head, *map(_draw_line, lines), *map(_draw_box, boxes), "</svg>\n"])
 
 
 def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
@@ -77,7 +77,7 @@ def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
         elif line.strip() == "}" and inside:
             inside.pop()
     waiting = {b for _, b, _ in edges}
-    edges += [  # what waits for nothing inside a node comes after the node
+    edges += [  # inner nodes without dependencies are drawn after the outer node
         (boxes[name.rsplit("_", 2)[0]], box, ' stroke-dasharray="4 3"')
         for name, box in boxes.items()
         if "_" in name and box not in waiting
@@ -90,14 +90,14 @@ def _text(quoted: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)  # for XML
 
 
-def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
-    """Put each node a layer below all that it waits for."""
+def _layers(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
+    """Put each node one layer below the nodes that it waits for."""
     waits, after = dict.fromkeys(boxes, 0), {box: list[_Box]() for box in boxes}
     for a, b, _ in edges:
         waits[b] += 1
         after[a].append(b)
     ready = [box for box in boxes if not waits[box]]
-    for box in ready:  # grows meanwhile
+    for box in ready:  # grows during the loop
         for b in after[box]:
             b.layer = max(b.layer, box.layer + 1)
             waits[b] -= 1
@@ -108,8 +108,8 @@ def _layered(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[lis
     return layers
 
 
-def _bent(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
-    """Give a line a bend in each layer that it passes, which has a place there as nodes have."""
+def _route(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
+    """Give an edge a bend in each layer that it passes; bends take up room as nodes do."""
     bends = [_Box(layer=layer) for layer in range(a.layer + 1, b.layer)]
     for bend in bends:
         layers[bend.layer].append(bend)
@@ -120,7 +120,7 @@ def _bent(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
 
 
 def _move(layers: list[list[_Box]], side: str) -> None:
-    """Move each box to the middle of its neighbours on a side, as far as those beside it let it."""
+    """Center each box below its neighbours on one side, as far as the boxes beside it allow."""
     for layer in layers:
         near = {box: getattr(box, side) or [box] for box in layer}
         wanted = {box: sum(n.x for n in near[box]) / len(near[box]) for box in layer}
@@ -134,7 +134,7 @@ def _move(layers: list[list[_Box]], side: str) -> None:
             box.x -= right
 
 
-def _drawn_line(line: tuple[list[_Box], str]) -> str:
+def _draw_line(line: tuple[list[_Box], str]) -> str:
     boxes, style = line
     path = f"M{boxes[0].x:.1f} {boxes[0].y + boxes[0].height}"
     for a, b in pairwise(boxes):
@@ -145,7 +145,7 @@ def _drawn_line(line: tuple[list[_Box], str]) -> str:
     )
 
 
-def _drawn_box(box: _Box) -> str:
+def _draw_box(box: _Box) -> str:
     left, right = f'<tspan x="{box.x:.1f}" dy="{_LINE}"', "</tspan>"
     weights = [' font-weight="bold">', *[">"] * len(box.lines)]
     rows = (left + w + escape(line) + right for w, line in zip(weights, box.lines, strict=False))

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Some elements of a tensor as text, for who looks at it: its edges are read, if nothing uses them.
+"""The corners of a tensor as text, for notebooks; read only while no work is under way.
 
-Which streams use a tensor's memory is not asked: that question waits. So all streams must be idle,
-of which each is asked in a way that no capture minds, and none may be unknown or capturing. They
-are given a moment. What the host can read is read in place; else a stream of its own copies it.
+Which streams use a tensor's memory cannot be asked without waiting. So all streams must be idle:
+each is queried in a way that does not disturb captures, and none may be unknown or capturing. They
+get a moment to finish. Memory that the host can read is read in place; other memory is copied on a
+stream created for that.
 """
 
 from __future__ import annotations
@@ -16,31 +17,29 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._cold import read
 from ._gopy import api
+from ._ordinal import device_at, devices_in_use
+from ._stream import Stream, _made
+from ._tensor import Tensor, _extended_dtype, _is_pageable
 from .errors import CheckError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ._stream import Stream
-    from ._tensor import Tensor
-
 Rows = list[list[str]]
 
 PATIENCE_S = 0.25
-_WHOLE, _EDGE = 8, 3  # elements of a dimension that is shown whole; of each end of a longer one
+_WHOLE, _EDGE = 8, 3  # longest axis shown whole; elements at each end of a longer one
 _GAP = "\u2026"
-_CUDA, _MANAGED = 2, 13  # types of DLPack's devices
+_CUDA, _MANAGED = 2, 13  # DLPack device types
 _log = logging.getLogger("cudago")
 
 
 class Unreadable(Exception):
-    """Why there are no values to show."""
+    """The reason why there are no values to show."""
 
 
 def values(tensor: Tensor) -> tuple[str, Rows]:
-    """Return the index of what is shown, empty for all dimensions, and the edges of that."""
-    from ._tensor import _is_pageable
-
+    """Return the index of the slice that is shown, empty for the whole tensor, and its corners."""
     hidden = max(tensor.ndim - 2, 0)
     face = tensor[(0,) * hidden] if hidden else tensor
     index = "[" + "0, " * hidden + ":, :]" if hidden else ""
@@ -54,20 +53,18 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     rows, columns = _spans(face, -2), _spans(face, -1)
     shown: Rows = []
     for r in rows:
-        parts = [_words(_block(face, r, c), np) for c in columns]
+        parts = [_formatted(_block(face, r, c), np) for c in columns]
         shown += [[_GAP] * len(shown[0])] if shown else []
-        shown += [_beside(lines) for lines in zip(*parts, strict=True)]
+        shown += [_joined(lines) for lines in zip(*parts, strict=True)]
     return index, shown
 
 
 def _check_readable(tensor: Tensor) -> None:
-    """Raise if the host does not read the memory, idle or not."""
-    from ._device import Device
-
+    """Raise if the host cannot read the memory even when it is idle."""
     if _core._dtype(tensor.dtype_name)[1] % 8:
         raise Unreadable("elements of less than a byte are packed")
     _, device_type, ordinal, *_ = tensor._memory
-    if device_type == _MANAGED and not Device(ordinal).properties.concurrent_managed_access:
+    if device_type == _MANAGED and not device_at(ordinal).properties.concurrent_managed_access:
         raise Unreadable("the host must not touch managed memory while this device works")
 
 
@@ -83,13 +80,13 @@ def _await_idle() -> None:
                 raise Unreadable("work is still under way")
             streams = busy
             time.sleep(0.001)
-    except CheckError as e:  # is told once: the next wait of the program would not hear of it
+    except CheckError as e:  # is raised only once: the program's next wait would miss it
         _log.error("found while a tensor was shown: %s", text := str(e))
         raise Unreadable(text) from None
 
 
 def _is_idle(stream: Stream) -> bool:
-    if stream.is_closed:  # meanwhile, by another thread
+    if stream.is_closed:  # by another thread meanwhile
         raise Unreadable("a stream has just been closed")
     if stream.is_capturing:
         raise Unreadable("a stream is capturing, so work cannot be waited for")
@@ -97,14 +94,11 @@ def _is_idle(stream: Stream) -> bool:
 
 
 def _streams() -> list[Stream]:
-    """Return all streams. A closed one, or one that another library lent, may go on working."""
-    from ._device import _devices
-    from ._stream import _made
-
+    """Return all streams; raise if some are not known, which may still have work."""
     known = [stream for ref in _made.valuerefs() if (stream := ref()) is not None]
     streams = {stream._id: stream for stream in known if not stream.is_closed}
-    if len(streams) < read(api.live_streams):  # default streams stay when nobody has them
-        for device in list(_devices.values()):
+    if len(streams) < read(api.live_streams):  # default streams outlive their objects
+        for device in devices_in_use():
             streams[device.default_stream._id] = device.default_stream
     if len(streams) < read(api.live_streams):
         raise Unreadable("a stream that is closed, or another library's, may still have work")
@@ -115,7 +109,7 @@ def _streams() -> list[Stream]:
 
 
 def _spans(face: Tensor, axis: int) -> list[slice | None]:
-    """Return what is shown along an axis; None for one that the tensor lacks."""
+    """Return the parts of an axis that are shown; None for an axis that the tensor lacks."""
     if face.ndim < -axis:
         return [None]
     size = face.shape[axis]
@@ -128,20 +122,20 @@ def _block(face: Tensor, *spans: slice | None) -> Tensor:
     return face[tuple(span for span in spans if span is not None)] if face.ndim else face
 
 
-def _beside(parts: tuple[list[str], ...]) -> list[str]:
+def _joined(parts: tuple[list[str], ...]) -> list[str]:
     row: list[str] = []
     for part in parts:
         row += [_GAP, *part] if row else part
     return row
 
 
-def _words(block: Tensor, np: ModuleType) -> Rows:
+def _formatted(block: Tensor, np: ModuleType) -> Rows:
     _, device_type, *_ = block._memory
     array = _copied(block) if device_type == _CUDA else _in_place(block, np)
-    if array.dtype.kind == "V":  # of ml_dtypes
+    if array.dtype.kind == "V":  # a type of ml_dtypes
         array = array.astype("f4")
     height, width = (1, 1, *block.shape)[-2:]
-    return [[_word(x) for x in row] for row in array.reshape(height, width).tolist()]
+    return [[_format(x) for x in row] for row in array.reshape(height, width).tolist()]
 
 
 def _copied(block: Tensor) -> Any:
@@ -153,11 +147,9 @@ def _copied(block: Tensor) -> Any:
 
 
 def _in_place(block: Tensor, np: ModuleType) -> Any:
-    """View elements that the host can read, whatever their order."""
-    from ._tensor import _extended_dtype
-
+    """View elements that the host can read, whatever their strides."""
     span, offset = block._span
-    # Without a stream to wait for: all of them are idle.
+    # stream=-1: no stream to wait for, all are idle.
     capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))
     raw = np.frombuffer(_core.from_dlpack(capsule).buffer, "u1")
     dtype: Any = block.dtype
@@ -173,7 +165,7 @@ def _strided(block: Tensor, raw: Any, offset: int, dtype: Any, np: ModuleType) -
     return np.ndarray(block.shape, dtype, raw, offset, strides)
 
 
-def _word(x: object) -> str:
+def _format(x: object) -> str:
     if isinstance(x, complex):
         return f"{x:.4g}"
     return f"{x:.5g}" if isinstance(x, float) else str(x)

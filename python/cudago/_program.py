@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""From source to code, and to its kernels."""
+"""Compiling source to code, and finding its kernels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,14 +28,14 @@ _log = logging.getLogger("cudago")
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
-    """How a `Program` is compiled.
+    """Compiler options for a `Program`.
 
     Parameters
     ----------
     arch : str, optional
         Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
     std : str, optional
-        Language, such as ``"c++17"``.
+        Language standard, such as ``"c++17"``.
     include_path : str or sequence of str, optional
         Directories that ``#include`` searches.
     define_macro : str, sequence of str, or dict, optional
@@ -42,15 +43,15 @@ class ProgramOptions:
     undefine_macro : str or sequence of str, optional
         Macros to leave undefined.
     fast_math : bool
-        Whether precision is traded for speed.
+        Whether to trade precision for speed.
     debug, lineinfo : bool
-        Whether debug information, or line numbers only, are added.
+        Whether to add debug information, or line numbers only.
     max_registers : int, optional
-        Limit of registers of a thread.
+        Maximum number of registers per thread.
     options : sequence of str
-        Given to the compiler as they are, after all others.
+        Passed to the compiler as they are, after all others.
     name : str
-        Stands for the source's file name in messages.
+        Source file name in messages.
     name_expressions : sequence of str
         Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
 
@@ -106,28 +107,21 @@ def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
 
 
 class Program:
-    """Source code, with its options.
+    """Source code and its compiler options.
 
     Parameters
     ----------
     source : str
         CUDA C++ or PTX.
     kind : {"c++", "ptx"}
-        What `source` is.
+        Language of `source`.
     options : ProgramOptions, optional
-        How it is compiled.
+        Compiler options.
 
     Attributes
     ----------
     source, kind : str
         As given.
-
-    Raises
-    ------
-    TypeError
-        If `source` is no str.
-    ValueError
-        If `kind` is no choice.
 
     Examples
     --------
@@ -164,26 +158,26 @@ class Program:
         Parameters
         ----------
         target : {"ptx", "cubin", "ltoir"}, optional
-            Form of the result; by default the one that this driver runs.
+            Kind of code to produce; by default the one that this driver runs.
         device : Device, optional
             Device to compile for; by default device 0.
 
         Returns
         -------
         ObjectCode
-            Not loaded yet.
+            Not yet loaded.
 
         Raises
         ------
         CompileError
-            If the source does not compile: ``.log`` has what the compiler wrote. Or if NVRTC cannot
-            be found: the text says where it was looked for.
+            If the source does not compile: ``.log`` has the compiler's output. Or if NVRTC is not
+            found: the message says where it was looked for.
         ValueError
-            If `target` is no choice, or is not possible for PTX source.
+            If `target` is not possible for PTX source.
 
         Notes
         -----
-        Not stream-ordered. Blocks until done, with the GIL released. Captures are not affected.
+        Blocks until the compiler is done.
 
         References
         ----------
@@ -195,14 +189,12 @@ class Program:
         >>> code.kind, ".entry nothing" in code.ptx
         ('ptx', True)
         """
-        from ._device import Device
-
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
         began = time.perf_counter()
         handle, kind, log = _core._compile(
-            device or Device(), self.source, self.kind, target_name, self._options._json()
+            device or device_at(), self.source, self.kind, target_name, self._options._json()
         )
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
@@ -218,17 +210,17 @@ _PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a pat
 
 
 class ObjectCode:
-    """Compiled code. It is loaded on a device when a kernel of it is first needed there.
+    """Compiled code, which is loaded on a device when one of its kernels is first needed there.
 
-    Made by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
-    ``code.get_kernel(name)``. The code stays loaded until it and its kernels have gone.
+    Created by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
+    ``code.get_kernel(name)``. The code stays loaded until it and its kernels are gone.
 
     Attributes
     ----------
     kind : str
         ``"ptx"``, ``"cubin"``, ``"ltoir"`` or ``"fatbin"``.
     log : str
-        What the compiler wrote, such as warnings.
+        The compiler's output, such as warnings.
 
     Examples
     --------
@@ -258,7 +250,7 @@ class ObjectCode:
 
     @classmethod
     def from_ptx(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take PTX: its text, or the path of a file.
+        """Wrap PTX: its text, or the path of a file.
 
         Parameters
         ----------
@@ -268,18 +260,13 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded: `PTXError` then.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded, which may raise `PTXError`.
         """
         return cls._from("ptx", code)
 
     @classmethod
     def from_cubin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take machine code of one architecture: its bytes, or the path of a file.
+        """Wrap machine code for one architecture: its bytes, or the path of a file.
 
         Parameters
         ----------
@@ -289,18 +276,13 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded. The simulated driver runs PTX only.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded. The simulated driver runs only PTX.
         """
         return cls._from("cubin", code)
 
     @classmethod
     def from_fatbin(cls, code: str | bytes | Path) -> ObjectCode:
-        """Take a bundle of code for several architectures: its bytes, or the path of a file.
+        """Wrap a bundle of code for several architectures: its bytes, or the path of a file.
 
         Parameters
         ----------
@@ -310,12 +292,7 @@ class ObjectCode:
         Returns
         -------
         ObjectCode
-            Checked when it is loaded. The simulated driver runs PTX only.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be read.
+            Checked when it is loaded. The simulated driver runs only PTX.
         """
         return cls._from("fatbin", code)
 
@@ -326,16 +303,14 @@ class ObjectCode:
 
     @property
     def ptx(self) -> str | None:
-        """The code as PTX, where it is known."""
+        """The code as PTX, or None if it is not known."""
         text = bytes(_core._code_data(self._handle.id, "ptx", None)).decode()
         return text or None
 
     @property
     def kernels(self) -> tuple[str, ...]:
         """Names of the kernels; loads the code on device 0."""
-        from ._device import Device
-
-        text = bytes(_core._code_data(self._handle.id, "kernels", Device())).decode()
+        text = bytes(_core._code_data(self._handle.id, "kernels", device_at())).decode()
         return tuple(text.split("\n")) if text else ()
 
     def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
@@ -351,36 +326,33 @@ class ObjectCode:
         Returns
         -------
         Kernel
-            The same object for the same name.
+            Always the same object for a name.
 
         Raises
         ------
         KernelNotFoundError
-            If there is no such kernel; the text lists those there are.
+            If there is no such kernel; the message lists those that exist.
         PTXError
-            If the code is PTX that the driver refuses.
+            If the code is PTX that the driver rejects.
         UnsupportedError
-            If the kernel needs what the simulated driver does not have.
+            If the kernel needs something that the simulated driver lacks.
         CUDAError
-            If the code is not for the device; or in a host callback, if it is not loaded yet:
-            the load would wait for the device, which waits for the callback.
+            If the code is for another architecture. Or in a host callback, if the code is not
+            loaded yet: loading waits for the device, which waits for the callback.
 
         Notes
         -----
-        Not stream-ordered. Returns when the code is loaded, with the GIL released meanwhile.
-        Captures are not affected.
+        Blocks until the code is loaded.
 
         References
         ----------
         ``cuModuleLoadDataEx``, ``cuModuleGetFunction``
         """
-        from ._device import Device
-
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         kernel = self._kernels.get(name)
         if kernel is None:
-            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or Device())
+            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or device_at())
             self._kernels[name] = kernel
         return kernel
 

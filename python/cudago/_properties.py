@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a device is, asked of the cold half of the API."""
+"""Device attributes, read through the cold half of the API."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ else:
 
 
 class DeviceProperties(_Names):
-    """The attributes of a device, read when asked for and then kept.
+    """The attributes of a device, each read on first access and then kept.
 
-    Made by `Device.properties`. Every attribute of ``CUdevice_attribute`` is here under its name in
-    lower case, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists them.
+    Obtained from `Device.properties`. It has every attribute of ``CUdevice_attribute`` under its
+    lower-case name, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists
+    them.
 
     References
     ----------
@@ -41,7 +42,7 @@ class DeviceProperties(_Names):
     def __init__(self, ordinal: int) -> None:
         self._ordinal = ordinal
 
-    if not TYPE_CHECKING:  # checkers know the names, and would believe in any other
+    if not TYPE_CHECKING:  # type checkers would accept any name
 
         def __getattr__(self, name: str) -> int:
             if name.startswith("_") or name not in _attribute_names():

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where memory comes from."""
+"""Memory resources, which allocate memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -27,22 +28,20 @@ __all__ = [
 
 
 def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[Device]:
-    """Check devices that may access memory of another one."""
-    from ._device import Device
-
+    """Check the devices that are to have access to memory of another one."""
     peers = list(value)
     for peer in peers:
-        if not isinstance(peer, Device):
+        if not isinstance(peer, _core.Device):
             raise TypeError(f"{name} must be devices, not {type(peer).__name__}")
         if own is not None and peer == own:
             raise ValueError(
-                f"{name} must be other devices than {own.ordinal}, which has the memory"
+                f"{name} must be other devices than {own.ordinal}, which owns the memory"
             )
     return frozenset(peers)
 
 
 class MemoryResource(_core.MemoryResource):
-    """Something that allocates memory: see its subclasses.
+    """The base class of memory resources, which allocate memory.
 
     A context manager: leaving the ``with`` block closes the resource. Its buffers stay valid.
     """
@@ -52,9 +51,7 @@ class MemoryResource(_core.MemoryResource):
     @property
     def device(self) -> Device | None:
         """The device that memory is allocated on; None for host memory."""
-        from ._device import Device
-
-        return None if self._ordinal is None else Device(self._ordinal)
+        return None if self._ordinal is None else device_at(self._ordinal)
 
     def __repr__(self) -> str:
         return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
@@ -62,7 +59,7 @@ class MemoryResource(_core.MemoryResource):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolOptions:
-    """How a `DeviceMemoryResource` keeps its pool.
+    """Options for the pool of a `DeviceMemoryResource`.
 
     Parameters
     ----------
@@ -70,7 +67,7 @@ class PoolOptions:
         Bytes that the pool keeps when a stream, event or the context is synchronised; by default
         all.
     max_size : int, optional
-        Bytes that the pool may take; by default no limit.
+        Maximum size of the pool in bytes; by default unlimited.
     """
 
     release_threshold: int | None = None
@@ -79,14 +76,14 @@ class PoolOptions:
 
 @dataclass(frozen=True)
 class PoolStatistics:
-    """What a pool holds, in bytes.
+    """Memory use of a pool, in bytes.
 
     Parameters
     ----------
     used, used_high : int
-        Allocated from the pool now, and at most so far.
+        Bytes allocated from the pool: now, and the maximum so far.
     reserved, reserved_high : int
-        What the pool holds of the device's memory now, and at most so far.
+        Device memory that the pool holds: now, and the maximum so far.
     """
 
     used: int
@@ -96,25 +93,15 @@ class PoolStatistics:
 
 
 class DeviceMemoryResource(MemoryResource):
-    """Device memory from a pool, allocated and freed in the order of a stream.
+    """Device memory from a pool, allocated and freed in stream order.
 
     Parameters
     ----------
     device : Device
         The device.
     pool : PoolOptions, optional
-        Makes a pool of its own; by default the device's default pool, which others may use too.
-
-    Raises
-    ------
-    ValueError
-        If an option is negative.
-    CUDAError
-        If the driver refuses.
-
-    Notes
-    -----
-    Making one is not stream-ordered, and releases the GIL. What it allocates is: see `allocate`.
+        Creates a new pool with these options; by default the device's default pool is used, which
+        other libraries may use too.
 
     References
     ----------
@@ -137,7 +124,7 @@ class DeviceMemoryResource(MemoryResource):
         ) -> Buffer: ...
 
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
-        """Make the resource, or a second object over the device's default pool."""
+        """Create the resource, or another object over the device's default pool."""
         if pool is None:
             return _core._resource_default_pool(cls, device)
         for name in ("release_threshold", "max_size"):
@@ -149,21 +136,19 @@ class DeviceMemoryResource(MemoryResource):
 
     @property
     def statistics(self) -> PoolStatistics:
-        """What the pool holds. It may be shared with others."""
+        """Memory use of the pool, which others may share."""
         return PoolStatistics(*(self._stat(i) for i in range(4)))
 
     @property
     def peer_accessible_by(self) -> frozenset[Device]:
-        """Other devices whose kernels may touch the memory. Can be set, from any iterable of them.
+        """Other devices whose kernels can access the memory. Can be set, from any iterable of them.
 
-        It is for all that the pool has given out and will, and what differs is changed. While
-        access is taken away, no work that uses it may be under way. The pool may be shared with
-        others, as the access then is. A `ValueError` for the resource's own device, which always
-        has access; a `CUDAError` for a device that cannot access the memory.
+        Access covers all memory of the pool, past and future, and a shared pool shares it. When
+        access is removed, no work that uses it may be pending. Setting raises a `ValueError` for
+        the resource's own device, which always has access, and a `CUDAError` for a device that
+        cannot access the memory.
         """
-        from ._device import Device
-
-        return frozenset(Device(i) for i in self._peers())
+        return frozenset(device_at(i) for i in self._peers())
 
     @peer_accessible_by.setter
     def peer_accessible_by(self, value: Iterable[Device]) -> None:
@@ -175,24 +160,16 @@ class DeviceMemoryResource(MemoryResource):
             self._set_peer(peer, False)
 
     def trim(self, keep: int = 0) -> None:
-        """Give memory that nobody uses back to the device.
+        """Return unused memory of the pool to the device.
 
         Parameters
         ----------
         keep : int
             Bytes that the pool may keep.
 
-        Raises
-        ------
-        ClosedError
-            If the resource is closed.
-        CUDAError
-            If the driver refuses.
-
         Notes
         -----
-        Not stream-ordered: what the device may still use is not given back. Returns when done, with
-        the GIL released meanwhile.
+        Memory that pending work may still use is not returned.
 
         References
         ----------
@@ -211,15 +188,14 @@ class DeviceMemoryResource(MemoryResource):
 
 
 class PinnedMemoryResource(MemoryResource):
-    """Page-locked host memory, which devices read and write directly.
+    """Page-locked host memory, which devices access directly.
 
-    Its buffers are Python buffers too: ``numpy.frombuffer(buf, dtype)`` copies nothing.
+    Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
 
     Notes
     -----
-    Not stream-ordered: the host does not wait for device work that still uses the memory, so
-    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
-    own.
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first. Allocating blocks; freeing happens on a background thread.
 
     References
     ----------
@@ -234,17 +210,17 @@ class PinnedMemoryResource(MemoryResource):
     __slots__ = ()
 
     def __new__(cls) -> PinnedMemoryResource:
-        """Make the resource."""
+        """Create the resource."""
         return _core._resource_pinned(cls)
 
 
 class ManagedMemoryResource(MemoryResource):
-    """Memory that the host and the device use at one address, moved by the driver.
+    """Memory that the host and the device use at the same address; the driver moves it.
 
     Parameters
     ----------
     device : Device
-        The device whose context the memory is allocated in.
+        The device in whose context the memory is allocated.
 
     Raises
     ------
@@ -253,9 +229,8 @@ class ManagedMemoryResource(MemoryResource):
 
     Notes
     -----
-    Not stream-ordered: the host does not wait for device work that still uses the memory, so
-    `Stream.sync` first. Allocating blocks, with the GIL released; so do frees, on a thread of their
-    own.
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first. Allocating blocks; freeing happens on a background thread.
 
     References
     ----------
@@ -273,42 +248,40 @@ class ManagedMemoryResource(MemoryResource):
     __slots__ = ()
 
     def __new__(cls, device: Device) -> ManagedMemoryResource:
-        """Make the resource."""
+        """Create the resource."""
         return _core._resource_managed(cls, device)
 
 
 class VirtualMemoryResource(MemoryResource):
-    """Device memory that can grow where it is: see `Buffer.grow`.
+    """Device memory that can grow in place: see `Buffer.grow`.
 
-    Each buffer has addresses reserved, and memory mapped at the first of them. Growing maps more
-    behind, so the address stays.
+    Each buffer reserves a range of addresses and maps memory at its start. Growing maps more memory
+    after that, so the address does not change.
 
     Parameters
     ----------
     device : Device
         The device.
     reserve : int, optional
-        Bytes of addresses for each buffer: up to there it can grow for certain. They cost no
-        memory. By default as many as the device has memory, and at least four times the buffer's
-        size.
+        Bytes of address space per buffer, up to which growing cannot fail for lack of addresses.
+        Addresses cost no memory. By default the size of the device's memory, and at least four
+        times the buffer's size.
     peers : iterable of Device
-        Other devices whose kernels may touch the memory, also what `Buffer.grow` adds.
+        Other devices whose kernels can access the memory, including what `Buffer.grow` adds.
 
     Raises
     ------
     UnsupportedError
         If the device has no virtual memory management.
-    ValueError
-        If `reserve` is negative, or `device` is one of `peers`.
     CUDAError
         If a peer cannot access memory of the device.
 
     Notes
     -----
-    Not stream-ordered: allocating blocks until the memory is there, with the GIL released, and it
-    can be used on every stream at once. The stream that `allocate` needs, and the one that used the
-    memory last, are waited for before it is unmapped, on a thread of its own. Memory comes in units
-    of 2 MiB on most devices, so small buffers waste much of it.
+    Allocating blocks until the memory is there, and it can be used on every stream at once. It is
+    unmapped on a background thread, after the work of the stream given to `allocate` and of the
+    stream that used it last. Most devices map memory in units of 2 MiB, so small buffers waste much
+    of it.
 
     References
     ----------
@@ -330,7 +303,7 @@ class VirtualMemoryResource(MemoryResource):
     def __new__(
         cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()
     ) -> VirtualMemoryResource:
-        """Make the resource."""
+        """Create the resource."""
         if reserve is not None and not 0 <= reserve < 1 << 63:
             raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
         mask = sum(1 << peer.ordinal for peer in _peers(peers, device, "peers"))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What graphs and executables keep alive, as they tell it."""
+"""What graphs and executables keep alive."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["Retained"]
 
 @dataclass(frozen=True)
 class Retained:
-    """One thing that a graph or an executable keeps alive.
+    """One object that a graph or an executable keeps alive.
 
     Parameters
     ----------
     node : str
         Name of the node that uses it.
     operand : str
-        Its part in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"``
+        Its role in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"``
         and ``"parameter 1"`` of launches, ``"callback"``, ``"event"``, ``"memory"``. Parameters are
         counted from 0, as in errors.
     object : object
-        The object that was handed in.
+        The object that was passed in.
     nbytes : int
-        Bytes of its memory that are kept; 0 for what has none.
+        Bytes of memory that it keeps; 0 if it has none.
     reason : str
-        Kind of operation: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``.
+        Kind of the node: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``.
     """
 
     node: str
@@ -40,7 +40,7 @@ class Retained:
 
 
 def retained_of(rows: tuple[tuple[Any, int, str, str, str], ...]) -> tuple[Retained, ...]:
-    """Make what users see of the native module's rows."""
+    """Convert the rows of the native module."""
     found: list[Retained] = []
     for held, nbytes, node, operand, reason in rows:
         kept = held.object if isinstance(held, _core.Operand) else held

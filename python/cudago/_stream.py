@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams.
 
-What is hot, or blocks, is in ``pyext/stream/stream.c``; its documentation is in ``_core.pyi``.
+Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is in ``_core.pyi``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from weakref import WeakValueDictionary
 
 from . import _core
 from . import _zconstants as _z
+from ._card import card
+from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,16 +35,16 @@ _MODES = {
 class Stream(_core.Stream):
     """A queue of device work that runs in order.
 
-    Work on different streams runs in any order, or at once, unless an event orders it: `record` and
-    `wait`. Made by `Device.create_stream` or `Stream.from_handle`. A context manager: leaving the
+    Work on different streams may overlap and run in any order, unless `record` and `wait` order it.
+    Created by `Device.create_stream` or `Stream.from_handle`. A context manager: leaving the
     ``with`` block closes the stream.
 
     Notes
     -----
-    A closed stream's work completes, and memory that was allocated on it stays valid. Streams can
-    be used by several threads; work runs in the order in which their calls were made.
+    Closing a stream does not cancel its work, and memory allocated on it stays valid. Threads may
+    share a stream; its work runs in the order of their calls.
 
-    Two open streams are equal if they stand for the same ``CUstream``.
+    Two open streams are equal if they refer to the same ``CUstream``.
 
     Examples
     --------
@@ -70,46 +72,35 @@ class Stream(_core.Stream):
         Parameters
         ----------
         handle : int
-            The ``CUstream``; 0 and 1 are the legacy and 2 the per-thread default stream.
+            The ``CUstream``; 0 and 1 are the legacy default stream, 2 is the per-thread one.
         device : Device, optional
             The stream's device, which is not checked; by default device 0.
         owner : object, optional
-            What keeps the handle valid. The stream keeps it; you keep it until work has ended, and
-            until memory that was allocated on the stream has gone.
+            Object that keeps the handle valid; the stream keeps it alive. Keep the owner yourself
+            until the stream's work has completed and memory allocated on it is gone.
 
         Returns
         -------
         Stream
             Closing it does not destroy the handle.
 
-        Raises
-        ------
-        TypeError
-            If `handle` is no integer.
-        OverflowError
-            If `handle` is negative, or does not fit 64 bits.
-
         Examples
         --------
         >>> cudago.Stream.from_handle(stream.handle, owner=stream) == stream
         True
         """
-        from ._device import Device
-
-        stream: Stream = _core._stream_wrap(device or Device(), handle, owner)
+        stream: Stream = _core._stream_wrap(device or device_at(), handle, owner)
         _made[stream._id] = stream
         return stream
 
     @property
     def device(self) -> Device:
         """The device that the stream belongs to."""
-        from ._device import Device
-
-        return Device(self._ordinal)
+        return device_at(self._ordinal)
 
     @property
     def name(self) -> str:
-        """The name that the stream was given; empty without one."""
+        """The name given to the stream, or an empty string."""
         return getattr(self, "_name", "")
 
     def record(self, event: Event | None = None) -> Event:
@@ -123,22 +114,13 @@ class Stream(_core.Stream):
         Returns
         -------
         Event
-            Complete when all work queued before has completed. What it marked earlier is forgotten;
-            who waits for that already keeps waiting for that.
-
-        Raises
-        ------
-        ValueError
-            If the event belongs to another device.
-        ClosedError
-            If the stream or the event is closed.
-        CUDAError
-            If the driver refuses.
+            Complete once all work queued before it has completed. Recording an event again does not
+            change what existing waits wait for.
 
         Notes
         -----
-        Stream-ordered on this stream. Returns before completion, with the GIL held. During capture
-        it adds no node: it says what a later `wait` in the capture depends on.
+        Stream-ordered on this stream. Captured as a dependency, without a node: a later `wait` in
+        the capture depends on the work before the mark.
 
         References
         ----------
@@ -154,29 +136,24 @@ class Stream(_core.Stream):
         return self._record(self.device.create_event() if event is None else event)
 
     def wait(self, work: Event | StreamLike) -> None:
-        """Let work queued from now on wait for an event, or for what is queued on another stream.
+        """Make later work wait for an event, or for the work queued on another stream.
 
         Parameters
         ----------
         work : Event or Stream
-            What to wait for. It may be of another device, and may be closed right after. An event
-            that was never recorded is nothing to wait for. A stream may be of another library.
+            What to wait for; it may belong to another device or library, and may be closed right
+            after the call. An event that was never recorded counts as complete.
 
         Raises
         ------
-        TypeError
-            If `work` is neither.
-        ClosedError
-            If either side is closed.
         CUDAError
-            If the driver refuses.
+            If a capturing stream would wait for work outside the capture. This invalidates the
+            capture.
 
         Notes
         -----
-        Stream-ordered on this stream. Returns before completion, with the GIL held: the host does
-        not wait. During capture it adds a dependency; a stream that waits for one that is capturing
-        joins the capture. Work outside the capture cannot be waited for: the driver refuses, and
-        the capture is spoilt.
+        Stream-ordered on this stream: the host does not wait. Captured as a dependency. A stream
+        that waits for a capturing stream joins its capture.
 
         References
         ----------
@@ -196,38 +173,33 @@ class Stream(_core.Stream):
             self._wait_event(event)
 
     def capture(self, mode: CaptureMode = "global") -> AbstractContextManager[Graph, None]:
-        """Record what is queued in the ``with`` block as a graph, instead of running it.
+        """Record the work queued in the ``with`` block as a graph, instead of running it.
 
         Parameters
         ----------
         mode : {"global", "thread_local", "relaxed"}
-            Whose calls that a capture forbids spoil it: those of all threads, of this one, or of
-            none. Releases of cudago never do.
+            Which threads' unsafe CUDA calls invalidate the capture: those of every thread, of this
+            thread, or of none. Releases by cudago never do.
 
         Returns
         -------
         context manager of Graph
             The graph is usable after the block. It keeps every operand of copies, fills and
-            launches in the block.
+            launches in the block alive.
 
         Raises
         ------
-        ValueError
-            If `mode` is no choice.
         CUDAError
-            If the driver refuses, as on the legacy default stream, or the capture was spoilt.
-            Nothing is kept then.
-        ClosedError
-            If the stream is closed.
+            If the stream cannot be captured, as the legacy default stream, or if the capture was
+            invalidated. Nothing is kept then.
 
         Notes
         -----
-        Not stream-ordered: nothing runs before the graph is launched. Returns at once, with the GIL
-        held, on both ends of the block. During capture of the same stream it is refused, and the
-        open capture goes on.
+        Nothing runs before the graph is launched. A stream that is already capturing is refused,
+        and its capture continues.
 
-        Streams that `wait` for this one in the block join the capture, and must have been waited
-        for at its end. If the block raises, the capture ends, and what it recorded is dropped.
+        Streams that `wait` for this one in the block join the capture, and this stream must wait
+        for them before the block ends. If the block raises, the recorded work is discarded.
 
         References
         ----------
@@ -245,11 +217,7 @@ class Stream(_core.Stream):
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
         return _core._capture(self, _MODES[mode])
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import stream_card
-
-        return stream_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
@@ -267,8 +235,8 @@ class Stream(_core.Stream):
         return (self._ordinal, self._number) == (other._ordinal, other._number)
 
     def __hash__(self) -> int:
-        # Kept, because it must stay the same when the stream is closed and its handle is gone. A
-        # stream that was closed before anybody asked equals itself alone, so that any hash will do.
+        # Cached: it must not change when the stream is closed and its handle is gone. A stream that
+        # was closed before its first hash equals only itself, so any hash will do.
         try:
             return self._hash
         except AttributeError:
@@ -278,10 +246,10 @@ class Stream(_core.Stream):
 
 
 def _foreign(obj: object) -> Stream:
-    """Wrap an object with ``__cuda_stream__`` for one call."""
+    """Wrap an object with ``__cuda_stream__`` for one call. Called by the native module."""
     protocol = getattr(obj, "__cuda_stream__", None)
     if protocol is None:
-        handle = getattr(obj, "cuda_stream", None)  # torch.cuda.Stream before it had the protocol
+        handle = getattr(obj, "cuda_stream", None)  # older torch.cuda.Stream, without the protocol
         if not isinstance(handle, int):
             raise TypeError(
                 f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}"
@@ -290,16 +258,14 @@ def _foreign(obj: object) -> Stream:
         version, handle = protocol()
         if version != 0:
             raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
-    from ._device import Device
-
     index = getattr(getattr(obj, "device", None), "index", None)
     ordinal = index if isinstance(index, int) else 0
-    # Not among those made by the user: it is gone after the call, and each launch pays for it.
-    stream: Stream = _core._stream_wrap(Device(ordinal), handle or 1, obj)
+    # Not added to _made: it is gone after the call, and every launch would pay for that.
+    stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
     return stream
 
 
-# Those that have been made here, by number: _preview.py.
+# Streams created through this API, by id, for _preview.py.
 _made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 _core._set_class("Stream", Stream)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Typed, shaped views of memory."""
+"""Tensors: typed, shaped views of memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from . import _core
+from ._card import card
+from ._ordinal import device_at
 from .errors import ClosedError
 
 if TYPE_CHECKING:
@@ -30,10 +32,10 @@ _MAX_PIECES = 1 << 16
 
 
 def _into_native(cls: type[_T]) -> type[_T]:
-    """Move a subclass's members into the native type, and give that.
+    """Move a subclass's members into the native type, and return that type.
 
-    Instances of a Python subclass take part in garbage collection, which costs a tensor as much
-    again as making it; they hold nothing that the collector would have to see.
+    Instances of a Python subclass take part in garbage collection, which would double the cost of
+    creating a tensor. Tensors hold nothing that the collector needs to see.
     """
     native: Any = cls.__base__
     for name, member in vars(cls).items():
@@ -46,16 +48,14 @@ def _into_native(cls: type[_T]) -> type[_T]:
 class Tensor(_core.Tensor):
     """A typed, shaped view of memory.
 
-    A tensor keeps its memory alive, as a view of it does and whatever another library made of it
-    over DLPack. Indexing with integers, slices, ``None`` and ``...`` gives further views; nothing
-    here copies unless its name says so.
-
-    Tensors come from `Buffer.view`, `empty`, `zeros`, `full`, `asarray` and `from_dlpack`.
+    Created by `Buffer.view`, `empty`, `zeros`, `full`, `asarray` and `from_dlpack`. A tensor keeps
+    its memory alive, as do its views and whatever another library makes from it over DLPack.
+    Indexing with integers, slices, ``None`` and ``...`` returns further views. Nothing is copied
+    unless a method's name says so.
 
     Notes
     -----
-    Two tensors are equal if they are the same view of the same memory: the elements are not
-    compared.
+    Two tensors are equal if they are the same view of the same memory; elements are not compared.
 
     Examples
     --------
@@ -68,20 +68,18 @@ class Tensor(_core.Tensor):
 
     @property
     def device(self) -> Device | None:
-        """Device that the memory belongs to; None for host memory."""
-        from ._device import Device
-
+        """The device that the memory belongs to; None for host memory."""
         ordinal = self._ordinal
-        return None if ordinal is None else Device(ordinal)
+        return None if ordinal is None else device_at(ordinal)
 
     @property
     def ptr(self) -> Pointer:
-        """Pointer to the first element, bounded by the bytes that the tensor reaches."""
+        """Pointer to the first element, bounded by the bytes that the tensor spans."""
         span, offset = self._span
         return span.ptr + offset
 
     def numpy(self, *, stream: Stream) -> np.ndarray:
-        """Copy the elements to a new NumPy array, and wait.
+        """Copy the elements to a new NumPy array, and wait for the copy.
 
         Parameters
         ----------
@@ -91,27 +89,18 @@ class Tensor(_core.Tensor):
         Returns
         -------
         numpy.ndarray
-            Row-major, of this tensor's shape and type. Types that NumPy lacks need the package
-            ml_dtypes.
+            Row-major, with this tensor's shape and element type. Types that NumPy lacks need the
+            package ml_dtypes.
 
         Raises
         ------
-        ClosedError
-            If the tensor or the stream is closed.
-        TypeError
-            If NumPy has no such element type.
-        ValueError
-            If `stream` is capturing.
         BufferError
             If the tensor is so scattered that the copy would take more than 65536 driver calls.
-        CUDAError
-            If the driver refuses the copy.
 
         Notes
         -----
-        Stream-ordered on `stream`. Blocks until the copy is done, with the GIL released. Not
-        allowed while `stream` is capturing, which goes on: use `Buffer.copy_to` with an array of
-        your own.
+        Stream-ordered on `stream`. Blocks until the copy is done. Not allowed while `stream` is
+        capturing: use `Buffer.copy_to` with an array of your own.
 
         References
         ----------
@@ -125,7 +114,7 @@ class Tensor(_core.Tensor):
         """
         import numpy as np
 
-        if stream.is_capturing:  # or the copy would become a node before the wait is refused
+        if stream.is_capturing:  # else the copy would be captured before the wait is refused
             raise ValueError(
                 "a stream that is capturing cannot be waited for: copy with "
                 "t.buffer.copy_to(array, stream=...) instead"
@@ -148,29 +137,21 @@ class Tensor(_core.Tensor):
         Parameters
         ----------
         src : Tensor or array_like
-            Source, of this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__``
+            Source, with this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__``
             must have its element type; numbers and lists are converted.
         stream : Stream
             Stream that orders the copy.
 
         Raises
         ------
-        TypeError
-            If the element types differ.
-        ValueError
-            If the shapes differ, or this tensor is read-only.
         BufferError
             If either side is so scattered that the copy would take more than 65536 driver calls.
-        ClosedError
-            If either side is closed.
-        CUDAError
-            If the driver refuses the copy.
 
         Notes
         -----
-        Stream-ordered on `stream`. Returns before completion if `src` is device, pinned or managed
-        memory; blocks until pageable memory has been read, with the GIL released. During capture
-        it adds memcpy nodes, which keep both sides. One driver call for each contiguous piece.
+        Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
+        Captured as memcpy nodes, which keep both sides alive. Makes one driver call for each
+        contiguous piece.
 
         References
         ----------
@@ -198,17 +179,13 @@ class Tensor(_core.Tensor):
         _copy(self, source, stream)
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
-        # Without this NumPy would take the tensor for a sequence and make an array of tensors.
+        # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
         raise TypeError(
             "a cudago Tensor is not converted to a NumPy array by itself: use "
             "t.numpy(stream=...), which copies"
         )
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import tensor_card
-
-        return tensor_card(self)
+    _repr_html_ = card
 
     def __repr__(self) -> str:
         if self.is_closed:
@@ -226,9 +203,7 @@ def _extended_dtype(name: str) -> np.dtype:
     try:
         import ml_dtypes
     except ImportError:
-        raise TypeError(
-            f"NumPy has no {name}; with the package ml_dtypes installed it has"
-        ) from None
+        raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
     if not hasattr(ml_dtypes, name):
         raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
     dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
@@ -254,7 +229,7 @@ def _is_pageable(t: Tensor) -> bool:
 def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
     """Copy between two contiguous tensors.
 
-    A tensor as operand brings its memory's kind along; a buffer does not.
+    A tensor operand carries the kind of its memory, which a buffer operand does not.
     """
     if not _is_pageable(dst):
         dst.buffer.copy_from(src, stream=stream)
@@ -265,7 +240,7 @@ def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
 
 
 def _first_contiguous_axis(t: Tensor) -> int:
-    """Return the first axis from which on the elements lie in row-major order without gaps."""
+    """Return the first axis from which the elements lie in row-major order without gaps."""
     expected, axis = 1, t.ndim
     for size, stride in zip(reversed(t.shape), reversed(t.strides), strict=True):
         if size != 1 and stride != expected:
@@ -296,9 +271,9 @@ def _copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
 
 
 def _device_copy(t: Tensor, to_host: int) -> Tensor:
-    """Copy device memory for an export with ``copy=True``.
+    """Copy device memory for an export with ``copy=True``. Called by the native module.
 
-    Work on `t` has ended; so has the copy, on return.
+    The work on `t` has completed; on return, so has the copy.
     """
     device = t.device
     if device is None:
@@ -306,12 +281,10 @@ def _device_copy(t: Tensor, to_host: int) -> Tensor:
             "the memory is neither the host's nor of a known device, so it cannot be copied for "
             "an export"
         )
-    from ._creation import empty
-
     stream = device.default_stream
     if to_host:
         return _core.from_dlpack(t.numpy(stream=stream))
-    copy = empty(t.shape, t.dtype_name, stream=stream)
+    copy = device.allocate(t.nbytes, stream=stream).view(t.dtype_name, t.shape)
     copy.copy_from(t, stream=stream)
     stream.sync()
     return copy

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._device import _devices
 from ._event import Event
 from ._exec import GraphExec
 from ._graph import Graph
 from ._memory import Buffer
+from ._ordinal import devices_in_use
 from ._resource import MemoryResource
 from ._stream import Stream
 from ._tensor import Tensor
@@ -140,7 +140,7 @@ def _warn(self: Any) -> None:
 
 def _own() -> Iterator[object]:
     """Yield what devices keep for themselves."""
-    for device in _devices.values() if _core._is_open() else ():
+    for device in devices_in_use() if _core._is_open() else ():
         yield getattr(device, "_default_stream", None)
         yield device.memory_resource
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every exception and warning of cudago.
 
-Driver errors are `CUDAError` or one of its kin and carry the driver's code, its name and the
-operation that failed. Wrong arguments are Python's own `TypeError`, `ValueError` and
-`OverflowError`, raised before anything has happened.
+Driver errors are `CUDAError` or a subclass, with the driver's code, its name and the operation that
+failed. Invalid arguments raise Python's own `TypeError`, `ValueError` and `OverflowError`, before
+anything has happened.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import warnings
 from typing import Any
 
 from . import _zconstants as _z
+from ._card import card
+from ._gopy import api
 
 __all__ = [
     "CUDAError",
@@ -50,12 +52,12 @@ class CUDAError(RuntimeError):
 
 
 class OutOfMemoryError(CUDAError, MemoryError):
-    """The device has not enough memory.
+    """There is not enough memory.
 
     Attributes
     ----------
     requested : int
-        The size that was asked for, in bytes; 0 if unknown.
+        The requested size in bytes; 0 if unknown.
     """
 
     requested: int = 0
@@ -64,7 +66,7 @@ class OutOfMemoryError(CUDAError, MemoryError):
 class DeviceFaultError(CUDAError):
     """Work on the device failed in a way that breaks its context.
 
-    The fault may belong to work that was queued long before the call that reports it. Later calls
+    The fault may come from work that was queued long before the call that reports it. Later calls
     on the same device fail too, until `Device.reset` or the end of the process.
     """
 
@@ -72,19 +74,19 @@ class DeviceFaultError(CUDAError):
 class CheckError(CUDAError):
     """A check of the simulated driver found a defect in the program.
 
-    The text says where: kernel, thread, line, memory and who else touched it. The work was done all
-    the same, unless the text says that it was refused, and the device stays usable.
+    The message says where: kernel, thread, line, memory and the conflicting access. The work was
+    done nevertheless, unless the message says that it was refused, and the device stays usable.
     """
 
 
 class UnsupportedError(CUDAError, NotImplementedError):
-    """The driver or the device cannot do this; the text names the call or the PTX instruction."""
+    """The driver or device does not support this; the message names the call or PTX instruction."""
 
 
 class DriverNotFoundError(CUDAError):
     """There is no usable CUDA driver.
 
-    The text says what was looked for, and how to choose the simulated one.
+    The message says what was looked for, and how to choose the simulated driver.
     """
 
 
@@ -94,7 +96,7 @@ class CompileError(CUDAError):
     Attributes
     ----------
     log : str
-        What the compiler wrote.
+        The compiler's output.
     options : list of str
         The compiler's options.
     """
@@ -102,37 +104,29 @@ class CompileError(CUDAError):
     log: str = ""
     options: list[str]
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import error_card
-
-        return error_card(self)
+    _repr_html_ = card
 
 
 class KernelNotFoundError(CUDAError, KeyError):
-    """The code has no kernel of this name; the text lists those there are."""
+    """The code has no kernel of this name; the message lists those that exist."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""  # not KeyError's, which quotes
+        return str(self.args[0]) if self.args else ""  # KeyError's would add quotes
 
 
 class PTXError(CUDAError, ValueError):
-    """PTX text that the driver refuses; the text shows the line.
+    """The driver rejects the PTX text; the message shows the line.
 
     Attributes
     ----------
     line, column : int
-        Where, counted from 1; 0 if the driver does not say.
+        Position, counted from 1; 0 if the driver does not report it.
     """
 
     line: int = 0
     column: int = 0
 
-    def _repr_html_(self) -> str:
-        """Show a card in notebooks."""
-        from ._html import error_card
-
-        return error_card(self)
+    _repr_html_ = card
 
 
 class ClosedError(ValueError):
@@ -140,11 +134,11 @@ class ClosedError(ValueError):
 
 
 class InternalError(RuntimeError):
-    """A defect in cudago: please report it with this text. The process can go on."""
+    """A defect in cudago: please report it with this message. The process can continue."""
 
 
 class CUDAWarning(RuntimeWarning):
-    """A release failed where nothing can be raised."""
+    """A release failed where no exception can be raised."""
 
 
 _CLASSES: dict[int, type[BaseException]] = {
@@ -176,7 +170,7 @@ def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseExceptio
 
 
 def _make(kind: int, code: int, message: str | None, detail: str | None) -> BaseException:
-    """Build the exception for an error that came out of the native module."""
+    """Create the exception for an error from the native module."""
     fields: dict[str, Any] = json.loads(detail) if detail else {}
     cls = _class_of(kind, code, fields)
     error = cls(message or "")
@@ -189,10 +183,10 @@ def _make(kind: int, code: int, message: str | None, detail: str | None) -> Base
 
 
 def _decode(text: str) -> BaseException:
-    """Build the exception for an error of the half of the API that gopy binds."""
+    """Create the exception for an error from the half of the API that gopy binds."""
     try:
         fields = json.loads(text)
-    except ValueError:  # not from our Go code: gopy's own
+    except ValueError:  # gopy's own error, not ours
         return InternalError(text)
     return _make(
         fields["kind"], fields["code"], fields["message"], json.dumps(fields["detail"] or {})
@@ -200,9 +194,7 @@ def _decode(text: str) -> BaseException:
 
 
 def _warn(operation: str, code: int) -> None:
-    """Report a release that failed."""
-    from ._gopy import api
-
+    """Warn of a release that failed. Called by the native module."""
     text = f"{operation} failed with {api.result_name(code)} ({code}) in a release"
     if why := api.result_explanation(code):
         text += f": {why}"

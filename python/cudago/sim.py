@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of the simulated driver.
+"""Checks of the simulated driver.
 
-Always on are those of addresses: an access out of bounds, of freed memory or of an odd address
-stops the kernel, and a graph whose operands lie in freed memory is refused before it runs. `check`
-switches on those that cost more::
+Address checks are always on: an access that is out of bounds, misaligned or to freed memory stops
+the kernel, and a graph with operands in freed memory is refused before it runs. `check` switches on
+the more expensive ones::
 
     with cudago.sim.check("races", "uninitialized"):
         cudago.launch(stream, config, kernel, x, y)
         stream.sync()                       # raises CheckError if anything was found
 
-They are part of the simulated driver; on NVIDIA's, use ``compute-sanitizer``.
+On NVIDIA's driver, use ``compute-sanitizer`` instead.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ __all__ = ["CheckError", "cancel", "check", "reports"]
 def check(
     *names: Literal["races", "uninitialized", "host", "all"], raises: bool = True
 ) -> Generator[list[str], None, None]:
-    """Switch checks on for the work that is queued in a ``with`` block.
+    """Switch on checks for the work queued in a ``with`` block.
 
     Parameters
     ----------
     *names : str
-        Which checks; all of them if none is named.
+        Checks to switch on; all of them if none is named.
 
-        - ``"races"``: two accesses of the same bytes, one of which writes, that nothing orders. In
-          shared memory, between threads without a barrier or ``__syncwarp``; in global memory also
-          between blocks, and between launches, copies and graph nodes without a common stream, an
-          event or an edge. Also barriers that only a part of a warp executes.
-        - ``"uninitialized"``: reads of device memory that was allocated in the block, or another
-          one like it, and that nobody wrote; reads of shared memory that the block of threads has
+        - ``"races"``: two accesses to the same bytes, at least one of them a write, that nothing
+          orders. In shared memory, between threads without a barrier or ``__syncwarp``; in global
+          memory also between blocks, and between launches, copies and graph nodes without a common
+          stream, an event or an edge. Also barriers that only part of a warp executes.
+        - ``"uninitialized"``: reads of device memory that was allocated in this block, or in
+          another one like it, and never written; reads of shared memory that the thread block has
           not written, and of local memory and registers that the thread has not written.
-        - ``"host"``: Python's access to memory that a stream may still write, as far as cudago sees
+        - ``"host"``: access from Python to memory that a stream may still write, where cudago sees
           it: opening a buffer or exchanging a tensor. Only together with ``"races"``.
 
     raises : bool
-        Whether what is found is an exception. If not, it is only collected.
+        Whether findings raise an exception. If not, they are only collected.
 
     Yields
     ------
@@ -62,16 +62,14 @@ def check(
     Raises
     ------
     CheckError
-        In the block, from the next call that waits for the work; at its end, which waits for all
-        devices, if it was not raised before. The context stays usable, and the work was done.
+        From the next call in the block that waits for the work, or else at the end of the block,
+        which waits for all devices. The work was done, and the context stays usable.
     UnsupportedError
         On NVIDIA's driver.
-    ValueError
-        If a name is unknown.
 
     Notes
     -----
-    Blocks nest; the inner one decides. Work that was queued before the block is not checked.
+    Blocks nest; the innermost decides. Work queued before the block is not checked.
 
     Examples
     --------
@@ -83,7 +81,7 @@ def check(
     """
     wanted = ",".join(names) or "all"
     before = _core._set_checks(wanted if raises else wanted + ",collect")
-    reports()  # of others
+    reports()  # discard earlier ones
     found: list[str] = []
     try:
         yield found
@@ -94,33 +92,33 @@ def check(
 
 
 def _wait() -> None:
-    """Wait for all devices, which raises what was found and not raised yet."""
+    """Wait for all devices, which raises findings that were not raised yet."""
     for device in Device.all():
         device.sync()
 
 
 def reports() -> list[str]:
-    """Return what checks have found since the last call, raised or not.
+    """Return the findings of checks since the last call, raised or not.
 
     Returns
     -------
     list of str
-        One report for each finding. Empty on a driver without checks.
+        One report per finding. Empty on a driver without checks.
     """
     return list(json.loads(_core._take_reports()))
 
 
 def cancel() -> None:
-    """End the kernels that run now, such as one that loops for ever.
+    """Stop the kernels that are running, such as one in an endless loop.
 
-    What was canceled is reported by the next wait, as `CheckError`. The device stays usable, and
-    the memory that the kernel was writing is in an undefined state. Ctrl-C during a wait does the
-    same, and says with the `KeyboardInterrupt` what was canceled.
+    The next wait reports the canceled kernels with a `CheckError`. The device stays usable; memory
+    that a kernel was writing is in an undefined state. Ctrl-C during a wait does the same, and the
+    `KeyboardInterrupt` says what was canceled.
 
     Raises
     ------
     UnsupportedError
-        On NVIDIA's driver, where only the end of the process ends a kernel.
+        On NVIDIA's driver, where a kernel ends only with the process.
     """
     _core._cancel_kernels()
 

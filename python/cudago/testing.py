@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers for the tests of programs that use cudago: holding work back, and finding leaks."""
+"""Helpers for testing programs that use cudago: delaying work, and finding leaks."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ __all__ = ["hold", "no_leaks", "settle"]
 def settle(timeout_s: float = 10.0) -> None:
     """Wait until everything that nobody uses any more has been released.
 
-    What work on a device may still use is released when that work has ended, a moment later and on
-    another thread. This waits for that moment, so that a test can look at what is left.
+    Objects that device work may still use are released on a background thread, shortly after that
+    work completes. A test that looks for leaks waits for that with this function.
 
     Parameters
     ----------
     timeout_s : float
-        How long to wait, in seconds.
+        Maximum time to wait, in seconds.
 
     Raises
     ------
     TimeoutError
-        If releases still wait for device work when the time is over.
+        If releases still wait for device work after that time.
 
     Notes
     -----
-    Runs Python's collector. Blocks with the GIL released.
+    Runs Python's garbage collector, and blocks.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def settle(timeout_s: float = 10.0) -> None:
         return
     deadline = time.monotonic() + timeout_s
     before: object = None
-    # What was released may itself have held something, so go on until nothing changes.
+    # A released object may have held others, so repeat until nothing changes.
     while before != (now := live_objects()) or gc.collect():
         before = now
         left_ms = int(1000 * (deadline - time.monotonic()))
@@ -69,21 +69,21 @@ def settle(timeout_s: float = 10.0) -> None:
 
 @contextmanager
 def no_leaks() -> Generator[None, None, None]:
-    """Check that a ``with`` block releases as much as it takes.
+    """Check that a ``with`` block releases everything that it creates.
 
     Yields
     ------
     None
-        The check is made when the block has ended without an exception.
+        The check runs if the block ends without an exception.
 
     Raises
     ------
     AssertionError
-        If `live_objects` differs after the block; the text names the kinds.
+        If `live_objects` differs after the block; the message names the kinds.
 
     Notes
     -----
-    Waits with `settle` before and after the block.
+    Calls `settle` before and after the block.
 
     Examples
     --------
@@ -106,22 +106,22 @@ def no_leaks() -> Generator[None, None, None]:
 
 @contextmanager
 def hold(stream: Stream) -> Generator[threading.Event, None, None]:
-    """Keep the work that is queued on a stream in a ``with`` block from running.
+    """Delay the work that is queued on a stream in a ``with`` block.
 
     Parameters
     ----------
     stream : Stream
-        The stream. Its device goes on with other streams.
+        The stream. Other streams of its device continue.
 
     Yields
     ------
     threading.Event
-        Set when the block ends; setting it earlier lets the stream go on earlier.
+        Set when the block ends; setting it earlier lets the stream continue earlier.
 
     Notes
     -----
-    A callback in the stream waits for the event. Python callbacks run one after the other, so hold
-    one stream at a time, and expect no other callback to run meanwhile.
+    A callback in the stream waits for the event. Python callbacks run one at a time, so hold only
+    one stream, and expect no other callback to run meanwhile.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
     True
     """
     go_on = threading.Event()
-    over: queue.SimpleQueue[None] = queue.SimpleQueue()  # a finalizer may put: it takes no lock
+    over: queue.SimpleQueue[None] = queue.SimpleQueue()  # its put takes no lock, as finalizers need
 
     def wait() -> None:
         over.put(None)
@@ -143,20 +143,20 @@ def hold(stream: Stream) -> Generator[threading.Event, None, None]:
         graph.callback(wait, name="hold")
         with graph.instantiate() as step:
             step.launch(stream)
-    # Where a reset of the device drops the callback. No weakref.finalize: at exit it may be looked
-    # through by the main thread while the callbacks' thread drops the callback.
+    # Set too if a reset of the device drops the callback. Not weakref.finalize: at exit the main
+    # thread may iterate over its registry while the callbacks' thread drops the callback.
     gone = weakref.ref(wait, lambda _: over.put(None))
     del wait
     try:
         yield go_on
     finally:
         go_on.set()
-        while not _came(over):
+        while not _arrived(over):
             _core._drain()
         del gone
 
 
-def _came(signals: queue.SimpleQueue[None]) -> bool:
+def _arrived(signals: queue.SimpleQueue[None]) -> bool:
     try:
         signals.get(timeout=0.05)
     except queue.Empty:

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Types for annotations: what cudago's functions take, and the protocols of other libraries.
+"""Types for annotations: the arguments of cudago's functions, and protocols of other libraries.
 
-Importing this module costs nothing that ``import cudago`` has not paid. Nothing here is needed to
-call cudago.
+You need none of them to call cudago. Importing this module loads nothing that ``import cudago`` has
+not loaded.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Dims: TypeAlias = int | Sequence[int]
 
 
 class SupportsCUDAStream(Protocol):
-    """A stream of any library, by the protocol of the same name."""
+    """A stream of any library, through the protocol of the same name."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return ``(0, handle)``, the handle being a ``CUstream``."""
@@ -59,7 +59,7 @@ class SupportsCUDAStream(Protocol):
 
 
 class SupportsDLPack(Protocol):
-    """An array of any library that takes part in DLPack."""
+    """An array of any library that supports DLPack."""
 
     def __dlpack__(self, *, stream: Any = ...) -> Any:
         """Return a DLPack capsule."""
@@ -71,7 +71,7 @@ class SupportsDLPack(Protocol):
 
 
 class SupportsCUDAArrayInterface(Protocol):
-    """An array with Numba's CUDA array interface. It has no owner: keep the object alive."""
+    """An array with Numba's CUDA array interface, which has no owner: keep the object alive."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _wait(item: pytest.Item) -> cudago.CUDAError | None:
     if cu is None or not hasattr(cu, "CUDAError") or not cu._core._is_open() or not ours(item):
         return None
     first: cudago.CUDAError | None = None
-    for device in list(sys.modules["cudago._device"]._devices.values()):
+    for device in sys.modules["cudago._ordinal"].devices_in_use():
         try:
             device.sync()
         except cu.DeviceFaultError as e:

@@ -1,12 +1,22 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name is documented in numpydoc's form, and every example in it runs."""
+"""Every public name is documented in numpydoc's form, and every example in it runs.
+
+What holds for most calls stands once, in the introduction of the reference: a docstring does not
+repeat it, and says where a call deviates from it.
+"""
 
 from __future__ import annotations
 
 import doctest
 import inspect
+import json
+import os
 import re
+import subprocess
+import sys
+from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +142,89 @@ def test_parameters_are_documented(name):
     if not doc.count("\n") or wanted == ["*args", "**kwargs"]:
         return  # one line says it all; or what is given depends on the object
     assert given == wanted or set(given) == set(wanted)
+
+
+# --- defaults, and what deviates from them --------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+DEFAULTS = re.compile(
+    r"not stream-ordered|returns? (?:at once|before completion)|captures? (?:is|are) not affected"
+    r"|the GIL (?:is )?released|^ +If the driver refuses\.$|^ +If .* (?:is|are) closed\.$",
+    re.I | re.M,
+)
+STREAMS = {"stream", "upload"}
+NOT_ORDERED = {
+    "cudago.finalize": "it waits for the stream",
+    "cudago.from_dlpack": "the producer orders the stream",
+    "cudago.testing.hold": "it holds the stream",
+}
+NOT_ORDERED["cudago.Finalizer"] = NOT_ORDERED["cudago.finalize"]
+# Claims that the probe does not see.
+UNSEEN = {
+    "cudago.Device.reset": "the probe still needs the device",
+    "cudago.ManagedMemoryResource.allocate": "it is said of device memory",
+    "cudago.PinnedMemoryResource.allocate": "it is said of device memory",
+    "cudago.Stream.record": "no node is captured",
+}
+
+
+def test_the_reference_states_the_defaults():
+    text = (ROOT / "docs" / "reference" / "index.rst").read_text()
+    stated = re.findall(r"^(\w+)\n   \S", text, re.M)
+    assert stated == ["Order", "Blocking", "Capture", "Lifetime", "Errors"]
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_defaults_are_not_repeated(name):
+    assert DEFAULTS.findall(text(DOCUMENTED[name])) == []
+
+
+def test_what_orders_its_work_on_a_stream_says_so():
+    ordered = {n for n, thing in DOCUMENTED.items() if STREAMS & set(parameters(thing))}
+    assert "cudago.Buffer.copy_from" in ordered
+    silent = {n for n in ordered if not re.search(r"[Ss]tream-ordered on", text(DOCUMENTED[n]))}
+    assert silent == set(NOT_ORDERED)
+
+
+@pytest.fixture(scope="module")
+def deviations(tmp_path_factory):
+    """What deviates, by what a probe of everything public has seen on the simulated driver."""
+    probe = Path(__file__).with_name("probe.py")
+    paths = [ROOT / "tests_py", ROOT / "python"]
+    done = subprocess.run(
+        [sys.executable, str(probe)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "CUDAGO_DRIVER": "sim",
+            "CUDAGO_SIM": "devices=2",
+        },
+        cwd=tmp_path_factory.mktemp("probe"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+WORDS = {"captured": "captur", "waiting": r"\bblocks?\b"}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_what_deviates_says_so(deviations, kind):
+    seen = [n for n in deviations[kind] if n != "GraphExec.__call__"]  # which is launch
+    assert seen
+    silent = [n for n in seen if not re.search(WORDS[kind], text(attrgetter(n)(cu)), re.I)]
+    assert silent == []
+
+
+def test_captures_do_what_is_said(deviations):
+    claim = re.compile(r"captured as |not allowed while `?\w+`? (?:\w+ )?is capturing", re.I)
+    claimed = {n for n, thing in DOCUMENTED.items() if claim.search(" ".join(text(thing).split()))}
+    seen = {f"cudago.{n}" for n in deviations["captured"]}
+    assert claimed - seen == set(UNSEEN)
 
 
 EXAMPLES = [name for name, thing in DOCUMENTED.items() if ">>>" in text(thing)]

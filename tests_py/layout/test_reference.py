@@ -177,33 +177,3 @@ def test_documentation_passes_the_checks_of_numpydoc(name):
     if name in MADE_BY_CUDAGO or name.startswith("cudago.typing."):
         errors = [e for e in errors if not e.startswith("PR01")]
     assert errors == []
-
-
-def text_of(name: str) -> str:
-    """Return the documentation of something, by its full name."""
-    module, *parts = name.removeprefix("cudago.").split(".")
-    found = getattr(cudago, module)
-    for part in parts:
-        found = inspect.getattr_static(found, part)
-        found = getattr(found, "__func__", found)
-    return inspect.getdoc(found) or ""
-
-
-CALLS = [n for n in DOCUMENTED if re.search(r"\nReferences\n-+\n``(cu|nvrtc)[A-Z]", text_of(n))]
-METHODS = [
-    n for n in CALLS if not inspect.isclass(getattr(cudago, n.split(".")[1])) or n.count(".") > 1
-]
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_what_calls_the_driver_says_how(name):
-    """The notes begin with three facts: ordering, blocking and the GIL, and what a capture does."""
-    notes = re.search(r"\nNotes\n-+\n(.*?)(\n\n|\Z)", text_of(name), re.S)
-    assert notes, "no notes"
-    facts = " ".join(notes[1].split())
-    if facts == "As for `update`.":
-        return
-    assert re.match(r"(Not s|S)tream-ordered", facts)
-    assert re.search(r"GIL (is )?(held|released)|releases the GIL", facts)
-    if facts.startswith("Stream-ordered") or name.startswith(("cudago.Stream", "cudago.Graph")):
-        assert re.search(r"[Cc]aptur", facts)

@@ -61,7 +61,7 @@ const (
 	CU_STREAM_CAPTURE_MODE_RELAXED      CUstreamCaptureMode = 2
 )
 
-// CUstreamCaptureStatus is a stream's state of capture. From cuda.h, CUDA 12.4.
+// CUstreamCaptureStatus is a stream's capture state. From cuda.h, CUDA 12.4.
 type CUstreamCaptureStatus int32
 
 const (
@@ -70,7 +70,7 @@ const (
 	CU_STREAM_CAPTURE_STATUS_INVALIDATED CUstreamCaptureStatus = 2
 )
 
-// CaptureInfo is what cuStreamGetCaptureInfo tells. Deps is a copy.
+// CaptureInfo is the result of cuStreamGetCaptureInfo. Deps is a copy.
 type CaptureInfo struct {
 	Status CUstreamCaptureStatus
 	ID     uint64

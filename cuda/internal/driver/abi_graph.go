@@ -120,8 +120,8 @@ type CUgraphConditionalHandle uint64
 // launch. From cuda.h, CUDA 12.4.
 const CU_GRAPH_COND_ASSIGN_DEFAULT uint32 = 1
 
-// CUgraphConditionalNodeType is how a condition decides about bodies. From
-// cuda.h, CUDA 12.8.
+// CUgraphConditionalNodeType is how a condition selects bodies. From cuda.h,
+// CUDA 12.8.
 type CUgraphConditionalNodeType int32
 
 const (

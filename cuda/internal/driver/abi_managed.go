@@ -3,8 +3,7 @@
 
 package driver
 
-// CUmem_advise is what is known about the use of managed memory. From cuda.h,
-// CUDA 12.4.
+// CUmem_advise is advice on the use of managed memory. From cuda.h, CUDA 12.4.
 type CUmem_advise int32
 
 const (
@@ -16,8 +15,8 @@ const (
 	CU_MEM_ADVISE_UNSET_ACCESSED_BY        CUmem_advise = 6
 )
 
-// CUmem_range_attribute is what can be asked about managed memory. From cuda.h,
-// CUDA 12.4.
+// CUmem_range_attribute names an attribute of managed memory. From cuda.h, CUDA
+// 12.4.
 type CUmem_range_attribute int32
 
 const (
@@ -31,7 +30,7 @@ const (
 	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID   CUmem_range_attribute = 8
 )
 
-// Devices that are none, as range attributes give them. From cuda.h, CUDA 12.4.
+// Values that stand for no device in range attributes. From cuda.h, CUDA 12.4.
 const (
 	CU_DEVICE_CPU     int32 = -1
 	CU_DEVICE_INVALID int32 = -2

@@ -64,8 +64,8 @@ type CUmemAccessDesc struct {
 	Flags    CUmemAccess_flags
 }
 
-// CUmemAllocationGranularity_flags say which granularity is asked for. From
-// cuda.h, CUDA 12.4.
+// CUmemAllocationGranularity_flags select a granularity. From cuda.h, CUDA
+// 12.4.
 type CUmemAllocationGranularity_flags int32
 
 const (

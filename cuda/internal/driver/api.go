@@ -35,26 +35,25 @@ type API interface {
 	// Name is "nvidia" or "sim"; a wrapping driver answers for what it wraps.
 	Name() string
 
-	// EntryPoint returns the address of a C function with the ABI of the
-	// named driver call ("cuGraphLaunch"), for callers in C. It is zero if
-	// this driver has none; the caller then comes through Go.
+	// EntryPoint returns the address of a C function with the ABI of the named
+	// driver call ("cuGraphLaunch"), for callers in C. It is zero if this
+	// driver has none; the caller then calls through Go.
 	EntryPoint(name string) uintptr
 
-	// AllowHost says that device work may touch the size bytes of host memory
-	// at p until as many calls of DisallowHost as of AllowHost were made with
-	// the same range. Only pageable memory needs it: pinned and managed memory
-	// are known to the driver. NVIDIA's driver, which sees the page tables,
-	// ignores it.
+	// AllowHost says that device work may access the size bytes of host memory
+	// at p, until DisallowHost was called as often as AllowHost with the same
+	// range. Only pageable memory needs it: the driver knows pinned and managed
+	// memory. NVIDIA's driver, which sees the page tables, ignores it.
 	AllowHost(p uintptr, size uint64)
 	DisallowHost(p uintptr, size uint64)
 
-	// FaultReport returns what the driver can say in words about the latest
-	// fault of a context: kernel, block, thread, address, nearest allocation.
-	// It is empty where there is nothing to say beyond the CUresult. After
-	// CUDAGO_CHECK_FAILED it returns what was found, once.
+	// FaultReport describes the latest fault of a context in words: kernel,
+	// block, thread, address, nearest allocation. It is empty if there is
+	// nothing to add to the CUresult. After CUDAGO_CHECK_FAILED it returns the
+	// findings, once.
 	FaultReport(ctx CUcontext) string
 
-	// Close gives back what the driver object itself holds: libraries,
+	// Close releases what the driver object itself holds: libraries,
 	// goroutines, mappings. No call may be running or follow.
 	Close() error
 }
@@ -77,12 +76,12 @@ type DeviceAPI interface {
 type ContextAPI interface {
 	CuDevicePrimaryCtxRetain(dev CUdevice) (CUcontext, CUresult)
 	CuDevicePrimaryCtxRelease(dev CUdevice) CUresult
-	// CuDevicePrimaryCtxGetState reports in active, as 1 or 0, whether anybody holds
-	// the context, since its last reset.
+	// CuDevicePrimaryCtxGetState reports in active, as 1 or 0, whether the
+	// context has been retained since its last reset.
 	CuDevicePrimaryCtxGetState(dev CUdevice) (flags uint32, active int32, r CUresult)
-	// CuDevicePrimaryCtxReset destroys all that the process has on dev, also what
-	// other libraries made. Who retained the context still has to release it; the
-	// next retain makes the context usable again.
+	// CuDevicePrimaryCtxReset destroys everything that the process has on dev,
+	// including objects of other libraries. Whoever retained the context still
+	// has to release it; the next retain makes the context usable again.
 	CuDevicePrimaryCtxReset(dev CUdevice) CUresult
 	CuCtxGetCurrent() (CUcontext, CUresult)
 	CuCtxSetCurrent(ctx CUcontext) CUresult
@@ -94,8 +93,8 @@ type ContextAPI interface {
 	CuCtxGetDevice() (CUdevice, CUresult)
 	CuCtxSynchronize() CUresult
 	CuCtxGetStreamPriorityRange() (least, greatest int32, r CUresult)
-	// CuCtxEnablePeerAccess lets kernels of the current context touch what
-	// cuMemAlloc gave to the peer. Pools have an access of their own.
+	// CuCtxEnablePeerAccess lets kernels of the current context access memory
+	// of cuMemAlloc on the peer. Pools have their own access lists.
 	CuCtxEnablePeerAccess(peer CUcontext, flags uint32) CUresult
 	CuCtxDisablePeerAccess(peer CUcontext) CUresult
 }
@@ -120,7 +119,7 @@ type StreamAPI interface {
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
 	CuStreamGetCaptureInfo(s CUstream) (CaptureInfo, CUresult)
 	// CuThreadExchangeStreamCaptureMode sets the calling thread's mode and
-	// returns the one it had.
+	// returns the previous one.
 	CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (CUstreamCaptureMode, CUresult)
 }
 
@@ -145,7 +144,7 @@ type MemoryAPI interface {
 	CuMemHostAlloc(size uint64, flags uint32) (host uintptr, r CUresult)
 	CuMemFreeHost(host uintptr) CUresult
 	CuMemAllocManaged(size uint64, flags uint32) (CUdeviceptr, CUresult)
-	// CuMemHostRegister pins memory that somebody else allocated. It must stay
+	// CuMemHostRegister pins memory that was allocated elsewhere. It must stay
 	// mapped until CuMemHostUnregister with the same address.
 	CuMemHostRegister(host uintptr, size uint64, flags uint32) CUresult
 	CuMemHostUnregister(host uintptr) CUresult
@@ -153,8 +152,9 @@ type MemoryAPI interface {
 	// them to pages.
 	CuMemAdvise(p CUdeviceptr, size uint64, advice CUmem_advise, location CUmemLocation) CUresult
 	CuMemPrefetchAsync(p CUdeviceptr, size uint64, location CUmemLocation, flags uint32, s CUstream) CUresult
-	// CuMemRangeGetAttribute fills data: one number, but for ACCESSED_BY, which
-	// has one for each device and the host, and CU_DEVICE_INVALID behind them.
+	// CuMemRangeGetAttribute fills data: one number, except for ACCESSED_BY,
+	// which has one for each device and the host, followed by
+	// CU_DEVICE_INVALID.
 	CuMemRangeGetAttribute(data []int32, attribute CUmem_range_attribute, p CUdeviceptr, size uint64) CUresult
 
 	CuDeviceGetDefaultMemPool(dev CUdevice) (CUmemoryPool, CUresult)
@@ -165,7 +165,7 @@ type MemoryAPI interface {
 	// narrows those that cuda.h declares as int.
 	CuMemPoolSetAttribute(pool CUmemoryPool, attr CUmemPool_attribute, value uint64) CUresult
 	CuMemPoolGetAttribute(pool CUmemoryPool, attr CUmemPool_attribute) (value uint64, r CUresult)
-	// CuMemPoolSetAccess says which devices may touch what the pool gives out.
+	// CuMemPoolSetAccess says which devices may access memory of the pool.
 	CuMemPoolSetAccess(pool CUmemoryPool, desc []CUmemAccessDesc) CUresult
 	CuMemPoolGetAccess(pool CUmemoryPool, location CUmemLocation) (flags CUmemAccess_flags, r CUresult)
 
@@ -185,12 +185,13 @@ type MemoryAPI interface {
 // reserved, physical memory is created, and the second is mapped at the first.
 type VirtualMemoryAPI interface {
 	CuMemGetAllocationGranularity(prop *CUmemAllocationProp, option CUmemAllocationGranularity_flags) (bytes uint64, r CUresult)
-	// CuMemAddressReserve: addr is a hint; look at where the range starts.
+	// CuMemAddressReserve takes addr as a hint: the range may start elsewhere.
 	CuMemAddressReserve(size, alignment uint64, addr CUdeviceptr, flags uint64) (CUdeviceptr, CUresult)
 	// CuMemAddressFree takes the address and the size of one reservation.
 	CuMemAddressFree(p CUdeviceptr, size uint64) CUresult
 	CuMemCreate(size uint64, prop *CUmemAllocationProp, flags uint64) (CUmemGenericAllocationHandle, CUresult)
-	// CuMemRelease gives up a handle; the memory goes with its last mapping.
+	// CuMemRelease releases a handle; the memory is freed with its last
+	// mapping.
 	CuMemRelease(h CUmemGenericAllocationHandle) CUresult
 	// CuMemMap maps all of h; offset must be zero. The mapping cannot be used
 	// until CuMemSetAccess.
@@ -212,8 +213,8 @@ type ModuleAPI interface {
 	// cuModuleGetFunctionCount, cuModuleEnumerateFunctions and cuFuncGetName
 	// (CUDA 12.4).
 	CuModuleFunctionNames(m CUmodule) ([]string, CUresult)
-	// CuFuncLoad puts f's code on its device, if it is not there yet: lazy loading
-	// leaves that to the first launch, which then waits for other work.
+	// CuFuncLoad loads f's code on its device, if it is not there yet: lazy
+	// loading leaves that to the first launch, which then waits for other work.
 	CuFuncLoad(f CUfunction) CUresult
 	CuFuncGetAttribute(attrib CUfunction_attribute, f CUfunction) (value int32, r CUresult)
 	CuFuncSetAttribute(f CUfunction, attrib CUfunction_attribute, value int32) CUresult
@@ -250,8 +251,9 @@ type GraphAPI interface {
 	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)
 	// CuGraphConditionalHandleCreate: a handle serves one conditional node.
 	CuGraphConditionalHandleCreate(g CUgraph, ctx CUcontext, defaultLaunchValue, flags uint32) (CUgraphConditionalHandle, CUresult)
-	// CuGraphAddNode adds a node of a kind that has no call of its own: only
-	// conditional ones. It returns their bodies, which are the node's.
+	// CuGraphAddNode adds a node of a kind that has no call of its own, which
+	// here means conditional nodes. It returns the bodies, which belong to the
+	// node.
 	CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNodeParams) (n CUgraphNode, bodies []CUgraph, r CUresult)
 	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode) CUresult
 	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode) CUresult
@@ -276,7 +278,7 @@ type GraphAPI interface {
 
 // GraphExecAPI is cuda.h's executable graphs.
 type GraphExecAPI interface {
-	// CuGraphInstantiateWithParams: look at params.Result_out also when the
+	// CuGraphInstantiateWithParams can fail in params.Result_out even if the
 	// CUresult is CUDA_SUCCESS.
 	CuGraphInstantiateWithParams(g CUgraph, params *CUDA_GRAPH_INSTANTIATE_PARAMS) (CUgraphExec, CUresult)
 	CuGraphExecDestroy(x CUgraphExec) CUresult

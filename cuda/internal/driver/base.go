@@ -4,7 +4,7 @@
 package driver
 
 // Base has a method for every driver call, which does nothing and returns zero
-// values. A driver embeds it and has methods of its own for what it does. The
+// values. A driver embeds it and overrides the calls that it implements. The
 // methods are generated from API.
 type Base struct {
 	// Answer gets the call's name, such as "cuMemAdvise", and returns its result.

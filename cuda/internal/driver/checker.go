@@ -11,10 +11,10 @@ import "time"
 const CUDAGO_CHECK_FAILED CUresult = 10001
 
 // Checker is implemented by a driver that can look for defects in the programs
-// that it runs. It stands beside [API] and not in it: ask with [CheckerOf].
+// that it runs. It is not part of [API]: get it with [CheckerOf].
 //
-// What a check finds does not stop the work that it was found in. The next call
-// that waits for the context returns CUDAGO_CHECK_FAILED once, unless the check
+// A finding does not stop the work that it was found in. The next call that
+// waits for the context returns CUDAGO_CHECK_FAILED once, unless the check
 // "collect" is on, and the report is kept for TakeReports.
 type Checker interface {
 	// SetChecks switches to exactly the named checks, for work that is launched
@@ -25,28 +25,28 @@ type Checker interface {
 	Checks() string
 	// CheckNames lists the checks that SetChecks knows.
 	CheckNames() []string
-	// TakeReports returns what was found since the last call.
+	// TakeReports returns the findings since the last call.
 	TakeReports() []string
-	// NoteSite says where in the program the next call of this OS thread comes
-	// from, for reports. Only an allocation, a free or a launch uses it. An empty
-	// site takes it back.
+	// NoteSite says which place in the program makes the next call of this OS
+	// thread, for reports. Only an allocation, a free or a launch uses it. An
+	// empty site clears it.
 	NoteSite(site string)
 	// HostAccess says that the host is about to use size bytes of memory that
 	// the driver knows, at a host or device address.
 	HostAccess(p uintptr, size uint64)
-	// NameNodes gives graph nodes names for reports. A graph's executables have
-	// the names of the moment when they were made.
+	// NameNodes names graph nodes for reports. A graph's executables keep the
+	// names that the nodes had when they were made.
 	NameNodes(nodes []CUgraphNode, names []string)
-	// Cancel ends the kernels that run now. It is reported like a finding: their
-	// context stays usable, their results are incomplete.
+	// Cancel stops the kernels that are running. It is reported like a finding:
+	// their context stays usable, their results are incomplete.
 	Cancel()
-	// CancelDevice ends the kernels of one device that is about to be reset. Calls
-	// that wait for them fail as with a finding, but none is left when the device
-	// is reset. If the reset is given up, KeepDevice makes findings of those that
-	// nobody was told.
+	// CancelDevice stops the kernels of a device that is about to be reset.
+	// Calls that wait for them fail as with a finding, and the reset discards
+	// findings that were not reported. If the reset is abandoned, KeepDevice
+	// keeps those.
 	CancelDevice(dev CUdevice)
 	KeepDevice(dev CUdevice)
-	// Interrupt is Cancel for somebody who waits: it returns when the kernels
+	// Interrupt is Cancel for a caller that waits: it returns when the kernels
 	// have ended, or patience is over, with what Cancel would have reported. It
 	// is empty if none ran.
 	Interrupt(patience time.Duration) []string

@@ -3,9 +3,9 @@
 
 package driver
 
-// Faulter is implemented by a driver that makes calls fail for tests. It stands
-// beside [API] and not in it: ask with [FaulterOf]. A call that is made to fail
-// does not reach the driver behind.
+// Faulter is implemented by a driver that makes calls fail for tests. It is not
+// part of [API]: get it with [FaulterOf]. A call that is made to fail does not
+// reach the wrapped driver.
 type Faulter interface {
 	// Fail makes the n-th call from now on, counted from 1, of the method with the
 	// given name return result, once. An empty name is any call.

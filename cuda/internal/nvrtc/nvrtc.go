@@ -52,7 +52,8 @@ type Input struct {
 	NameExpressions []string
 }
 
-// Output is what a compilation gave. A form that was not asked for is nil.
+// Output is the result of a compilation. A kind of code that was not requested
+// is nil.
 type Output struct {
 	PTX          []byte // text, without NVRTC's closing NUL
 	CUBIN        []byte
@@ -123,8 +124,7 @@ func (l *Library) SupportedArchs() []int { return append([]int(nil), l.archs...)
 // Path implements [Compiler].
 func (l *Library) Path() string { return l.path }
 
-// query asks for what does not change. It reports whether the library
-// answered.
+// query reads what does not change. It reports whether the library answered.
 func (l *Library) query() bool {
 	var major, minor, count C.int
 	if C.nvrtcVersion(l.fn[nvrtcVersion], &major, &minor) != 0 {

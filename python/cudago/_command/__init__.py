@@ -47,6 +47,6 @@ def _parsed(given: list[str]) -> argparse.Namespace:
         command.add_to(commands)
     of_script = list[str]()
     if given[:1] == ["run"]:
-        given, of_script = run.sorted_out(given[1:])
+        given, of_script = run.split_arguments(given[1:])
         given.insert(0, "run")
     return parser.parse_args(given, argparse.Namespace(arguments=of_script))

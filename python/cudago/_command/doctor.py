@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import info
+
 _GO_NOTE = re.compile(rb"\x04\0\0\0....\x04\0\0\0Go\0\0", re.S)  # the ELF note .note.go.buildid
-_NOTES_END = 4096  # notes stand at the beginning of a library
+_NOTES_END = 4096  # ELF notes are near the start of a library
 _NODE = re.compile(r"nvidia\d+|nvidiactl|nvidia-uvm")
 _NVIDIA = "0x10de"  # vendor number on the PCI bus
 _WSL_DRIVER = "usr/lib/wsl/lib/libcuda.so.1"
@@ -24,7 +26,7 @@ _WSL_DRIVER = "usr/lib/wsl/lib/libcuda.so.1"
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, and what helps."""
+    """A problem, and what to do about it."""
 
     what: str
     advice: str
@@ -32,9 +34,9 @@ class Finding:
 
 @dataclass
 class Machine:
-    """What is looked at; the tests have other machines."""
+    """The facts that are examined; tests make up others."""
 
-    info: Mapping[str, Any]  # as cudago info has it
+    info: Mapping[str, Any]  # what `cudago info` collects
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     packages: Sequence[Path] = ()  # folders of installed packages
@@ -42,11 +44,11 @@ class Machine:
     opens: Callable[[Path], bool] = lambda path: os.access(path, os.R_OK | os.W_OK)
 
     def has(self, path: str) -> bool:
-        """Whether a file is there."""
+        """Whether a file exists."""
         return (self.root / path).exists()
 
     def text(self, path: str) -> str:
-        """Return a file's text; nothing where it cannot be read."""
+        """Return a file's text; empty if it cannot be read."""
         try:
             return (self.root / path).read_text(errors="replace")
         except OSError:
@@ -54,7 +56,7 @@ class Machine:
 
     @property
     def trouble(self) -> str:
-        """Why NVIDIA's driver is not in use, though it was not told to be left alone."""
+        """Why NVIDIA's driver is not in use, unless another one was chosen."""
         driver = self.info["driver"]
         return str(driver["error"] or driver["notice"] or "")
 
@@ -71,9 +73,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print what is wrong and what helps; return 1 if anything is."""
-    from . import info
-
+    """Print the problems and what to do about them; return 1 if there are any."""
     found = info.collect()
     packages = [Path(p) for p in dict.fromkeys([*site.getsitepackages(), *sys.path]) if p]
     machine = Machine(
@@ -97,7 +97,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
-    """Yield everything that is wrong, most important first."""
+    """Yield the problems, most important first."""
     for question in _QUESTIONS:
         yield from question(machine)
 
@@ -128,9 +128,9 @@ def _too_old(m: Machine) -> Iterator[Finding]:
 
 
 def _missing(m: Machine) -> Iterator[Finding]:
-    """There is no driver, or none for a GPU: why depends on where this is."""
+    """No driver, or none with a GPU: the reason depends on the environment."""
     no_library = "driver library was not found" in m.trouble
-    # An image may have a library of the driver, but no devices.
+    # A container image may have the driver's library, but no devices.
     if m.trouble and not no_library and _is_container(m) and not m.has("dev/nvidiactl"):
         no_library = "NVIDIA's driver" in m.trouble and not _is_wsl(m)
     if not no_library:
@@ -212,7 +212,7 @@ def _nvrtc(m: Machine) -> Iterator[Finding]:
 
 
 def _nvrtc_libraries(m: Machine) -> list[str]:
-    """Return the NVRTCs that there are, by their own files."""
+    """Return the installed NVRTC libraries, without duplicates."""
     e = m.environment
     folders = [Path(p) for p in e.get("CUDAGO_NVRTC_PATH", "").split(":") if p]
     folders += [Path(p) for p in m.info["nvrtc"]["looked_in"]]

@@ -12,6 +12,12 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import cudago as cu
+
+from .._cold import read_unopened
+from .._driver import _notice, _nvrtc_directories
+from .._gopy import api
+
 _VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES")
 
 
@@ -23,7 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print what there is; return 1 where no driver is usable."""
+    """Print the facts; return 1 if no driver is usable."""
     found = collect()
     if options.json:
         print(json.dumps(found, indent=2))
@@ -33,13 +39,8 @@ def main(options: argparse.Namespace) -> int:
 
 
 def collect() -> dict[str, Any]:
-    """Return what there is. What is wrong is told in it, and never raised."""
-    import cudago as cu
-
-    from .._cold import read_unopened
-    from .._gopy import api
-
-    logging.getLogger("cudago").addHandler(logging.NullHandler())  # we tell the notice ourselves
+    """Return the facts. Problems are among them, and never raised."""
+    logging.getLogger("cudago").addHandler(logging.NullHandler())  # the notice is printed below
     found: dict[str, Any] = {
         "cudago": cu.__version__,
         "python": platform.python_version(),
@@ -65,7 +66,7 @@ def collect() -> dict[str, Any]:
 
 
 def loaded(library: str) -> str | None:
-    """Return the file of a library that this process has loaded, such as ``libnvrtc.so``."""
+    """Return the path of a library loaded by this process, such as ``libnvrtc.so``."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         file = line.partition("/")[2]
         if file.rpartition("/")[2].startswith(library):
@@ -74,10 +75,6 @@ def loaded(library: str) -> str | None:
 
 
 def _driver() -> dict[str, Any]:
-    import cudago as cu
-
-    from .._driver import _notice
-
     version = cu.driver_version()
     return {
         "name": cu.driver_name(),
@@ -99,10 +96,6 @@ def _device(device: Any) -> dict[str, Any]:
 
 
 def _nvrtc() -> dict[str, Any]:
-    import cudago as cu
-
-    from .._driver import _nvrtc_directories
-
     found: dict[str, Any] = {"looked_in": _nvrtc_directories()}
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")

@@ -8,10 +8,8 @@ import argparse
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import cudago as cu
+import cudago as cu
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _KERNEL = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?")
@@ -21,7 +19,7 @@ _TYPE = re.compile(r"\.([a-z]+\d+)\b")
 
 @dataclass
 class Kernel:
-    """A kernel as its text declares it."""
+    """A kernel declaration."""
 
     name: str
     parameters: list[tuple[str, str]]  # type and name
@@ -58,9 +56,7 @@ def _declared(parameter: str) -> tuple[str, str]:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Print the kernels; return 1 where one does not run here."""
-    import cudago as cu
-
+    """Print the kernels; return 1 if one cannot run here."""
     try:
         text = options.file.read_text()
     except (OSError, UnicodeDecodeError) as e:
@@ -84,9 +80,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _show(kernel: Kernel, code: cu.ObjectCode | None, target: str) -> bool:
-    """Print a kernel, and return whether it runs here."""
-    import cudago as cu
-
+    """Print a kernel, and return whether it can run here."""
     print(f"\n{kernel.name}")
     width = max((len(kind) for kind, _ in kernel.parameters), default=0)
     for number, (kind, name) in enumerate(kernel.parameters):

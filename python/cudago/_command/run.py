@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import cudago as cu
+
 _DRIVER, _CHECK, _LAST_CALLS = "--driver", "--check", "--last-calls"
 _FLAGS = (_CHECK, _LAST_CALLS)
 _WITH_VALUE = tuple(f"{option}=" for option in (_DRIVER, *_FLAGS))
@@ -46,7 +48,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 class _Once(argparse.Action):
-    """An option that a script may have too: given twice, it is not clear whose it is."""
+    """An option that the script may have too: if it is given twice, its owner is unclear."""
 
     def __call__(
         self,
@@ -55,7 +57,7 @@ class _Once(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        """Keep the value."""
+        """Store the value."""
         if (before := getattr(namespace, self.dest)) is not None:
             parser.error(
                 f"{option_string} must be given once, got {before!r} and {values!r}; "
@@ -64,8 +66,8 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
-    """Return what argparse is to see of the arguments, and those that are the script's.
+def split_arguments(given: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments for argparse, and those of the script.
 
     argparse gives all that follows a script to the script, or nothing that looks like an option.
     """
@@ -79,7 +81,7 @@ def sorted_out(given: list[str]) -> tuple[list[str], list[str]]:
             ours += [argument, *([value] if (value := next(rest, None)) is not None else [])]
         elif argument in _FLAGS or argument.startswith(_WITH_VALUE):
             ours.append(argument)
-        else:  # before the script an unknown option is a mistake, which argparse tells
+        else:  # an unknown option before the script is an error, left to argparse
             (ours if not theirs and argument.startswith("-") else theirs).append(argument)
     return [*ours, "--", *theirs[:1]], theirs[1:]
 
@@ -138,9 +140,7 @@ def _in_a_child(options: argparse.Namespace) -> int:
 
 
 def _found() -> bool:
-    """Say what the checks have found, once all work is done; or that they could find nothing."""
-    import cudago as cu
-
+    """Print what the checks found once all work is done, or that they could not run."""
     if not cu._core._is_open():
         return False
     if cu.driver_name() != "sim":
@@ -150,7 +150,7 @@ def _found() -> bool:
             file=sys.stderr,
         )
         return True
-    with contextlib.suppress(cu.CUDAError):  # a finding is among the reports
+    with contextlib.suppress(cu.CUDAError):  # findings are in the reports
         for device in cu.Device.all():
             with contextlib.suppress(cu.CheckError):
                 device.sync()

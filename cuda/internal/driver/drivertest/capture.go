@@ -43,8 +43,8 @@ func (s *suite) end(st driver.CUstream) driver.CUgraphExec {
 	return s.instantiate(g)
 }
 
-// spoiled ends a capture that was spoiled, and requires the stream to work.
-func (s *suite) spoiled(st driver.CUstream) {
+// invalidated ends a capture that was invalidated, and requires the stream to work.
+func (s *suite) invalidated(st driver.CUstream) {
 	s.Helper()
 	g, r := s.CuStreamEndCapture(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, r)
@@ -187,7 +187,7 @@ func captureUnmatched(s *suite) {
 	s.ok(s.CuStreamWaitEvent(b, e, 0))
 	_, r := s.CuStreamEndCapture(b)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, r)
-	s.spoiled(a)
+	s.invalidated(a)
 }
 
 func captureThread(s *suite) {
@@ -200,7 +200,7 @@ func captureThread(s *suite) {
 		results <- r
 	}()
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, <-results)
-	// Whether the attempt spoils the capture is not specified; it must end here.
+	// Whether the attempt invalidates the capture is not specified; it must end here.
 	if g, r := s.CuStreamEndCapture(st); r == driver.CUDA_SUCCESS {
 		s.ok(s.CuGraphDestroy(g))
 	}
@@ -212,7 +212,7 @@ func captureIsolation(s *suite) {
 	s.ok(s.CuEventRecord(e, b))
 	s.begin(a)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION, s.CuStreamWaitEvent(a, e, 0))
-	s.spoiled(a)
+	s.invalidated(a)
 }
 
 func captureMerge(s *suite) {
@@ -246,7 +246,7 @@ func captureTwice(s *suite) {
 	st := s.stream()
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_ILLEGAL_STATE, s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_RELAXED))
-	// Whether the attempt spoils the capture is not specified; it must end here.
+	// Whether the attempt invalidates the capture is not specified; it must end here.
 	if g, r := s.CuStreamEndCapture(st); r == driver.CUDA_SUCCESS {
 		s.ok(s.CuGraphDestroy(g))
 	}

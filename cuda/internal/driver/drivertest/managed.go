@@ -18,7 +18,7 @@ var managed = map[string]func(*suite){
 	"advice needs an advice, a location and whole pages": managedBadAdvice,
 	"prefetch needs a location and managed memory":       managedBadPrefetch,
 	"range attributes are of managed memory":             managedBadAttribute,
-	"advice spoils captures in global mode":              managedAdviseCapture,
+	"advice invalidates captures in global mode":         managedAdviseCapture,
 	"prefetch cannot be captured":                        managedPrefetchCapture,
 }
 
@@ -188,7 +188,7 @@ func managedAdviseCapture(s *suite) {
 	p, st := s.managed(), s.stream()
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuMemAdvise(p, page, driver.CU_MEM_ADVISE_SET_READ_MOSTLY, s.here()))
-	s.spoiled(st)
+	s.invalidated(st)
 	s.told(p, page, [8]any{0, -2, nobody, -2, 0, -2, 0, -2})
 }
 
@@ -197,6 +197,6 @@ func managedPrefetchCapture(s *suite) {
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
 	s.ok(s.CuMemPrefetchAsync(p, page, s.here(), 0, other))
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuMemPrefetchAsync(p, page, onHost, 0, st))
-	s.spoiled(st)
+	s.invalidated(st)
 	s.told(p, page, [8]any{0, -2, nobody, int(s.dev), 0, -2, deviceType, int(s.dev)})
 }

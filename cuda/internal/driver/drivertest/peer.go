@@ -171,7 +171,7 @@ func peerCapture(s *suite) {
 	st := s.stream()
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuCtxEnablePeerAccess(ctx, 0))
-	s.spoiled(st)
+	s.invalidated(st)
 	s.code(driver.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, s.CuCtxDisablePeerAccess(ctx))
 }
 

@@ -19,7 +19,7 @@ var registrations = map[string]func(*suite){
 	"registration refuses bad arguments":              registerBad,
 	"registration refuses memory that CUDA allocated": registerKnown,
 	"registration needs memory that may be written":   registerReadOnly,
-	"registration spoils captures":                    registerCapture,
+	"registration invalidates captures":               registerCapture,
 }
 
 const (
@@ -132,7 +132,7 @@ func registerReadOnly(s *suite) {
 
 func registerCapture(s *suite) {
 	host := s.writablePages(1)
-	spoils := func(call func() driver.CUresult) {
+	invalidates := func(call func() driver.CUresult) {
 		s.Helper()
 		st := s.stream()
 		s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -140,8 +140,8 @@ func registerCapture(s *suite) {
 		_, r := s.CuStreamEndCapture(st)
 		s.code(driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, r)
 	}
-	spoils(func() driver.CUresult { return s.CuMemHostRegister(host, page, portable) })
+	invalidates(func() driver.CUresult { return s.CuMemHostRegister(host, page, portable) })
 	s.ok(s.CuMemHostRegister(host, page, portable))
-	spoils(func() driver.CUresult { return s.CuMemHostUnregister(host) })
+	invalidates(func() driver.CUresult { return s.CuMemHostUnregister(host) })
 	s.ok(s.CuMemHostUnregister(host))
 }

@@ -53,7 +53,7 @@ func fill(dst unsafe.Pointer, value uint32, elementSize uint32, n uint64) {
 	if elementSize == 1 {
 		element[1], element[2], element[3] = element[0], element[0], element[0]
 	}
-	// Doubling what is filled already is as fast as memmove.
+	// Doubling the filled part is as fast as memmove.
 	for done := copy(b, element[:elementSize]); done < len(b); {
 		done += copy(b[done:], b[:done])
 	}
@@ -68,9 +68,9 @@ func stage(src, size uint64) (staged []byte, f *failure) {
 	return staged, f
 }
 
-// guardHost runs touch, which goes through addresses that the caller vouched
-// for. Where they turn out not to be mapped, that is the caller's fault and not
-// the end of the process.
+// guardHost runs touch, which uses addresses that the caller passed. If they
+// are not mapped, that becomes a failure of the call instead of ending the
+// process.
 func guardHost(touch func()) (f *failure) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {

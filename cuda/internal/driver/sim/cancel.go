@@ -16,11 +16,11 @@ import (
 // canceler stops the running kernels of a device, and the loops of its graphs.
 type canceler struct {
 	mu     sync.Mutex
-	now    *running // guarded by mu; what has begun since others were stopped
-	closed bool     // guarded by mu; the driver ends, and so do its contexts
+	now    *running // guarded by mu; the kernels and loops that began since the last stop
+	closed bool     // guarded by mu; the driver and its contexts are ending
 }
 
-// running is the kernels and loops that are stopped together.
+// running is a group of kernels and loops that are stopped together.
 type running struct {
 	canceler *canceler
 	stop     chan struct{} // closed to stop them
@@ -28,9 +28,9 @@ type running struct {
 	// What follows is guarded by canceler.mu.
 
 	n     int           // how many have not ended
-	told  chan struct{} // somebody waits for the reports; closed when n is 0
+	told  chan struct{} // set if a caller waits for the reports; closed when n is 0
 	reset bool          // they are stopped for a reset
-	texts []string      // the reports, if somebody waits
+	texts []string      // the reports, if a caller waits
 }
 
 // enter begins a kernel or loop, which watches stop, and leaves.
@@ -41,7 +41,7 @@ func (c *canceler) enter() *running {
 	return c.now
 }
 
-// current makes room for what begins now.
+// current returns the group for a kernel or loop that begins now.
 //
 // Preconditions: c.mu must be locked.
 func (c *canceler) current() *running {
@@ -60,8 +60,9 @@ func (r *running) leave() {
 	}
 }
 
-// report hands on what is to be said of one that was stopped. It goes to who
-// stopped it if he waits, else it is a finding, once no reset makes it void.
+// report passes on the report about a stopped kernel: to the caller that
+// stopped it, if that waits; otherwise it becomes a finding, unless a reset
+// discards it.
 func (r *running) report(ctx *context, text string) {
 	r.canceler.mu.Lock()
 	waits, reset := r.told != nil, r.reset
@@ -78,10 +79,10 @@ func (r *running) report(ctx *context, text string) {
 	}
 }
 
-// end stops what runs. What begins later runs.
+// end stops everything that is running, and nothing that begins later.
 func (c *canceler) end() { c.stop(false) }
 
-// endForReset is end for a reset, which may be given up yet.
+// endForReset is end for a reset, which may still be abandoned.
 func (c *canceler) endForReset() { c.stop(true) }
 
 func (c *canceler) stop(reset bool) {
@@ -96,7 +97,7 @@ func (c *canceler) stop(reset bool) {
 	c.now = nil
 }
 
-// close stops what runs, and what begins later.
+// close stops everything that is running or begins later.
 func (c *canceler) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *canceler) isClosed() bool {
 	return c.closed
 }
 
-// interrupt stops what runs, and returns where it was.
+// interrupt stops everything that is running, and returns where it was.
 func (c *canceler) interrupt(patience time.Duration) []string {
 	c.mu.Lock()
 	r := c.now
@@ -173,7 +174,7 @@ func (d *simulator) Interrupt(patience time.Duration) []string {
 	return slices.Concat(texts...)
 }
 
-// wasCanceled tells of the end of a kernel by Cancel or Interrupt.
+// wasCanceled describes a kernel that Cancel or Interrupt stopped.
 func (x *execution) wasCanceled(r *running, err error) bool {
 	var stopped *fault.Fault
 	if !errors.As(err, &stopped) || stopped.Kind != fault.Canceled || r.canceler.isClosed() {

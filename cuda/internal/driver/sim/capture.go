@@ -13,20 +13,20 @@ import (
 var captureCount atomic.Uint64
 
 // capture is a sequence of operations that become a graph. Guarded by
-// simulator.graphMu but for what is immutable.
+// simulator.graphMu, except for what is immutable.
 type capture struct {
-	id      uint64
-	mode    driver.CUstreamCaptureMode
-	tid     int // the thread that began it
-	origin  *stream
-	graph   *graph
-	streams map[*stream]struct{}
-	spoiled bool
-	ended   bool
+	id          uint64
+	mode        driver.CUstreamCaptureMode
+	tid         int // the thread that began it
+	origin      *stream
+	graph       *graph
+	streams     map[*stream]struct{}
+	invalidated bool
+	ended       bool
 }
 
 func (c *capture) status() driver.CUstreamCaptureStatus {
-	if c.spoiled {
+	if c.invalidated {
 		return driver.CU_STREAM_CAPTURE_STATUS_INVALIDATED
 	}
 	return driver.CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -41,7 +41,7 @@ func (c *capture) join(s *stream, front []*node) {
 	s.capture.Store(c)
 }
 
-// leave gives all streams back.
+// leave takes all streams out of the capture.
 func (c *capture) leave(d *simulator) {
 	for s := range c.streams {
 		s.capture.Store(nil)
@@ -53,10 +53,10 @@ func (c *capture) leave(d *simulator) {
 	d.capturing.Add(-1)
 }
 
-// capturedNode adds what a capturing stream was asked to do.
+// capturedNode adds a node for an operation in a capturing stream.
 func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType) (*node, driver.CUresult) {
 	c := s.capture.Load()
-	if c == nil || c.spoiled {
+	if c == nil || c.invalidated {
 		return nil, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	n := d.addNode(c.graph, &node{kind: kind, work: w}, s.front)
@@ -64,8 +64,8 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 	return n, driver.CUDA_SUCCESS
 }
 
-// captureWork records work if the stream captures. Otherwise it checks what
-// concerns the default stream and leaves the work to the caller.
+// captureWork records work if the stream captures. Otherwise it checks the
+// rules of the default stream and leaves the work to the caller.
 func (d *simulator) captureWork(s *stream, w work, kind driver.CUgraphNodeType) (captured bool, r driver.CUresult) {
 	if s.capture.Load() == nil {
 		r = d.implicitCapture(s)
@@ -89,7 +89,7 @@ func (d *simulator) submit(s *stream, w work, kind driver.CUgraphNodeType) drive
 	return driver.CUDA_SUCCESS
 }
 
-// captureRecord makes an event stand for what a capturing stream recorded so far.
+// captureRecord makes an event mark what a capturing stream recorded so far.
 func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.CUresult) {
 	if s.capture.Load() == nil {
 		r = d.implicitCapture(s)
@@ -98,7 +98,7 @@ func (d *simulator) captureRecord(s *stream, e *event) (captured bool, r driver.
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	c := s.capture.Load()
-	if c == nil || c.spoiled {
+	if c == nil || c.invalidated {
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	e.set(&record{capture: c, nodes: slices.Clone(s.front)})
@@ -125,10 +125,10 @@ func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bo
 	switch {
 	case theirs.ended:
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION
-	case theirs.spoiled:
+	case theirs.invalidated:
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	case s.isLegacy:
-		theirs.spoiled = true
+		theirs.invalidated = true
 		return true, driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 	}
 	theirs.join(s, rec.nodes)
@@ -138,7 +138,7 @@ func (d *simulator) captureWait(s *stream, e *event, external bool) (captured bo
 // waitInCapture is a wait of a stream that captures.
 func (d *simulator) waitInCapture(s *stream, e *event, rec *record, external bool) driver.CUresult {
 	c := s.capture.Load()
-	if c.spoiled {
+	if c.invalidated {
 		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
 	if external {
@@ -146,11 +146,11 @@ func (d *simulator) waitInCapture(s *stream, e *event, rec *record, external boo
 		return r
 	}
 	if rec == nil || rec.capture == nil || rec.capture.ended {
-		c.spoiled = true
+		c.invalidated = true
 		return driver.CUDA_ERROR_STREAM_CAPTURE_ISOLATION
 	}
 	if rec.capture != c {
-		c.spoiled, rec.capture.spoiled = true, true
+		c.invalidated, rec.capture.invalidated = true, true
 		return driver.CUDA_ERROR_STREAM_CAPTURE_MERGE
 	}
 	for _, n := range rec.nodes {
@@ -206,17 +206,17 @@ func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, drive
 		return 0, driver.CUDA_ERROR_ILLEGAL_STATE
 	}
 	if s != c.origin {
-		c.spoiled = true
+		c.invalidated = true
 		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_UNMATCHED
 	}
 	if c.mode != driver.CU_STREAM_CAPTURE_MODE_RELAXED && tid != c.tid {
 		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
 	}
 	joined := c.isJoined()
-	spoiled := c.spoiled
+	invalidated := c.invalidated
 	c.leave(d)
 	switch {
-	case spoiled:
+	case invalidated:
 		r = driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	case !joined:
 		r = driver.CUDA_ERROR_STREAM_CAPTURE_UNJOINED
@@ -270,7 +270,7 @@ func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream) (driver.CaptureInf
 		return driver.CaptureInfo{}, r
 	}
 	info := driver.CaptureInfo{Status: c.status(), ID: c.id}
-	if !c.spoiled {
+	if !c.invalidated {
 		info.Graph, info.Deps = c.graph.handle, handles(s.front)
 	}
 	return info, r

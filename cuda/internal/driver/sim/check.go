@@ -16,10 +16,10 @@ import (
 type checks uint32
 
 const (
-	checkRaces         checks = 1 << iota // accesses that nothing orders
-	checkUninitialized                    // reads of memory that nobody wrote
-	checkHost                             // host accesses of what a stream may still write
-	// checkCollect keeps findings for TakeReports, and lets no call fail.
+	checkRaces         checks = 1 << iota // unordered accesses
+	checkUninitialized                    // reads of unwritten memory
+	checkHost                             // host accesses of memory that a stream may still write
+	// checkCollect keeps findings for TakeReports only: no call fails.
 	checkCollect
 
 	checkAll = checkRaces | checkUninitialized | checkHost
@@ -63,11 +63,11 @@ func parseChecks(names string) (checks, error) {
 	return set, nil
 }
 
-// checker is what the simulator keeps for its checks.
+// checker is the simulator's state for its checks.
 type checker struct {
 	on atomic.Uint32 // checks for work that is launched now
-	// frees counts what could leave a pointer dangling, so that a graph launch
-	// after none pays one load.
+	// frees counts frees that could leave a pointer dangling, so that a graph
+	// launch costs only one load if there were none.
 	frees atomic.Uint64
 
 	order order
@@ -91,7 +91,7 @@ func (d *simulator) SetChecks(names string) (was string, err error) {
 	}
 	before := checks(d.check.on.Swap(uint32(set)))
 	if set&checkRaces != 0 && before&checkRaces == 0 {
-		// Nobody kept the order since it was known last.
+		// The order was not tracked since it was last known.
 		d.check.order.reset()
 		d.forgetTraces()
 	}

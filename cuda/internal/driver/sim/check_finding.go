@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	mostReports = 1000 // kept for TakeReports; a program that has more is wrong enough
-	mostTold    = 10   // told by one FaultReport
+	mostReports = 1000 // kept for TakeReports; more would not help
+	mostTold    = 10   // in one FaultReport
 )
 
-// findings are what checks found in a context's work and nobody was told.
+// findings are the unreported findings in a context's work.
 type findings struct {
 	untold atomic.Int32 // written with context.mu held
 	texts  []string     // guarded by context.mu
-	more   int          // guarded by context.mu; how many were too many for texts
+	more   int          // guarded by context.mu; how many did not fit into texts
 
-	// Guarded by context.mu; of kernels that were stopped for a reset, which may be
-	// given up. Calls that wait are told of them too.
+	// Guarded by context.mu; of kernels stopped for a reset, which may be
+	// abandoned. Calls that wait report them too.
 	withheld []string
 }
 
-// found notes what a check has found. Unless the checks collect, the next call
-// that waits fails with it.
+// found notes a finding. Unless the checks collect, the next call that waits
+// fails with it.
 func (c *context) found(text string, under checks) {
 	c.sim.check.keep(text)
 	if under&checkCollect != 0 {
@@ -48,7 +48,7 @@ func (c *context) found(text string, under checks) {
 	c.findings.untold.Add(1)
 }
 
-// withhold keeps what there is to say of a kernel that was stopped for a reset.
+// withhold keeps the report about a kernel that was stopped for a reset.
 func (c *context) withhold(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *context) withhold(text string) {
 	c.findings.untold.Add(1)
 }
 
-// admit makes findings of what was withheld.
+// admit turns withheld reports into findings.
 func (c *context) admit() {
 	c.mu.Lock()
 	texts := c.findings.withheld
@@ -75,9 +75,9 @@ func (k *checker) keep(text string) {
 	}
 }
 
-// outcome is result for calls that wait: what checks found and nobody was told
-// is an error of theirs. It stays untold until somebody asks for the report, so
-// that a caller who drops the result does not lose it for the others.
+// outcome is result for calls that wait: they fail with unreported findings.
+// These count as unreported until the report is read, so that a caller that
+// drops the result does not lose them for others.
 func (c *context) outcome() driver.CUresult {
 	r := c.result()
 	if r == driver.CUDA_SUCCESS && c.findings.untold.Load() > 0 {
@@ -86,7 +86,7 @@ func (c *context) outcome() driver.CUresult {
 	return r
 }
 
-// tell returns what checks found since the last time.
+// tell returns the findings since the last time.
 //
 // Preconditions: c.mu must be locked.
 func (c *context) tell() string {

@@ -13,15 +13,15 @@ import (
 )
 
 // A graph launch is refused, before anything runs, if a node's operand lies in
-// memory that was freed. Operands are those of copies and fills, and the 8-byte
-// parameters of kernels: a device address is never used twice, so a number that
-// lies in a freed range is a dangling pointer. What lies nowhere is nothing to
-// complain of: it may be no pointer.
+// freed memory. Operands are those of copies and fills, and the 8-byte
+// parameters of kernels: a device address is never used twice, so a number in a
+// freed range is a dangling pointer. A number in no range is accepted: it may
+// not be a pointer.
 //
 // The search runs only if something was freed since the launch before, or a
 // node was changed.
 
-// refuseDangling looks for operands that dangle.
+// refuseDangling looks for dangling operands.
 //
 // Preconditions: x.mu must be locked.
 func (x *graphExec) refuseDangling() driver.CUresult {
@@ -90,7 +90,7 @@ func (x *graphExec) freed(addr uint64) string {
 		return ""
 	}
 	if !isSimulated(addr) {
-		// The system may have given the addresses to memory that was lent since.
+		// The system may have reused the addresses for memory allowed since.
 		if a := d.check.exhume(addr); a != nil && d.memoryOf(addr) == nil {
 			return fmt.Sprintf("is %#x, %s", addr, a.nearest(addr))
 		}
@@ -105,7 +105,7 @@ func (x *graphExec) freed(addr uint64) string {
 }
 
 // freedOperand is freed for an operand that was checked when the node was made.
-// Of host addresses that were nobody's then, nothing is known.
+// Nothing is known about host addresses that had no owner then.
 func (x *graphExec) freedOperand(o *operand) string {
 	switch {
 	case o.known != nil && o.known.freed.Load():
@@ -135,8 +135,7 @@ func (a *allocation) nearest(addr uint64) memory.Nearest {
 // mostBuried is how many freed host allocations are remembered.
 const mostBuried = 256
 
-// bury remembers freed host memory, whose addresses the system may give to
-// somebody else.
+// bury remembers freed host memory, whose addresses the system may reuse.
 func (k *checker) bury(a *allocation) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,8 +145,8 @@ func (k *checker) bury(a *allocation) {
 	k.buried = append(k.buried, a)
 }
 
-// exhume finds the freed host memory that addr was in. Where live memory of
-// ours lies there now, the caller has found that already.
+// exhume finds the freed host memory that contained addr. The caller has
+// already looked for live memory of ours there.
 func (k *checker) exhume(addr uint64) *allocation {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ func (d *simulator) HostAccess(p uintptr, size uint64) {
 	if a == nil {
 		return
 	}
-	// What the host does with the memory from now on, nobody sees.
+	// Later accesses of the host to the memory are not seen.
 	a.ctx.dev.memory.Define(uint64(p), size)
 	on := d.check.flags()
 	if on&checkHost == 0 || on&checkRaces == 0 {

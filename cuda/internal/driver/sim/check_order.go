@@ -10,8 +10,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/check"
 )
 
-// clock is a moment seen from all timelines: everything up to the number of
-// each happens before. A clock that others can see is not changed any more.
+// clock is a vector clock: everything up to the number of each timeline happens
+// before. A clock that others can see is no longer changed.
 type clock map[*timeline]uint64
 
 // joined returns a clock with the later of each. It changes neither.
@@ -26,13 +26,13 @@ func (c clock) joined(o clock) clock {
 	return out
 }
 
-// order is the happens-before of queued work, kept while races are looked for.
-// It follows from calls alone and not from what has run: a wait for an event
-// that is long past orders what comes after it all the same.
+// order is the happens-before relation of queued work, tracked while races are
+// looked for. It follows from the calls alone and not from what has run: a wait
+// for an event that completed long ago still orders what comes after it.
 //
-// The host is one more party: what it has waited for happens before all that it
-// queues later. All threads of the host count as one, so that what only two
-// threads could tell apart is taken as ordered.
+// The host is one more party: what it has waited for happens before everything
+// that it queues later. All host threads count as one, so calls of different
+// threads count as ordered.
 type order struct {
 	mu      sync.Mutex
 	host    clock                  // guarded by mu
@@ -44,7 +44,7 @@ type order struct {
 	visits  []uint32               // guarded by mu; tasks that are the host's
 }
 
-// history is what a stream's work waited for.
+// history is what the work of a stream waited for.
 type history struct {
 	joins   []join // by seq; what an item waits for, and with it all after it
 	changes uint64 // order.changes at the latest item
@@ -104,7 +104,7 @@ func (o *order) queued(p point, after []point) (before clock, tick uint64) {
 }
 
 // hostWaited notes that the host knows a point to be reached, and forgets what
-// that has put behind everything.
+// now happens before everything.
 func (o *order) hostWaited(p point) (allDone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,8 +123,8 @@ func (o *order) hostKnows(c clock) (allDone bool) {
 	return had && len(o.tasks) == len(o.visits)
 }
 
-// prune forgets what orders only work that is before everything anyway: without
-// it, clocks would grow with each stream that ever was.
+// prune forgets what only orders work that happens before everything anyway:
+// otherwise clocks would grow with every stream ever created.
 //
 // Preconditions: o.mu must be locked.
 func (o *order) prune() {
@@ -164,7 +164,7 @@ func (o *order) hostKnowsContext(c *context) (allDone bool) {
 	return o.hostKnows(all)
 }
 
-// reset forgets everything: for a time nobody kept the order.
+// reset forgets everything, after a time in which the order was not tracked.
 func (o *order) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,7 +184,7 @@ func (o *order) add(t *task) uint32 {
 	return o.last
 }
 
-// forget drops tasks: what comes later is not in a race with them any more.
+// forget drops tasks that later work cannot race with.
 func (o *order) forget(tasks []uint32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,8 +21,8 @@ func (d *simulator) NoteSite(site string) {
 	k.noted.Store(int32(len(k.sites)))
 }
 
-// site returns where the call that this thread makes comes from: what NoteSite
-// was told just before, and the call itself.
+// site returns the place that makes this thread's call: the one noted with
+// NoteSite, and the call itself.
 func (k *checker) site(call string) string {
 	if k.noted.Load() == 0 {
 		return call

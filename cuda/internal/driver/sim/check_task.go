@@ -67,9 +67,9 @@ func (k *checker) mark(w work, p point, after []point) *mark {
 	return m
 }
 
-// ordering reports whether waits count that are over: while races are looked
-// for, it matters that the program waits, and not that there was nothing to
-// wait for.
+// ordering reports whether waits for completed work count: while races are
+// looked for, it matters that the program waits, not that there was nothing
+// left to wait for.
 func (k *checker) ordering() bool { return k.flags()&checkRaces != 0 }
 
 // waited notes that the host has waited for a point.
@@ -135,7 +135,7 @@ func (x *execution) watch(name string, culprit func(memory.Nearest) string) *che
 	return w
 }
 
-// complete adds to a finding what the VM does not know.
+// complete adds facts to a finding that the VM does not know.
 func (d *simulator) complete(f *check.Finding) {
 	if strings.HasPrefix(f.Here.Name, theHost) || strings.HasPrefix(f.There.Name, theHost) {
 		f.Why = "the host did not wait for the stream"
@@ -216,8 +216,8 @@ func (x *execution) touch(name string, dst, src *operand, to, from layout, width
 	}
 }
 
-// touchSource checks a read. What is copied inside the device may be undefined:
-// nobody has looked at it yet.
+// touchSource checks a read. A copy within the device may copy undefined bytes:
+// they have not been used yet.
 func (x *execution) touchSource(w *check.Watch, dst, src *operand, addr, size uint64) {
 	checks := w.Checks
 	if isSimulated(dst.addr) {

@@ -11,11 +11,11 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// The codes of this file were seen on an H200, driver 580.159, CUDA 13.0, where
-// cuda.h does not give them.
+// Codes in this file that cuda.h does not specify were observed on an H200,
+// driver 580.159, CUDA 13.0.
 
-// condition is a number that kernels set and a conditional node looks at.
-// Immutable but for the fields named.
+// condition is a number that kernels set and a conditional node reads.
+// Immutable, except for the marked fields.
 type condition struct {
 	sim    *simulator
 	handle driver.CUgraphConditionalHandle
@@ -29,8 +29,8 @@ type condition struct {
 	value atomic.Uint32
 }
 
-// unref takes a holder away. With the last, kernels cannot set the condition
-// any more.
+// unref removes a holder. After the last, kernels can no longer set the
+// condition.
 func (c *condition) unref() {
 	if c.refs.Add(-1) == 0 {
 		c.sim.conditions.remove(c.handle)
@@ -46,8 +46,8 @@ func (d *simulator) setConditional(handle uint64, value uint32) bool {
 	return c != nil
 }
 
-// conditionalWork is a conditional node: it looks at its condition and runs the
-// bodies, which lie behind it in the plan.
+// conditionalWork is a conditional node: it reads its condition and runs the
+// bodies, which follow it in the plan.
 type conditionalWork struct {
 	condition *condition
 	kind      driver.CUgraphConditionalNodeType
@@ -98,7 +98,7 @@ func bodiesAllowed(kind driver.CUgraphConditionalNodeType, n uint32) bool {
 // mostBodies is a limit of this driver alone.
 const mostBodies = 1 << 16
 
-// root returns the graph that g is in at the outermost.
+// root returns the outermost graph around g.
 //
 // Preconditions: simulator.graphMu must be locked, as for all that follow.
 func (g *graph) root() *graph {
@@ -232,7 +232,7 @@ func (g *graph) misplaced() *node {
 	return nil
 }
 
-// checkConditions refuses what conditional nodes make wrong.
+// checkConditions refuses graphs that break the rules of conditional nodes.
 func (g *graph) checkConditions(params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) driver.CUresult {
 	if g.unused() {
 		params.Result_out = driver.CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED
@@ -245,7 +245,7 @@ func (g *graph) checkConditions(params *driver.CUDA_GRAPH_INSTANTIATE_PARAMS) dr
 	return driver.CUDA_SUCCESS
 }
 
-// holdConditions keeps the conditions of a plan settable.
+// holdConditions keeps the conditions of a plan valid for kernels.
 //
 // Preconditions: x.mu must be locked, or nobody else knows x yet.
 func (x *graphExec) holdConditions(p *plan) {
@@ -321,11 +321,11 @@ func (x *execution) loopCanceled(r *running, label string, turns uint64) *failur
 	return nil
 }
 
-// mostTurned is how many pieces of work in loops one graph launch remembers for
-// the race check: nobody waits in between, so the rest would stay for its length.
+// mostTurned limits the pieces of work in loops that a graph launch remembers
+// for the race check: nothing waits within a launch, so they would accumulate.
 const mostTurned = 4096
 
-// turned notes a piece of work in a loop, and forgets those of long ago.
+// turned notes a piece of work in a loop, and forgets old ones.
 func (g *graphRun) turned(o *order, task uint32) {
 	g.looped = append(g.looped, task)
 	if len(g.looped) < 2*mostTurned {

@@ -20,13 +20,13 @@ type config struct {
 	seed     uint64  // 0: graphs run in the order of building
 	steps    uint64  // loop iterations of a warp after which a kernel is stuck; 0: no limit
 	workers  int     // 0: as many as CPUs
-	hostile  bool    // calls take long, and a stale stream is no mere error
+	hostile  bool    // calls take long, and a stale stream ends the process
 	faulty   bool    // calls may be made to fail, by the driver around this one
 	faults   float64 // the share of calls that fail at random
 }
 
-// Faults says what a driver around this one is to do: whether calls are to fail,
-// which share of them, and the seed that chooses which.
+// Faults returns the settings for a driver around this one: whether calls may
+// fail, which share of them fails at random, and the seed for that.
 func (d *simulator) Faults() (wanted bool, rate float64, seed uint64) {
 	return d.config.faulty, d.config.faults, d.config.seed
 }

@@ -38,8 +38,8 @@ func newContext(dev *device) *context {
 // result is the sticky error of the context.
 func (c *context) result() driver.CUresult { return driver.CUresult(c.code.Load()) }
 
-// fail poisons the context. The first failure wins: what follows from it would
-// only hide it.
+// fail poisons the context. The first failure wins: its consequences would only
+// hide it.
 func (c *context) fail(f *failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,14 +78,14 @@ func (c *context) synchronize() {
 	c.sim.waitedForAll(c)
 }
 
-// destroy ends the context: its work is dropped, its objects go.
+// destroy ends the context: its work is dropped, its objects are destroyed.
 func (c *context) destroy() {
 	c.abort()
 	c.end("cuDevicePrimaryCtxRelease")
 }
 
-// end takes away the objects of a context that has no work any more. The call
-// is for messages about later accesses.
+// end destroys the objects of a context without work. The call is for messages
+// about later accesses.
 func (c *context) end(call string) {
 	d := c.sim
 	d.contexts.remove(c.handle)
@@ -162,7 +162,7 @@ func (d *simulator) CuDevicePrimaryCtxGetState(dev driver.CUdevice) (flags uint3
 	return 0, active, driver.CUDA_SUCCESS
 }
 
-// CuCtxGetId needs no counter: no handle here is ever given out again.
+// CuCtxGetId needs no counter: handles are never reused here.
 func (d *simulator) CuCtxGetId(h driver.CUcontext) (uint64, driver.CUresult) {
 	if d.contexts.get(h) == nil {
 		return 0, driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
@@ -245,7 +245,7 @@ func (d *simulator) CuCtxSynchronize() driver.CUresult {
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if r := d.spoilAll(c); r != driver.CUDA_SUCCESS {
+	if r := d.invalidateAll(c); r != driver.CUDA_SUCCESS {
 		return r
 	}
 	c.synchronize()

@@ -10,9 +10,9 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// stagedLimit is the largest copy from pageable memory whose bytes are taken
-// aside at the call; larger ones block instead. From "API synchronization
-// behavior" in the CUDA driver API reference.
+// stagedLimit is the largest copy from pageable memory that is staged at the
+// call; larger ones block instead. From "API synchronization behavior" in the
+// CUDA driver API reference.
 const stagedLimit = 64 << 10
 
 // copyWork copies a box of bytes. It reads its source when it runs, each time.
@@ -109,7 +109,7 @@ func (w *copyWork) run(x *execution) *failure {
 // linear reports whether the copy is one run of bytes.
 func (w *copyWork) linear() bool { return w.params.Height == 1 && w.params.Depth == 1 }
 
-// stagedWork copies bytes that were taken aside.
+// stagedWork copies staged bytes.
 type stagedWork struct {
 	dst  operand
 	data []byte
@@ -142,7 +142,7 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
 		return r
 	}
-	// As was seen on an H200, driver 580.159, CUDA 13.0.
+	// As observed on an H200, driver 580.159, CUDA 13.0.
 	if w.src.isReserved() || w.dst.isReserved() {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// This file holds what NVIDIA's driver answers with a SIGSEGV, as measured on an
-// H200, driver 580.159: there is no code to return, so the process ends here
-// too, before it would on a GPU.
+// This file simulates cases in which NVIDIA's driver crashes with SIGSEGV, as
+// measured on an H200, driver 580.159. There is no code to return, so the
+// process ends here too, before it would on a GPU.
 
-// traffic is who is inside calls on one stream that must exclude each other.
+// traffic counts threads inside calls on one stream that must not overlap.
 type traffic struct {
 	events    atomic.Int32           // calls that record an event in it, or destroy one that was recorded in its capture
 	capturing atomic.Pointer[string] // the call that begins or ends a capture
@@ -57,15 +57,15 @@ func (d *simulator) enterEvent(s *stream, call string) {
 
 func (d *simulator) leaveEvent(s *stream) { s.traffic.events.Add(-1) }
 
-// linger makes a call take as long as it takes on a busy machine, so that what
-// must not meet does.
+// linger makes a call take as long as on a busy machine, so that calls that
+// must not overlap do.
 func (d *simulator) linger() {
 	if d.config.hostile {
 		time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
 	}
 }
 
-// staleStream is what a call with a stream that there is not returns.
+// staleStream is the result of a call with a stream that does not exist.
 func (d *simulator) staleStream(h driver.CUstream) driver.CUresult {
 	if d.config.hostile {
 		d.die(fmt.Sprintf("%s was called with stream %#x, which was destroyed or never was one", callName(), uint64(h)))
@@ -88,8 +88,8 @@ func callName() string {
 	}
 }
 
-// die says what the caller did and ends the process, unless [Options.Crash] is
-// there to hear it.
+// die prints what the caller did and ends the process, or calls [Options.Crash]
+// if that is set.
 func (d *simulator) die(what string) {
 	text := "simulated driver: " + what + ": NVIDIA's driver crashes here"
 	if d.crash != nil {
@@ -97,8 +97,8 @@ func (d *simulator) die(what string) {
 		return
 	}
 	fmt.Fprintln(os.Stderr, text)
-	// A signal to this very thread, so that whoever listens, as Python's
-	// faulthandler, shows the call that did it. No recover can hold it up.
+	// A signal to this thread, so that a handler such as Python's faulthandler
+	// shows the call. recover cannot stop it.
 	runtime.LockOSThread()
 	_ = syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGABRT)
 	time.Sleep(time.Second) // a handler may be writing

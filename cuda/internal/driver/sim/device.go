@@ -31,7 +31,7 @@ type device struct {
 	// life keeps a context from being made while the one before it is reset.
 	life    sync.Mutex
 	mu      sync.Mutex
-	primary *context // guarded by mu; nil while nobody holds it, and from a reset to the next retain
+	primary *context // guarded by mu; nil while it has no holder, and from a reset to the next retain
 	holders int      // guarded by mu
 }
 

@@ -8,21 +8,21 @@
 // # Execution
 //
 // A stream is a queue. While it has work, one goroutine runs that work in
-// order; an idle stream has none. How far a stream has come is a number (type
+// order; an idle stream has none. The progress of a stream is a number (type
 // timeline), and "after that work" is a stream and a number (type point), so
 // that events, waits and the default stream's rules cost one comparison.
 //
-// Whoever waits for a stream works on its queue itself if no goroutine has come
-// to it yet: a kernel and a wait then need no change of threads. So a host
-// function may run on the thread of a caller that waits.
+// A caller that waits for a stream runs its queue itself if no goroutine has
+// started yet: a kernel followed by a wait then needs no switch of threads. So
+// a host function may run on the thread of a waiting caller.
 //
 // An executable graph is a flat, sorted list of immutable nodes. A launch is
-// one item of its stream's queue and runs the list of the moment of the launch,
-// so that updates never reach a running launch.
+// one item of its stream's queue and runs the list as it was at the launch, so
+// that updates never affect a running launch.
 //
-// With a seed, what may run in any order runs in a random one: work of streams
-// that nothing orders, graph nodes without an edge, blocks of a launch. A
-// missing edge or event then shows.
+// With a seed, work that may run in any order runs in a random one: work of
+// unordered streams, graph nodes without an edge between them, blocks of a
+// launch. This reveals missing edges and events.
 //
 // # Checks
 //
@@ -33,14 +33,15 @@
 //
 // # Errors
 //
-// What goes wrong in queued work poisons its context: later calls return the
-// code, later work is dropped, and FaultReport tells the story. Other devices
-// go on. A context that was released by its last holder, or reset, and retained
-// anew is healthy again, where CUDA would want a new process. A reset may come
-// beside other calls: what they make in the old context goes as well.
+// A failure in queued work poisons its context: later calls return the code,
+// later work is dropped, and FaultReport has the details. Other devices are not
+// affected. A context that was released by its last holder, or reset, and
+// retained again is healthy, where CUDA would need a new process. A reset may
+// run concurrently with other calls: what they create in the old context is
+// destroyed too.
 //
-// Where NVIDIA's driver crashes, there is no code: the process ends here too
-// (crash.go).
+// Where NVIDIA's driver crashes there is no code to return: the process ends
+// here too (crash.go).
 //
 // # Threads
 //

@@ -17,7 +17,7 @@ const eventFlags = driver.CU_EVENT_BLOCKING_SYNC | driver.CU_EVENT_DISABLE_TIMIN
 // node. From cuda.h, CUDA 12.4.
 const waitExternal = 1
 
-// started is where event times count from.
+// started is the origin of event times.
 var started = time.Now()
 
 // event is a marker that can be set into streams again and again.
@@ -30,7 +30,7 @@ type event struct {
 	latest *record // guarded by mu; nil before the first record
 }
 
-// record is one recording of an event. Who waits for an event waits for the
+// record is one recording of an event. A wait for an event waits for the
 // recording that was the latest at that time.
 type record struct {
 	point
@@ -40,10 +40,10 @@ type record struct {
 
 	// A record in a capture has these and no point.
 	capture *capture
-	nodes   []*node // what the event stands for
+	nodes   []*node // the work that the event marks
 }
 
-// run is the moment when the stream comes to the record.
+// run happens when the stream reaches the record.
 func (r *record) run(*execution) *failure {
 	r.at.Store(int64(time.Since(started)))
 	return nil
@@ -185,10 +185,10 @@ func (d *simulator) CuEventSynchronize(h driver.CUevent) driver.CUresult {
 	return e.ctx.outcome()
 }
 
-// observe returns an event and its latest record for a host that wants to know
-// its state. That is not possible for an event of a capture: it spoils one that
-// is open, and after one that has ended it is a value like any other, as was
-// measured on an H200, driver 580.159.
+// observe returns an event and its latest record, for host queries. Querying an
+// event of a capture is an error: it invalidates an open capture; after the
+// capture has ended the code is an ordinary invalid value, as measured on an
+// H200, driver 580.159.
 func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult) {
 	e, r := d.event(h)
 	if r != driver.CUDA_SUCCESS {
@@ -196,7 +196,7 @@ func (d *simulator) observe(h driver.CUevent) (*event, *record, driver.CUresult)
 	}
 	rec := e.get()
 	if rec != nil && rec.capture != nil {
-		if !d.spoil(rec.capture) {
+		if !d.invalidate(rec.capture) {
 			return nil, nil, driver.CUDA_ERROR_INVALID_VALUE
 		}
 		return nil, nil, driver.CUDA_ERROR_CAPTURED_EVENT

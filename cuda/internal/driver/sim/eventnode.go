@@ -20,11 +20,11 @@ type eventWaitWork struct{ e *event }
 
 func (w *eventWaitWork) run(x *execution) *failure {
 	rec := w.e.get()
-	// A recording by this very launch is either done, by an edge, or it may
-	// come in any order: then waiting for it would be for ever.
+	// A recording by this same launch is either done, because of an edge, or
+	// unordered: then waiting for it could take forever.
 	if rec != nil && rec.capture == nil && rec.launch != x.graph {
 		if f := x.sim.shuffle; f != nil {
-			f.runUntil(rec.point) // nobody else runs what records it
+			f.runUntil(rec.point) // no other goroutine runs what records it
 		} else {
 			rec.wait()
 		}

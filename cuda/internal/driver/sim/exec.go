@@ -121,7 +121,7 @@ func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
 	return driver.CUDA_SUCCESS
 }
 
-// letGo gives up what the executable holds.
+// letGo releases what the executable holds.
 func (x *graphExec) letGo() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,7 +144,7 @@ func (d *simulator) exec(h driver.CUgraphExec) (*graphExec, driver.CUresult) {
 	return x, driver.CUDA_SUCCESS
 }
 
-// CuGraphUpload has nothing to do: a plan lies ready in host memory.
+// CuGraphUpload has nothing to do: a plan is in host memory.
 func (d *simulator) CuGraphUpload(h driver.CUgraphExec, hs driver.CUstream) driver.CUresult {
 	if _, r := d.exec(h); r != driver.CUDA_SUCCESS {
 		return r
@@ -156,7 +156,7 @@ func (d *simulator) CuGraphUpload(h driver.CUgraphExec, hs driver.CUstream) driv
 	return d.refuseCapturing(s)
 }
 
-// CuGraphLaunch queues a launch. It spoils the stream's capture, if it has one,
+// CuGraphLaunch queues a launch. It invalidates the stream's capture, if it has one,
 // as was measured on an H200 with a 13.x driver.
 func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driver.CUresult {
 	s, r := d.stream(hs)
@@ -181,7 +181,7 @@ func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driv
 	return x.launch(s)
 }
 
-// launch queues a run of the plan of this moment, after the run before it.
+// launch queues a run of the current plan, after the previous run.
 func (x *graphExec) launch(s *stream) driver.CUresult {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// failure is what went wrong in queued work: the code that poisons the
-// context, and the text that FaultReport gives.
+// failure is a failure of queued work: the code that poisons the context, and
+// the text for FaultReport.
 type failure struct {
 	code driver.CUresult
 	text string

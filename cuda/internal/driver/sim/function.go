@@ -12,9 +12,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm"
 )
 
-// mostRegisters caps the estimate of a kernel's registers. PTX has as many as
-// its compiler liked to name; with this many a block of the greatest size
-// still fits a multiprocessor.
+// mostRegisters caps the estimate of a kernel's registers. PTX may name any
+// number; with this many a block of the maximum size still fits a
+// multiprocessor.
 const mostRegisters = registersPerSM / maxBlockThreads
 
 // function is a kernel of a module.

@@ -146,8 +146,8 @@ func (d *simulator) CuGraphCreate(flags uint32) (driver.CUgraph, driver.CUresult
 	return d.newGraph().handle, driver.CUDA_SUCCESS
 }
 
-// CuGraphDestroy leaves executables alone. A graph inside another goes with its
-// node, one under capture with the capture.
+// CuGraphDestroy does not affect executables. A graph inside another is
+// destroyed with its node, one under capture with the capture.
 func (d *simulator) CuGraphDestroy(h driver.CUgraph) driver.CUresult {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -173,7 +173,7 @@ func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.C
 		if sources[i] == targets[i] || slices.Contains(sources[i].after, targets[i]) {
 			r = driver.CUDA_ERROR_INVALID_VALUE
 		}
-		// Twice in one call is as wrong as twice in two.
+		// The same edge twice in one call is an error, as in two calls.
 		for j := range i {
 			if sources[i] == sources[j] && targets[i] == targets[j] {
 				r = driver.CUDA_ERROR_INVALID_VALUE

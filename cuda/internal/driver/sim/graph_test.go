@@ -133,7 +133,7 @@ func TestGraphMemoryGoesWithTheLast(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestSpoiledCaptureFreesItsMemory(t *testing.T) {
+func TestInvalidatedCaptureFreesItsMemory(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	before, _, r := o.CuMemGetInfo()
 	ok(t, r)

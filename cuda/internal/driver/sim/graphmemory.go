@@ -10,8 +10,8 @@ import (
 )
 
 // graphAlloc is the memory of an allocation node. Its address never changes, so
-// the memory is there from the making of the node until neither a graph nor an
-// executable has the node and nobody has it allocated.
+// the memory exists from the creation of the node until no graph or executable
+// has the node and the memory is not allocated.
 type graphAlloc struct {
 	sim    *simulator
 	memory *allocation
@@ -19,8 +19,8 @@ type graphAlloc struct {
 	mu sync.Mutex
 	// refs counts the graph and the executables.
 	refs int // guarded by mu
-	// live says that a launch allocated it and that nothing that was called
-	// since frees it. It follows the order of calls, not of execution.
+	// live says that a launch allocated it and no later call frees it. It
+	// follows the order of calls, not of execution.
 	live bool // guarded by mu
 }
 
@@ -37,7 +37,7 @@ func (a *graphAlloc) unref() {
 	a.sweep()
 }
 
-// sweep gives the memory back if nobody can use it any more.
+// sweep frees the memory if it can no longer be used.
 //
 // Preconditions: a.mu must be locked.
 func (a *graphAlloc) sweep() {
@@ -187,14 +187,15 @@ func (d *simulator) CuGraphAddMemFreeNode(h driver.CUgraph, deps []driver.CUgrap
 	return n.handle, r
 }
 
-// isReserved reports whether a is a graph's, and no launch has it allocated now.
+// isReserved reports whether a belongs to a graph and is not allocated by a
+// launch now.
 func (a *allocation) isReserved() bool { return a.graph != nil && !a.graph.isLive() }
 
 // captureFree makes a captured free a node.
 func (d *simulator) captureFree(s *stream, a *allocation) driver.CUresult {
 	if a.kind != memGraph {
-		// Freeing a pool's memory from a graph would free it at each launch.
-		d.spoilStream(s)
+		// A graph would free the pool's memory at each launch.
+		d.invalidateStream(s)
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	d.graphMu.Lock()

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Handles are numbers, not addresses: never used twice in a process, so that a
-// stale one is found out, and not canonical on any machine, so that C code
-// that dereferences one faults at once.
+// Handles are numbers, not addresses. They are never reused in a process, so
+// that stale ones are detected, and are not canonical addresses on any machine,
+// so that C code that dereferences one faults at once.
 const handleBase = 0x2C<<56 | 1<<55
 
 var handleCount atomic.Uint64
@@ -39,7 +39,8 @@ func (t *table[H, T]) get(h H) *T {
 	return t.m[h]
 }
 
-// take removes a handle; of two that race to destroy one object, one gets nil.
+// take removes a handle; of two calls that race to destroy one object, one gets
+// nil.
 func (t *table[H, T]) take(h H) *T {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -21,12 +21,12 @@ type kernelWork struct {
 	shared      uint32
 	cooperative bool
 	args        []byte
-	recycled    bool        // made for one launch: goes back to launches afterwards
+	recycled    bool        // made for one launch, and returned to launches afterwards
 	pointers    pointerList // guarded by simulator.graphMu; into args, for who asks
 }
 
-// launches holds the work of launches that are done, so that a launch into a
-// stream allocates nothing.
+// launches pools the work of completed launches, so that a launch into a stream
+// allocates nothing.
 var launches = sync.Pool{New: func() any { return &kernelWork{recycled: true} }}
 
 func (w *kernelWork) run(x *execution) *failure {

@@ -10,11 +10,12 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// Managed memory has one copy here, which all touch where it is. So advice moves
-// nothing: it is kept, by the page, and told. What cuda.h leaves open in this
-// file was seen on an H200, driver 580.159, CUDA 13.0.
+// Managed memory has one copy here, which all processors access in place. So
+// advice moves nothing: it is stored for each page, and reported. Behaviour
+// that cuda.h does not specify was observed on an H200, driver 580.159, CUDA
+// 13.0.
 
-// pageAdvice is what a page was advised of.
+// pageAdvice is the advice for a page.
 type pageAdvice struct {
 	readMostly            bool
 	preferred, prefetched driver.CUmemLocation // of type INVALID if there is none
@@ -60,8 +61,8 @@ func (v *advised) split(page uint64) int {
 	return i
 }
 
-// common is the advice that all pages of [first, end) share; what they differ in
-// is as if there was none.
+// common is the advice that all pages of [first, end) share; where they differ,
+// it is as if there was none.
 func (v *advised) common(first, end uint64) pageAdvice {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,8 +118,8 @@ func (d *simulator) place(l driver.CUmemLocation) (driver.CUmemLocation, driver.
 	return l, driver.CUDA_ERROR_INVALID_VALUE
 }
 
-// CuMemAdvise keeps advice. The type of the location must be one even where the
-// location is ignored, and a device that there is none of is an invalid value.
+// CuMemAdvise stores advice. The type of the location must be valid even if the
+// location is ignored, and a device that does not exist is an invalid value.
 func (d *simulator) CuMemAdvise(p driver.CUdeviceptr, size uint64, advice driver.CUmem_advise, location driver.CUmemLocation) driver.CUresult {
 	if _, r := d.current(); r != driver.CUDA_SUCCESS {
 		return r
@@ -171,8 +172,8 @@ func adviceChange(advice driver.CUmem_advise, at driver.CUmemLocation) func(*pag
 	return nil
 }
 
-// CuMemPrefetchAsync moves nothing. Where to was asked for counts from the call
-// on, and not from when the stream comes to it: cuda.h says so.
+// CuMemPrefetchAsync moves nothing. The last prefetch location changes at the
+// call, not when the stream reaches it, as cuda.h says.
 func (d *simulator) CuMemPrefetchAsync(p driver.CUdeviceptr, size uint64, location driver.CUmemLocation, flags uint32, h driver.CUstream) driver.CUresult {
 	s, r := d.stream(h)
 	if r != driver.CUDA_SUCCESS {

@@ -15,7 +15,7 @@ import (
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
 	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
 	base, err := a.from(c.dev.memory, size)
-	if a.pool != nil { // before anybody can find the memory, and free it
+	if a.pool != nil { // before the memory can be found and freed
 		a.pool.settle(size, err == nil)
 	}
 	if errors.Is(err, memory.ErrOutOfMemory) {
@@ -60,8 +60,8 @@ func (d *simulator) poison(a *allocation) {
 	}
 }
 
-// cameTooLate gives back what was allocated while its context was being reset:
-// whoever took the context's memory away may have missed it.
+// cameTooLate frees memory that was allocated while its context was being
+// reset: the reset may have missed it.
 func (d *simulator) cameTooLate(a *allocation) bool {
 	late := a.ctx.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
 	if late {
@@ -70,9 +70,9 @@ func (d *simulator) cameTooLate(a *allocation) bool {
 	return late
 }
 
-// release gives memory of any kind back at once, for the first who wants to: a
-// reset may meet the owner's free. The call that frees it is for messages about
-// later accesses.
+// release frees memory of any kind at once, for the first caller: a reset may
+// coincide with the owner's free. The freeing call is for messages about later
+// accesses.
 func (d *simulator) release(a *allocation, call string) {
 	d.give(a, call)
 	if a.gone.Swap(true) {
@@ -93,7 +93,7 @@ func (d *simulator) release(a *allocation, call string) {
 		dev.memory.RemoveHost(uintptr(a.base), a.size)
 		dev.memory.Forget(a.base)
 	}
-	if a.kind != memRegistered { // that is still the host's
+	if a.kind != memRegistered { // that still belongs to the host
 		d.check.bury(a)
 	}
 	if a.mapping != nil {
@@ -240,8 +240,8 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 	return a.ctx.result()
 }
 
-// AllowHost lends pageable memory to kernels, unless the devices are said not
-// to read it.
+// AllowHost lets kernels access pageable memory, unless the devices are
+// configured not to read it.
 func (d *simulator) AllowHost(p uintptr, size uint64) {
 	if !d.config.pageable || size == 0 {
 		return

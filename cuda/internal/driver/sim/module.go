@@ -65,7 +65,7 @@ func newModule(c *context, image []byte) (m *module, log string, r driver.CUresu
 	return m, unsupported(ir), driver.CUDA_SUCCESS
 }
 
-// accepts refuses what no kernel of the module could run.
+// accepts refuses code of which no kernel could run.
 func (c *context) accepts(ir *ptxir.Module) (log string, r driver.CUresult) {
 	if ir.Version[0] > maxISA {
 		return fmt.Sprintf("module: .version %d.%d is newer than PTX ISA %d.x, which this driver takes",
@@ -138,7 +138,7 @@ func (d *simulator) CuModuleLoadDataEx(image []byte) (driver.CUmodule, string, d
 	}
 	h := d.modules.add(m)
 	if c.result() == driver.CUDA_ERROR_CONTEXT_IS_DESTROYED && d.modules.take(h) != nil {
-		m.unload() // made while its context was being reset, which did not see it
+		m.unload() // created during a reset of its context, which missed it
 		return 0, "", driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
 	}
 	return h, log, r

@@ -10,18 +10,18 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// Who may touch what is kept by the VM, which every access asks: see
-// memory.Permission. What cuda.h leaves open in this file was seen on two H200,
-// driver 580.159, CUDA 13.0.
+// The VM keeps access rights, and every access checks them: see
+// memory.Permission. Behaviour that cuda.h does not specify was observed on two
+// H200, driver 580.159, CUDA 13.0.
 
-// peerings are the pairs of contexts of which the first may touch what
-// cuMemAlloc gave to the second.
+// peerings are the pairs of contexts of which the first may access memory of
+// cuMemAlloc in the second.
 type peerings struct {
 	mu      sync.Mutex
 	enabled map[[2]*context]struct{} // guarded by mu
 }
 
-// set enables a pair, or disables it, and reports whether that is news.
+// set enables or disables a pair, and reports whether that changed anything.
 func (p *peerings) set(c, peer *context, enabled bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // plan is what an executable runs: nodes in an order that respects the edges,
-// with child graphs laid flat. A plan that was launched is immutable.
+// with child graphs flattened. A plan that was launched is immutable.
 type plan struct {
 	nodes   []planNode
 	records []int32 // the event record nodes among nodes
@@ -63,7 +63,7 @@ type shapeNode struct {
 	at     int32 // the node in the plan; for a child graph, its end
 }
 
-// planner lays a graph flat.
+// planner flattens a graph.
 type planner struct {
 	plan   *plan
 	index  map[*node]int32 // where a node is in the plan

@@ -23,9 +23,9 @@ type pool struct {
 	access *memory.Permission
 
 	mu           sync.Mutex
-	destroyed    bool                                  // guarded by mu; keeps nothing in reserve any more
+	destroyed    bool                                  // guarded by mu; no longer keeps a reserve
 	threshold    uint64                                // guarded by mu
-	claimed      uint64                                // guarded by mu; asked for, and not yet had
+	claimed      uint64                                // guarded by mu; requested, and not yet allocated
 	used         uint64                                // guarded by mu
 	usedHigh     uint64                                // guarded by mu
 	reserved     uint64                                // guarded by mu
@@ -46,9 +46,9 @@ func defaultReuse() map[driver.CUmemPool_attribute]uint64 {
 	}
 }
 
-// claim asks for an allocation, unless it exceeds the pool's limit. What was
-// claimed is counted nowhere else until the memory is there: a device that is
-// full must leave the pool as it was.
+// claim requests an allocation, unless it exceeds the pool's limit. A claim is
+// counted nowhere else until the memory is there: a full device must leave the
+// pool unchanged.
 func (p *pool) claim(size uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *pool) claim(size uint64) bool {
 	return true
 }
 
-// settle ends a claim: the memory is there, or is not to be had.
+// settle ends a claim: the memory was allocated, or is not available.
 func (p *pool) settle(size uint64, had bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *pool) returned(size uint64) {
 	p.reserve(p.reserved)
 }
 
-// trim gives back what is reserved beyond keep and not in use.
+// trim releases unused reserves beyond keep.
 func (p *pool) trim(keep uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,8 +115,8 @@ func granules(n uint64) uint64 {
 	return (n + poolGranule - 1) / poolGranule * poolGranule
 }
 
-// trimPools is what each synchronisation does: pools give back what exceeds
-// their release threshold.
+// trimPools runs at each synchronisation: pools release what exceeds their
+// release threshold.
 func (dev *device) trimPools() {
 	if dev.poolSlack.Load() == 0 {
 		return
@@ -257,7 +257,7 @@ func (d *simulator) CuMemPoolCreate(props *driver.CUmemPoolProps) (driver.CUmemo
 	return p.handle, r
 }
 
-// CuMemPoolDestroy ends the pool; what was allocated from it lives on.
+// CuMemPoolDestroy ends the pool; its allocations remain valid.
 func (d *simulator) CuMemPoolDestroy(h driver.CUmemoryPool) driver.CUresult {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return r

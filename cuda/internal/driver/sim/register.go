@@ -13,10 +13,11 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// CuMemHostRegister lets every device touch host memory that somebody else
-// allocated, at its own address. The codes that cuda.h leaves open were seen on
-// an H200, driver 580.159, CUDA 13.0: memory that CUDA allocated itself, that is
-// not mapped, or that the process may not write is an invalid value.
+// CuMemHostRegister lets every device access host memory that was allocated
+// elsewhere, at its own address. Codes that cuda.h does not specify were
+// observed on an H200, driver 580.159, CUDA 13.0: memory that CUDA allocated
+// itself, that is not mapped, or that the process may not write is an invalid
+// value.
 func (d *simulator) CuMemHostRegister(host uintptr, size uint64, flags uint32) driver.CUresult {
 	const ioMemory = 4 // CU_MEMHOSTREGISTER_IOMEMORY, cuda.h, CUDA 12.4
 	const known = driver.CU_MEMHOSTREGISTER_PORTABLE | driver.CU_MEMHOSTREGISTER_DEVICEMAP | driver.CU_MEMHOSTREGISTER_READ_ONLY
@@ -80,12 +81,12 @@ func (d *simulator) CuMemHostUnregister(host uintptr) driver.CUresult {
 }
 
 // hostMapped reports whether the process can read all of [base, end), and write
-// it if that is asked for. Touching would tell less: a write that does not
-// change a byte would race with the program's own.
+// it if required. Trying the accesses is no alternative: a write that changes
+// no byte would still race with the program's own.
 func hostMapped(base, end uint64, writable bool) bool {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return true // nobody can tell, and a kernel's access is checked when it happens
+		return true // unknown; a kernel's access is checked when it happens
 	}
 	defer func() { _ = maps.Close() }()
 	return mappedIn(maps, base, end, writable)

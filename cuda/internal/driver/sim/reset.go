@@ -10,12 +10,12 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// CuDevicePrimaryCtxReset takes away all that the process has on a device. The
-// context's holders stay holders: with the next retain there is a context again,
-// a fresh one. Handles of the old one are never valid again.
+// CuDevicePrimaryCtxReset destroys everything that the process has on a device.
+// The context's holders stay holders: the next retain creates a new context.
+// Handles of the old one are never valid again.
 //
-// A graph goes if a node of it is bound to the context, an executable also if it
-// was instantiated there.
+// A graph is destroyed if one of its nodes is bound to the context, an
+// executable also if it was instantiated there.
 func (d *simulator) CuDevicePrimaryCtxReset(dev driver.CUdevice) driver.CUresult {
 	v, r := d.device(dev)
 	if r != driver.CUDA_SUCCESS {
@@ -40,7 +40,7 @@ func (d *simulator) CuDevicePrimaryCtxReset(dev driver.CUdevice) driver.CUresult
 	return driver.CUDA_SUCCESS
 }
 
-// abort ends the context's work: what runs is stopped, what is queued is
+// abort ends the context's work: running work is stopped, queued work is
 // dropped.
 func (c *context) abort() {
 	c.mu.Lock()
@@ -53,7 +53,7 @@ func (c *context) abort() {
 		c.synchronize()
 	}()
 	for {
-		// Again and again: a kernel that saw the context in order may begin late.
+		// Repeatedly: a kernel that saw a healthy context may begin late.
 		c.dev.cancel.end()
 		select {
 		case <-done:
@@ -92,8 +92,8 @@ func (g *graph) isBound(c *context) bool {
 	})
 }
 
-// forget takes a device's memory out of all mappings. The reservations, which
-// belong to no device, stay.
+// forget removes a device's memory from all mappings. The reservations, which
+// belong to no device, remain.
 func (v *virtualSpace) forget(dev *device) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,8 +108,8 @@ func (v *virtualSpace) forget(dev *device) {
 	}
 }
 
-// renewPools destroys the pools that the process made, and makes the default
-// pool as good as new.
+// renewPools destroys the pools that the process created, and resets the
+// default pool.
 func (dev *device) renewPools() {
 	own := dev.defaultPool
 	dev.sim.pools.removeIf(func(p *pool) bool { return p.dev == dev && p != own })

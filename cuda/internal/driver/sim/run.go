@@ -30,8 +30,8 @@ func (g *graphRun) recordOf(at int32) *record {
 	panic("BUG: event record node without a record")
 }
 
-// drop ends the launch, run or not. It completes the event records: whoever
-// waits for one learns of a failure from the context.
+// drop ends the launch, whether it ran or not. It completes the event records:
+// waiting callers learn of a failure from the context.
 func (g *graphRun) drop() {
 	for _, rec := range g.records {
 		rec.tl.advance(rec.seq)

@@ -11,10 +11,10 @@ import (
 )
 
 // shuffler runs queued work in a random order that respects streams and events:
-// with a seed, instead of a goroutine for each stream. Work is left alone until
-// somebody waits, or for a moment, so that much of it is there to choose from.
-// What a program does then is the same for a seed as far as it queues the same
-// and waits for it in time.
+// with a seed, instead of a goroutine for each stream. Work stays queued until
+// a caller waits, or for a moment, so that there is much to choose from. For
+// one seed a program runs in the same order if it queues the same work and
+// waits for it in time.
 type shuffler struct {
 	mu      sync.Mutex
 	random  *rand.Rand // guarded by mu
@@ -22,7 +22,7 @@ type shuffler struct {
 	active  bool       // guarded by mu; background runs
 }
 
-// patience is how long queued work waits for company if nobody waits for it.
+// patience is how long queued work stays queued if no caller waits for it.
 const patience = time.Millisecond
 
 func newShuffler(seed uint64) *shuffler {
@@ -49,7 +49,7 @@ func (f *shuffler) add(s *stream) {
 	}
 }
 
-// background runs what nobody waits for.
+// background runs work that no caller waits for.
 func (f *shuffler) background(workers *sync.WaitGroup) {
 	defer workers.Done()
 	for {
@@ -66,8 +66,8 @@ func (f *shuffler) background(workers *sync.WaitGroup) {
 	}
 }
 
-// runUntil runs work until a point is reached. Where another goroutine is at
-// what it needs, it waits.
+// runUntil runs work until a point is reached. It waits while another goroutine
+// runs work that it needs.
 func (f *shuffler) runUntil(p point) {
 	for !p.reached() {
 		if f.step() {

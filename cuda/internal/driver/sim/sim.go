@@ -12,7 +12,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// driverVersion is what cuDriverGetVersion says: CUDA 13.0.
+// driverVersion is what cuDriverGetVersion returns: CUDA 13.0.
 const driverVersion = 13000
 
 // maxISA is the newest PTX ISA version that is taken: any 9.x, since modules
@@ -33,8 +33,8 @@ type Options struct {
 	// Printf receives what kernels print. Default: standard output.
 	Printf io.Writer
 
-	// Crash hears of what would crash NVIDIA's driver, instead of the process's
-	// end: for tests. The call then goes on.
+	// Crash is called where NVIDIA's driver would crash, instead of ending the
+	// process: for tests. The call then continues.
 	Crash func(text string)
 }
 
@@ -67,8 +67,7 @@ func Open(o Options) (driver.API, error) {
 	return d, nil
 }
 
-// simulator implements driver.API. Calls that it has no method for are not
-// supported.
+// simulator implements driver.API. Calls without a method are not supported.
 type simulator struct {
 	driver.Base
 

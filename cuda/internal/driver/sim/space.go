@@ -40,8 +40,8 @@ type allocation struct {
 	mapping    []byte      // memPinned, memManaged
 	advised    *advised    // memManaged
 
-	// freed says that the owner gave it back, though work that still uses it
-	// may be queued; gone says that there is no memory any more.
+	// freed says that the owner freed it, though work that uses it may still be
+	// queued; gone says that the memory no longer exists.
 	freed, gone atomic.Bool
 
 	site    string                 // the call that made it, and from where
@@ -51,12 +51,11 @@ type allocation struct {
 // allocators are the calls that make each kind, for messages.
 var allocators = [...]string{"cuMemAlloc", "cuMemAllocAsync", "an allocation node", "cuMemHostAlloc", "cuMemAllocManaged", "cuMemHostRegister"}
 
-// String names the allocation in messages of the VM, as the place where it
-// comes from.
+// String names the allocation in messages of the VM, by the place that made it.
 func (a *allocation) String() string { return fmt.Sprintf("%s (buffer %d)", a.site, a.id) }
 
-// give notes that the owner gives the memory back by a call. It reports false
-// if that has happened before.
+// give notes that the owner frees the memory by a call. It reports false if it
+// was freed before.
 func (d *simulator) give(a *allocation, call string) bool {
 	if !a.freed.CompareAndSwap(false, true) {
 		return false
@@ -67,7 +66,8 @@ func (d *simulator) give(a *allocation, call string) bool {
 	return true
 }
 
-// freer is who gave the memory back, or call if another thread is about to say.
+// freer is the call that freed the memory, or call if another thread is about
+// to note it.
 func (a *allocation) freer(call string) string {
 	if by := a.freedBy.Load(); by != nil {
 		return *by
@@ -137,7 +137,7 @@ func (s *space) find(addr uint64) *allocation {
 	return s.list[i]
 }
 
-// start returns the allocation that starts at addr and was not given back.
+// start returns the allocation that starts at addr and was not freed.
 func (s *space) start(addr driver.CUdeviceptr) *allocation {
 	a := s.find(uint64(addr))
 	if a == nil || a.base != uint64(addr) || a.freed.Load() {
@@ -158,7 +158,7 @@ func (s *space) ofContext(c *context) []*allocation {
 	return list
 }
 
-// close unmaps the host memory that nobody freed.
+// close unmaps the host memory that was not freed.
 func (s *space) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

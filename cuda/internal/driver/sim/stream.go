@@ -30,7 +30,7 @@ type stream struct {
 	queue   []item // guarded by mu
 	head    int    // guarded by mu; index of the next item
 	running bool   // guarded by mu; there is work, and a goroutine for it
-	claimed bool   // guarded by mu; somebody works on the queue
+	claimed bool   // guarded by mu; a goroutine is running the queue
 	retired bool   // guarded by mu; destroyed by its owner
 
 	x execution // of whoever claimed the queue
@@ -83,7 +83,7 @@ func (s *stream) enqueue(w work, after ...point) point {
 }
 
 // enqueueQuick is enqueue for work that takes no time: an idle stream does it
-// on the spot, without waking a goroutine.
+// at once, without waking a goroutine.
 func (s *stream) enqueueQuick(w work, after ...point) point {
 	after = s.implicit(after)
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *stream) start() {
 	go s.drain()
 }
 
-// implicit adds what the default stream's rules demand: the legacy stream
+// implicit adds what the default stream's rules require: the legacy stream
 // waits for all blocking streams of its context, and they for it.
 func (s *stream) implicit(after []point) []point {
 	all := s.ctx.sim.check.ordering()
@@ -143,15 +143,15 @@ func (s *stream) implicit(after []point) []point {
 	return after
 }
 
-// drain works on the queue until it is empty, unless somebody does.
+// drain runs the queue until it is empty, unless another goroutine does.
 func (s *stream) drain() {
 	defer s.ctx.sim.workers.Done()
 	s.help(math.MaxUint64)
 }
 
-// help works on the queue up to item number last, if nobody does yet. Whoever
-// is going to wait for that item loses nothing by it, and is spared a change
-// of threads, which costs more than a small kernel.
+// help runs the queue up to item number last, unless another goroutine does. A
+// caller that will wait for that item anyway avoids a switch of threads this
+// way, which costs more than a small kernel.
 func (s *stream) help(last uint64) {
 	if f := s.ctx.sim.shuffle; f != nil {
 		f.runUntil(point{&s.timeline, last})
@@ -180,8 +180,8 @@ func (s *stream) help(last uint64) {
 	}
 }
 
-// next takes an item off the queue. Without more, or with an empty queue, it
-// gives the claim up.
+// next takes an item off the queue. Without more, or if the queue is empty, it
+// releases the claim.
 func (s *stream) next(more bool) (item, bool) {
 	s.mu.Lock()
 	left := s.head < len(s.queue)
@@ -217,7 +217,8 @@ func (x *execution) do(w work) {
 	}
 }
 
-// retire is the owner's destroy: queued work still completes.
+// retire is called when the owner destroys the stream: queued work still
+// completes.
 func (s *stream) retire() {
 	s.mu.Lock()
 	s.retired = true

@@ -67,8 +67,8 @@ func (d *simulator) current() (*context, driver.CUresult) {
 	return c, c.result()
 }
 
-// permitted refuses calls made by a host function. CUDA allows itself to; here
-// it is what keeps a stream from waiting for itself.
+// permitted refuses calls made by a host function. CUDA may refuse them; here
+// that keeps a stream from waiting for itself.
 func (d *simulator) permitted() driver.CUresult {
 	if d.callbacks.Load() == 0 {
 		return driver.CUDA_SUCCESS

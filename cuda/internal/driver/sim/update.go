@@ -151,7 +151,7 @@ func (x *graphExec) sameConditional(sn *shapeNode, n *node) bool {
 	return old.kind == new.kind && old.bodies == new.bodies
 }
 
-// whyNot names the reason that two nodes of one kind are not compatible.
+// whyNot says why two nodes of one kind are not compatible.
 func whyNot(old, new work) driver.CUgraphExecUpdateResult {
 	switch new := new.(type) {
 	case *kernelWork:

@@ -91,7 +91,7 @@ func (v *virtualSpace) close() {
 	v.reserved, v.mapped = nil, nil
 }
 
-// virtualCall is at the head of each call: they need no context.
+// virtualCall begins each call: they need no context.
 func (d *simulator) virtualCall() driver.CUresult {
 	if !d.initialized.Load() {
 		return driver.CUDA_ERROR_NOT_INITIALIZED
@@ -125,8 +125,8 @@ func (d *simulator) CuMemGetAllocationGranularity(prop *driver.CUmemAllocationPr
 	return memory.MappingGranularity, driver.CUDA_SUCCESS
 }
 
-// CuMemAddressReserve takes the hint where it is the end of another reservation
-// and nobody has reserved what follows.
+// CuMemAddressReserve takes the hint if it is the end of another reservation
+// and the range after it is free.
 func (d *simulator) CuMemAddressReserve(size, alignment uint64, addr driver.CUdeviceptr, flags uint64) (driver.CUdeviceptr, driver.CUresult) {
 	if r := d.virtualCall(); r != driver.CUDA_SUCCESS {
 		return 0, r

@@ -13,13 +13,13 @@ type work interface {
 	run(x *execution) *failure
 }
 
-// dropper is work that has to be told when it is dropped because its context
-// has failed.
+// dropper is work that is notified when it is dropped because its context has
+// failed.
 type dropper interface {
 	drop()
 }
 
-// execution is the state of whoever runs work: one for each stream.
+// execution is the state for running work: one for each stream.
 type execution struct {
 	sim    *simulator
 	ctx    *context     // the stream's

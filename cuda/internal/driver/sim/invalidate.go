@@ -5,14 +5,14 @@ package sim
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// This file holds the rules by which calls that are not part of a capture spoil
+// This file holds the rules by which calls that are not part of a capture invalidate
 // it. Which calls they are was measured on an H200 with a 13.x driver: event
 // and stream queries and waits, instantiating and destroying executables, every
 // kind of allocation and free, unloading modules, asking a pool its attributes
 // or accesses. That setting them and trimming is refused too was not measured.
 
-// unsafeCall is at the head of each call that is potentially unsafe during a
-// capture. It refuses the call and spoils the captures that it would endanger.
+// unsafeCall begins each call that is potentially unsafe during a capture. It
+// refuses the call and invalidates the captures that it would endanger.
 func (d *simulator) unsafeCall() driver.CUresult {
 	if d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -28,14 +28,14 @@ func (d *simulator) unsafeCall() driver.CUresult {
 		own := c.tid == tid && c.mode != driver.CU_STREAM_CAPTURE_MODE_RELAXED
 		global := c.mode == driver.CU_STREAM_CAPTURE_MODE_GLOBAL && mode == driver.CU_STREAM_CAPTURE_MODE_GLOBAL
 		if own || global {
-			c.spoiled = true
+			c.invalidated = true
 			r = driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 		}
 	}
 	return r
 }
 
-// outsideCaptures is at the head of calls on memory pools.
+// outsideCaptures begins calls on memory pools.
 func (d *simulator) outsideCaptures() driver.CUresult {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
 		return r
@@ -43,27 +43,27 @@ func (d *simulator) outsideCaptures() driver.CUresult {
 	return d.unsafeCall()
 }
 
-// spoil spoils a capture, unless it has ended.
-func (d *simulator) spoil(c *capture) (open bool) {
+// invalidate invalidates a capture, unless it has ended.
+func (d *simulator) invalidate(c *capture) (open bool) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	if c.ended {
 		return false
 	}
-	c.spoiled = true
+	c.invalidated = true
 	return true
 }
 
-// spoilStream spoils the capture that a stream is part of, if any.
-func (d *simulator) spoilStream(s *stream) {
+// invalidateStream invalidates the capture that a stream is part of, if any.
+func (d *simulator) invalidateStream(s *stream) {
 	if c := s.capture.Load(); c != nil {
-		d.spoil(c)
+		d.invalidate(c)
 	}
 }
 
-// spoilAll is what waiting for a whole context does, in any mode: it conflicts
+// invalidateAll is what waiting for a whole context does, in any mode: it conflicts
 // with each capture in it.
-func (d *simulator) spoilAll(ctx *context) driver.CUresult {
+func (d *simulator) invalidateAll(ctx *context) driver.CUresult {
 	if d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
 	}
@@ -73,7 +73,7 @@ func (d *simulator) spoilAll(ctx *context) driver.CUresult {
 	for c := range d.captures {
 		for s := range c.streams {
 			if s.ctx == ctx {
-				c.spoiled = true
+				c.invalidated = true
 				r = driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 			}
 		}
@@ -81,8 +81,8 @@ func (d *simulator) spoilAll(ctx *context) driver.CUresult {
 	return r
 }
 
-// hostWaits is at the head of calls by which the host learns how far a stream
-// is: a stream that captures does not move.
+// hostWaits begins calls by which the host learns the progress of a stream: a
+// capturing stream makes none.
 func (d *simulator) hostWaits(s *stream) driver.CUresult {
 	if d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -96,7 +96,7 @@ func (d *simulator) hostWaits(s *stream) driver.CUresult {
 	return d.unsafeCall()
 }
 
-// refuseCapturing spoils the stream's capture, for calls that cannot be part
+// refuseCapturing invalidates the stream's capture, for calls that cannot be part
 // of one.
 func (d *simulator) refuseCapturing(s *stream) driver.CUresult {
 	c := s.capture.Load()
@@ -105,15 +105,15 @@ func (d *simulator) refuseCapturing(s *stream) driver.CUresult {
 	}
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	if c.spoiled {
+	if c.invalidated {
 		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
-	c.spoiled = true
+	c.invalidated = true
 	return driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 }
 
 // implicitCapture refuses work in the legacy default stream while a blocking
-// stream captures: it would have to wait for what is not going to run.
+// stream captures: it would have to wait for work that will not run.
 func (d *simulator) implicitCapture(s *stream) driver.CUresult {
 	if !s.isLegacy || d.capturing.Load() == 0 {
 		return driver.CUDA_SUCCESS
@@ -122,7 +122,7 @@ func (d *simulator) implicitCapture(s *stream) driver.CUresult {
 	defer d.graphMu.Unlock()
 	list := d.implicitCaptures(s)
 	for _, c := range list {
-		c.spoiled = true
+		c.invalidated = true
 	}
 	if len(list) > 0 {
 		return driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
@@ -147,7 +147,7 @@ func (d *simulator) implicitCaptures(legacy *stream) []*capture {
 }
 
 // abandonStream takes a stream that is being destroyed out of its capture. A
-// capture without its origin is over: nobody could end it.
+// capture without its origin is over: it could not be ended.
 func (d *simulator) abandonStream(s *stream) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
@@ -155,7 +155,7 @@ func (d *simulator) abandonStream(s *stream) {
 	if c == nil {
 		return
 	}
-	c.spoiled = true
+	c.invalidated = true
 	if s == c.origin {
 		c.leave(d)
 		d.destroyGraph(c.graph)
@@ -171,7 +171,7 @@ func (d *simulator) abandonCaptures(ctx *context) {
 	defer d.graphMu.Unlock()
 	for c := range d.captures {
 		if c.origin.ctx == ctx {
-			c.spoiled = true
+			c.invalidated = true
 			c.leave(d)
 			d.destroyGraph(c.graph)
 		}

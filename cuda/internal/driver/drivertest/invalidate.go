@@ -11,57 +11,57 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-var spoilings = map[string]func(*suite){
-	"capture is spoiled by waiting for its stream":     spoilSynchronize,
-	"capture is spoiled by querying its stream":        spoilQuery,
-	"capture is spoiled by querying its event":         spoilEvent,
-	"capture is spoiled by waiting for its event":      spoilEventWait,
-	"capture does not care for its event otherwise":    spoilEventElsewhere,
-	"capture that is over leaves a useless event":      spoilEventLate,
-	"capture is spoiled by a graph launch into it":     spoilGraphLaunch,
-	"capture is spoiled by work in the default stream": spoilLegacy,
-	"capture is spoiled by waiting for its context":    spoilContext,
-	"capture in global mode refuses unsafe calls":      spoilGlobal,
-	"capture in relaxed mode allows them":              spoilRelaxed,
-	"capture in thread-local mode is deaf to others":   spoilThreadLocal,
-	"capture survives calls of a relaxed thread":       spoilExchange,
-	"capture survives harmless calls":                  spoilHarmless,
-	"capture that is spoiled refuses all":              spoilStays,
+var invalidations = map[string]func(*suite){
+	"capture is invalidated by waiting for its stream":     invalidateSynchronize,
+	"capture is invalidated by querying its stream":        invalidateQuery,
+	"capture is invalidated by querying its event":         invalidateEvent,
+	"capture is invalidated by waiting for its event":      invalidateEventWait,
+	"capture does not care for its event otherwise":        invalidateEventElsewhere,
+	"capture that is over leaves a useless event":          invalidateEventLate,
+	"capture is invalidated by a graph launch into it":     invalidateGraphLaunch,
+	"capture is invalidated by work in the default stream": invalidateLegacy,
+	"capture is invalidated by waiting for its context":    invalidateContext,
+	"capture in global mode refuses unsafe calls":          invalidateGlobal,
+	"capture in relaxed mode allows them":                  invalidateRelaxed,
+	"capture in thread-local mode is deaf to others":       invalidateThreadLocal,
+	"capture survives calls of a relaxed thread":           invalidateExchange,
+	"capture survives harmless calls":                      invalidateHarmless,
+	"capture that is invalidated refuses all":              invalidateStays,
 }
 
-func spoilSynchronize(s *suite) {
+func invalidateSynchronize(s *suite) {
 	st := s.stream()
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamSynchronize(st))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilQuery(s *suite) {
+func invalidateQuery(s *suite) {
 	st := s.stream()
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuStreamQuery(st))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilEvent(s *suite) {
+func invalidateEvent(s *suite) {
 	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
 	s.begin(st)
 	s.ok(s.CuEventRecord(e, st))
 	s.code(driver.CUDA_ERROR_CAPTURED_EVENT, s.CuEventQuery(e))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilEventWait(s *suite) {
+func invalidateEventWait(s *suite) {
 	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
 	s.begin(st)
 	s.ok(s.CuEventRecord(e, st))
 	s.code(driver.CUDA_ERROR_CAPTURED_EVENT, s.CuEventSynchronize(e))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
 // Another thread may record into a stream that captures, as long as the capture
 // neither begins nor ends meanwhile: that would crash NVIDIA's driver.
-func spoilEventElsewhere(s *suite) {
+func invalidateEventElsewhere(s *suite) {
 	st, other := s.stream(), s.stream()
 	destroyed, r := s.CuEventCreate(driver.CU_EVENT_DISABLE_TIMING)
 	s.ok(r)
@@ -85,7 +85,7 @@ func spoilEventElsewhere(s *suite) {
 	require.Empty(s.T, list)
 }
 
-func spoilEventLate(s *suite) {
+func invalidateEventLate(s *suite) {
 	st, e := s.stream(), s.event(driver.CU_EVENT_DISABLE_TIMING)
 	s.begin(st)
 	s.ok(s.CuEventRecord(e, st))
@@ -96,30 +96,30 @@ func spoilEventLate(s *suite) {
 	s.ok(s.CuEventQuery(e))
 }
 
-func spoilGraphLaunch(s *suite) {
+func invalidateGraphLaunch(s *suite) {
 	st, x := s.stream(), s.instantiate(s.graph())
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuGraphLaunch(x, st))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilContext(s *suite) {
+func invalidateContext(s *suite) {
 	st := s.stream()
 	s.begin(st)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, s.CuCtxSynchronize())
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilLegacy(s *suite) {
+func invalidateLegacy(s *suite) {
 	p, st := s.word(0), s.streamWith(driver.CU_STREAM_DEFAULT)
 	s.begin(st)
 	_, r := s.CuStreamIsCapturing(0)
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, r)
 	status, r := s.CuStreamIsCapturing(st)
 	s.ok(r)
-	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, status, "asking spoils nothing")
+	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_ACTIVE, status, "asking invalidates nothing")
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, s.CuMemsetD32Async(p, 1, 1, 0))
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
 // unsafeCalls are calls that a capture in global mode refuses.
@@ -159,16 +159,16 @@ func (s *suite) unsafeCalls() map[string]func() driver.CUresult {
 	}
 }
 
-func spoilGlobal(s *suite) {
+func invalidateGlobal(s *suite) {
 	for name, call := range s.unsafeCalls() {
 		st := s.stream()
 		s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
 		require.Equal(s.T, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, call(), name)
-		s.spoiled(st)
+		s.invalidated(st)
 	}
 }
 
-func spoilRelaxed(s *suite) {
+func invalidateRelaxed(s *suite) {
 	st := s.stream()
 	calls := s.unsafeCalls()
 	s.begin(st)
@@ -192,7 +192,7 @@ func (s *suite) elsewhere(f func()) {
 	<-done
 }
 
-func spoilThreadLocal(s *suite) {
+func invalidateThreadLocal(s *suite) {
 	st := s.stream()
 	calls := s.unsafeCalls()
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
@@ -206,10 +206,10 @@ func spoilThreadLocal(s *suite) {
 		require.Equal(s.T, driver.CUDA_SUCCESS, r, name)
 	}
 	s.code(driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, calls["event query"]())
-	s.spoiled(st)
+	s.invalidated(st)
 }
 
-func spoilExchange(s *suite) {
+func invalidateExchange(s *suite) {
 	st := s.stream()
 	calls := s.unsafeCalls()
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -227,7 +227,7 @@ func spoilExchange(s *suite) {
 	s.end(st)
 }
 
-func spoilHarmless(s *suite) {
+func invalidateHarmless(s *suite) {
 	p, st, other := s.word(1), s.stream(), s.stream()
 	step, e, x := s.kernel("step"), s.event(driver.CU_EVENT_DISABLE_TIMING), s.instantiate(s.graph())
 	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -244,7 +244,7 @@ func spoilHarmless(s *suite) {
 	s.same(2, p)
 }
 
-func spoilStays(s *suite) {
+func invalidateStays(s *suite) {
 	p, st := s.word(1), s.stream()
 	step := s.kernel("step")
 	s.begin(st)
@@ -253,7 +253,7 @@ func spoilStays(s *suite) {
 	status, r := s.CuStreamIsCapturing(st)
 	s.ok(r)
 	require.Equal(s.T, driver.CU_STREAM_CAPTURE_STATUS_INVALIDATED, status)
-	s.spoiled(st)
+	s.invalidated(st)
 	s.ok(s.launch(st, step, p, uint32(2), uint32(0)))
 	s.same(2, p)
 }
