@@ -94,7 +94,9 @@ def test_names(graph, a):
     assert graph["zero"] == graph.nodes[1]
     assert hash(graph["zero"]) == hash(graph.nodes[1])
     assert repr(graph["zero"]) == "<cudago.Node 'zero': memset>"
-    with pytest.raises(ValueError, match='name must be unique in the graph, and "zero" already names'):
+    with pytest.raises(
+        ValueError, match='name must be unique in the graph, and "zero" already names'
+    ):
         graph.callback(print, name="zero")
     with pytest.raises(TypeError, match="name must be a str, not <class 'int'>"):
         graph.memset(a, 0, name=5)
