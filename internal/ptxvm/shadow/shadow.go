@@ -33,6 +33,7 @@ const (
 
 // Writes reports whether the access writes.
 func (k Kind) Writes() bool { return k == WeakWrite || k == StrongWrite }
+
 // Strong reports whether the access is strong.
 func (k Kind) Strong() bool { return k >= StrongRead }
 
