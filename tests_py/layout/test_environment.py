@@ -39,6 +39,7 @@ SEEN = {  # a value, and what it makes a program say
     "CUDAGO_DRIVER": ("gpu", "got 'gpu'"),
     "CUDAGO_SIM": ("seed=many", "seed must be"),
     "CUDAGO_TRACE": ("1", "cuInit"),
+    "CUDAGO_LAST_CALLS": ("/nowhere/calls", "CUDAGO_LAST_CALLS must be a file"),
     "CUDAGO_LIBCUDA": ("/nowhere/libcuda.so", "/nowhere/libcuda.so"),
     "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
 }

@@ -30,6 +30,7 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 DEFERRED = {
     ("cudago._card", "cudago._html"): "only notebooks show cards and pictures",
     ("cudago._graph", "cudago._picture"): "loads html, and few graphs are drawn",
+    ("cudago.debug", "tracemalloc"): "loads pickle, and few programs are traced",
 }
 
 

@@ -20,10 +20,9 @@ import sys
 import time
 import timeit
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import cudago as cu
+import cudago as cu
 
 ROUNDS = 100
 UNIT = "ns per call"
@@ -92,8 +91,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def main(options: argparse.Namespace) -> int:
     """Measure, and print the figures; return 1 where no driver is usable."""
-    import cudago as cu
-
     if options.rounds < 1:
         options.fail(f"--rounds must be 1 or more, got {options.rounds}")
     try:
@@ -139,8 +136,6 @@ def measure(device: cu.Device, rounds: int) -> list[dict[str, Any]]:
 
 def _names(device: cu.Device) -> dict[str, Any]:
     """Return what the statements use."""
-    import cudago as cu
-
     stream = device.create_stream()
     kernel = cu.ObjectCode.from_ptx(_PTX.encode())["touch"]
     config = cu.LaunchConfig(grid=1, block=32)
@@ -165,8 +160,6 @@ def _names(device: cu.Device) -> dict[str, Any]:
 
 
 def _facts() -> dict[str, Any]:
-    import cudago as cu
-
     return {
         "cudago": cu.__version__,
         "python": platform.python_version(),
