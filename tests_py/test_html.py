@@ -221,6 +221,8 @@ def test_a_ptx_error(device):
     assert str(e.value).split("\n")[0] in card(e.value).text
     if e.value.line:  # NVIDIA's driver does not always say
         assert card(e.value).rows["line"] == "5"
+    if e.value.column:
+        assert card(e.value).text.split("\n")[-2:] == ["    foo.bar;", "    ^"]
 
 
 # --- values ---------------------------------------------------------------------------------------
