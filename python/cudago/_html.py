@@ -258,8 +258,8 @@ def graph_card(graph: Graph) -> str:
 
 
 def _image(svg: str) -> str:
-    # An image: of an svg element JupyterLab leaves nothing but the words, if nobody trusts the page.
-    # It has no color of the page's to take.
+    # Of an svg element JupyterLab leaves nothing but the words, in a notebook that nobody trusts.
+    # An image stays, and has no color of the page to take.
     drawn = b64encode(svg.replace("<svg ", '<svg color="gray" ', 1).encode()).decode()
     style = "display:block;margin-top:6px;max-width:none"
     return f'<img alt="the graph" style="{style}" src="data:image/svg+xml;base64,{drawn}"/>'
