@@ -166,6 +166,17 @@ def python_headers() -> Path:
     return include
 
 
+def include_flags(include: Path) -> str:
+    """Return the flags with which a compiler finds Python.h and what it includes."""
+    flags = f"-I{shlex.quote(str(include))}"
+    machine = sysconfig.get_config_var("MULTIARCH")
+    if machine and (include.parent / machine / include.name / "pyconfig.h").is_file():
+        # Debian's pyconfig.h includes <MACHINE/pythonX.Y/pyconfig.h>, which the registry's compiler
+        # does not find. Searched last: the C library's headers are to be that compiler's own.
+        flags += f" -idirafter {shlex.quote(str(include.parent))}"
+    return flags
+
+
 def check_headers(cc: str, machine: str) -> None:
     """Refuse headers that describe another kind of machine than the wheel is for."""
     include = python_headers()
@@ -178,7 +189,7 @@ def check_headers(cc: str, machine: str) -> None:
 
 def cgo_flags(flags: str | None = None) -> str:
     """Return CGO_CFLAGS: `flags`, else what the caller set, and where Python.h is."""
-    include = f"-I{shlex.quote(str(python_headers()))}"
+    include = include_flags(python_headers())
     flags = flags or os.environ.get("CGO_CFLAGS", "-O2")
     return flags if include in flags else f"{flags} {include}"
 

@@ -271,9 +271,11 @@ type PTXError struct {
 	// Message is the first complaint, Log all that the driver wrote, and Source
 	// the line of PTX that it is about; any of them may be empty.
 	Message, Log, Source string
+	// mark is a caret, as far from the left as Column is in Source; empty without a column.
+	mark string
 }
 
-// Error returns the place, the complaint and the line of PTX.
+// Error returns the place, the complaint and the line of PTX, with a caret under the column.
 func (e *PTXError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op + ": " + e.Result.Name() + ": ")
@@ -291,6 +293,9 @@ func (e *PTXError) Error() string {
 	}
 	if e.Source != "" {
 		b.WriteString("\n    " + e.Source)
+		if e.mark != "" {
+			b.WriteString("\n    " + e.mark)
+		}
 	}
 	return b.String()
 }

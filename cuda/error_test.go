@@ -71,8 +71,12 @@ func TestPTXError(t *testing.T) {
 			line: 3, want: "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: line 3: Arguments mismatch for instruction 'add'\n    add.u32 %r1, %r2;",
 		},
 		{
-			name: "with column", log: "ptx: line 3, column 7: wants 3 operands\n\tadd",
-			line: 3, column: 7, want: "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: line 3, column 7: wants 3 operands\n    add.u32 %r1, %r2;",
+			name: "with column", log: "ptx: line 3, column 10: wants 3 operands\n\tadd",
+			line: 3, column: 10, want: "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: line 3, column 10: wants 3 operands\n    add.u32 %r1, %r2;\n            ^",
+		},
+		{
+			name: "with a column that the line lacks", log: "ptx: line 3, column 40: wants 3 operands\n\tadd",
+			line: 3, column: 40, want: "cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: line 3, column 40: wants 3 operands\n    add.u32 %r1, %r2;",
 		},
 		{
 			name: "no place", log: "ptxas fatal   : Unresolved extern function 'f'\nmore",

@@ -85,10 +85,28 @@ func newPTXError(op string, r Result, log, text string) *PTXError {
 	for line := range strings.Lines(text) {
 		if n++; n == e.Line {
 			e.Source = strings.TrimSpace(line)
+			e.mark = markColumn(line, e.Column)
 			break
 		}
 	}
 	return e
+}
+
+// markColumn returns what stands under line without the blanks around it to
+// mark a column, which counts bytes from 1: a caret, or nothing if there is no
+// such column.
+func markColumn(line string, column int) string {
+	before := len(line) - len(strings.TrimLeft(line, " \t"))
+	if column <= before || column > len(strings.TrimRight(line, " \t\r\n"))+1 {
+		return ""
+	}
+	blank := strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r // as wide as in the line above
+		}
+		return ' '
+	}, line[before:column-1])
+	return blank + "^"
 }
 
 // Context returns the context that m is loaded in.

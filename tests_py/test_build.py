@@ -63,3 +63,13 @@ def test_what_pip_says_is_shown_where_it_fails(capfd):
     assert said.startswith("cudago: pip download --no-such-option ...\n")
     assert "no such option: --no-such-option" in said
     assert re.search(r"\ncudago: pip failed after \d+\.\d s\n$", said)
+
+
+def test_headers_that_debian_splits_by_machine_are_found(extension, tmp_path, monkeypatch):
+    monkeypatch.setattr(extension.sysconfig, "get_config_var", lambda name: "some-linux-gnu")
+    include = tmp_path / "python3.11"
+    assert extension.include_flags(include) == f"-I{include}"
+    split = tmp_path / "some-linux-gnu" / "python3.11"
+    split.mkdir(parents=True)
+    (split / "pyconfig.h").touch()
+    assert extension.include_flags(include) == f"-I{include} -idirafter {tmp_path}"

@@ -10,6 +10,7 @@ tests_py/interop runs it.
 from __future__ import annotations
 
 import ast
+import codeop
 import re
 import subprocess
 import textwrap
@@ -53,6 +54,17 @@ def test_page_runs_with_what_it_names(page: Path, script) -> None:
     # A process each: a page may choose the driver, which is done once.
     run = run_with(page.read_text(), code(page), script)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/five-minutes.rst"])
+def test_blocks_can_be_pasted_into_a_prompt(page) -> None:
+    # Where an empty line ends a function or a loop, and nothing else does. This compiles alone.
+    typed: list[str] = []
+    for line in [*code(ROOT / page).splitlines(), ""]:
+        typed.append(line)
+        if codeop.compile_command("\n".join(typed)) is not None:
+            typed = []
+    assert typed == []
 
 
 def test_the_picture_of_the_landing_page_is_that_of_its_program(script) -> None:

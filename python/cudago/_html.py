@@ -4,7 +4,9 @@
 
 Showing an object changes nothing and never raises: a value that cannot be read is replaced by the
 reason. It waits for nothing and queues no work on the user's streams. Colors are those of the page,
-dark or light; nothing is loaded, and user text is never taken for markup.
+dark or light, and grays that fit both; nothing is loaded, and user text is never taken for markup.
+A notebook that is not trusted yet shows it too: it has no elements and colors that JupyterLab
+removes from such a notebook.
 
 Imported when the first card is shown.
 """
@@ -12,6 +14,7 @@ Imported when the first card is shown.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
 from functools import wraps
@@ -36,7 +39,7 @@ Row = tuple[str, "str | Callable[[], object]"]
 _LONGEST = 400  # characters of a value, and lines of a compiler's log
 _PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # larger ones take too long
 _BOX = (
-    "display:inline-block;border:1px solid currentColor;border-radius:6px;padding:6px 10px;"
+    "display:inline-block;border:1px solid gray;border-radius:6px;padding:6px 10px;"
     "max-width:100%;overflow:auto;color:inherit;font-size:13px"
 )
 _TABLE = "border-collapse:collapse;margin:4px 0 0 0;border:none;color:inherit"
@@ -251,7 +254,15 @@ def graph_card(graph: Graph) -> str:
     picture = graph_picture(graph)
     if picture is None:
         rows.append(("picture", "too large to be drawn by itself: see to_svg()"))
-    return _card("Graph", rows, f'<div style="margin-top:6px">{picture}</div>' if picture else "")
+    return _card("Graph", rows, _image(picture) if picture else "")
+
+
+def _image(svg: str) -> str:
+    # Of an svg element JupyterLab leaves nothing but the words, in a notebook that nobody trusts.
+    # An image stays, and has no color of the page to take.
+    drawn = b64encode(svg.replace("<svg ", '<svg color="gray" ', 1).encode()).decode()
+    style = "display:block;margin-top:6px;max-width:none"
+    return f'<img alt="the graph" style="{style}" src="data:image/svg+xml;base64,{drawn}"/>'
 
 
 @_never_raises
