@@ -78,17 +78,49 @@ type Line struct {
 	listed atomic.Bool  // in lines; see ProveAll
 	user   atomic.Int64 // the OS thread that used the line last
 
-	mu       sync.Mutex // held across driver calls that do not block
-	exposed  bool       // guarded by mu
-	closing  bool       // guarded by mu
-	closed   bool       // guarded by mu
-	stepped  bool       // guarded by mu; the reaper steps the line
-	awaiting bool       // guarded by mu; all work of the context is waited for
-	slots    [2]slot    // guarded by mu; of a stream of our own
-	marks    []mark     // guarded by mu; of a shared stream, oldest first
-	waiters  []waiter   // guarded by mu; in the order of After
-	thens    []func() error
-	last     string // guarded by mu; the latest error reported, so that it is reported only once
+	// Held across driver calls. Even recording an event can wait there: for a
+	// thread that instantiates a graph, and that one for a callback. So a thread
+	// that has the GIL takes it only while no Python callback exists.
+	mu       sync.Mutex
+	exposed  bool    // guarded by mu
+	awaiting bool    // guarded by mu; all work of the context is waited for
+	slots    [2]slot // guarded by mu; of a stream of our own
+	marks    []mark  // guarded by mu; of a shared stream, oldest first
+	last     string  // guarded by mu; the latest error reported, so that it is reported only once
+
+	// How far advanceProven has come. It is behind Proven if [Line.Proved] found
+	// mu held. Written with mu held.
+	noted atomic.Uint64
+
+	// Never held across a driver call: fine with the GIL. Taken after mu, if both
+	// are.
+	ask     sync.Mutex
+	closing bool           // guarded by ask
+	closed  bool           // written with both held: either is enough to read it
+	stepped bool           // guarded by ask; the reaper steps the line
+	waiters []waiter       // guarded by ask; in the order of After
+	thens   []func() error // guarded by ask
+}
+
+// unlock ends the use of mu, and does what Proved could not do meanwhile.
+func (l *Line) unlock() {
+	l.mu.Unlock()
+	l.noteProven()
+}
+
+// noteProven does what follows from an advanced Proven, unless somebody has mu,
+// who then does it when unlocking.
+func (l *Line) noteProven() {
+	for l.noted.Load() < l.proven.Load() && l.mu.TryLock() {
+		l.advanceProven(l.proven.Load())
+		l.mu.Unlock()
+	}
+}
+
+// atLeast makes a counter at least n.
+func atLeast(counter *atomic.Uint64, n uint64) {
+	for old := counter.Load(); old < n && !counter.CompareAndSwap(old, n); old = counter.Load() {
+	}
 }
 
 // A waiter is one call of After.
@@ -202,6 +234,7 @@ func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	if l.reaper == nil {
 		l.reaper = Reaper()
 	}
+	l.noted.Store(l.proven.Load())
 	l.shared = needsMark(s)
 	l.perThread = s == s.Context().DefaultStream(cuda.PerThread)
 	l.user.Store(int64(syscall.Gettid()))
@@ -256,7 +289,7 @@ func (l *Line) Proven() uint64 { return l.proven.Load() }
 func (l *Line) Expose() {
 	l.used()
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	l.exposed = true
 }
 

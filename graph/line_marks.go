@@ -41,7 +41,7 @@ func (l *Line) createEvents() error {
 	for i := range l.slots {
 		l.mu.Lock()
 		missing := l.slots[i].event == nil && !l.closed
-		l.mu.Unlock()
+		l.unlock()
 		if !missing {
 			continue
 		}
@@ -53,7 +53,7 @@ func (l *Line) createEvents() error {
 		if l.slots[i].event == nil && !l.closed {
 			l.slots[i].event, e = e, nil
 		}
-		l.mu.Unlock()
+		l.unlock()
 		if e != nil {
 			_ = e.Close()
 		}
@@ -73,7 +73,7 @@ func (l *Line) context() *cuda.Context { return l.s.Context() }
 func (l *Line) Mark() error {
 	l.used()
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	_, err := l.record((*cuda.Stream).RecordUncaptured)
 	return err
 }
@@ -176,11 +176,12 @@ func (l *Line) recount() {
 // Preconditions: l.mu is held.
 func (l *Line) advanceProven(pos uint64) {
 	pos = min(pos, l.queued.Load())
-	old := l.proven.Load()
+	old := l.noted.Load()
 	if pos <= old {
 		return
 	}
-	l.proven.Store(pos)
+	atLeast(l.proven, pos)
+	l.noted.Store(pos)
 	for i := range l.slots {
 		l.slots[i].live = l.slots[i].live && l.slots[i].pos > pos
 	}
@@ -197,20 +198,19 @@ func (l *Line) advanceProven(pos uint64) {
 	if !l.kept && pos == l.queued.Load() {
 		l.delist()
 	}
+	l.ask.Lock()
+	defer l.ask.Unlock()
 	if l.stepped {
 		l.reaper.Wake()
 	}
 }
 
 // Proved says that a caller has waited for the work up to pos: it has
-// completed.
+// completed. Never blocks: if another thread is inside the driver for the line,
+// that one does what follows when it returns.
 func (l *Line) Proved(pos uint64) {
-	if !l.Pending(pos) {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.advanceProven(pos)
+	atLeast(l.proven, min(pos, l.queued.Load()))
+	l.noteProven()
 }
 
 // Prove queries the marks, and records another one if there is unmarked work
@@ -227,7 +227,7 @@ func (l *Line) prove(user bool) {
 	var err error
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.unlock()
 		err = l.poll()
 		if user || !l.shared && !l.exposed {
 			_, rerr := l.record((*cuda.Stream).RecordUncaptured)

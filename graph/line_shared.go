@@ -71,7 +71,7 @@ func (l *Line) markedBy(e *cuda.Event, now bool) (pos uint64, err error) {
 		l.marks[len(l.marks)-1].ended = true
 	}
 	l.recount()
-	l.mu.Unlock()
+	l.unlock()
 	switch {
 	case recorded:
 		l.pollMarks()
@@ -87,7 +87,7 @@ func (l *Line) pollMarks() {
 	var err error
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.unlock()
 		err = l.once(l.poll())
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (l *Line) waitInstead(pos uint64) error {
 		return nil // the work itself was queued
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	if err != nil {
 		l.advanceProven(l.queued.Load())
 		return err

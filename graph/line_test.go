@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,45 @@ func TestReaperDoesNotRecordInExposedStreams(t *testing.T) {
 	again := make(chan struct{})
 	l.Close(func() error { close(again); return nil })
 	<-again
+}
+
+// Recording an event can wait for a thread that instantiates a graph, and that
+// one for a callback, which needs the GIL. So who may have the GIL does not wait
+// for the one who records.
+func TestNobodyWaitsForWhoIsInTheDriver(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	gate := newGate(t)
+	l, err := NewLine(s, LineOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.LaunchHostFunc(hostFunc(func() {}).Fn, 0))
+	first := l.Advance()
+	require.NoError(t, s.Synchronize())
+	require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+	second := l.Advance()
+
+	l.mu.Lock() // as a thread inside cuEventRecord has it
+	returned, ended, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(returned)
+		l.Proved(first)
+		l.After(second, func() { close(ended) })
+		l.Close(func() error { close(over); return nil })
+	}()
+	select {
+	case <-returned:
+	case <-time.After(patience):
+		require.Fail(t, "they wait for the thread in the driver")
+	}
+	require.False(t, l.Pending(first))
+	require.True(t, l.Pending(second))
+	require.Zero(t, l.noted.Load())
+	l.unlock()
+	eventually(t, "noted by who was in the driver, or by the reaper", func() bool { return l.noted.Load() == first })
+	gate.open()
+	<-ended
+	<-over
+	require.Equal(t, second, l.Proven())
 }
 
 // A private stream is marked by the reaper, but not while a capture is open that

@@ -25,13 +25,13 @@ func (l *Line) after(pos uint64, then func()) bool {
 		then()
 		return true
 	}
-	l.mu.Lock()
+	l.ask.Lock()
 	if !l.Pending(pos) || l.closed {
-		l.mu.Unlock()
+		l.ask.Unlock()
 		then()
 		return true
 	}
-	defer l.mu.Unlock()
+	defer l.ask.Unlock()
 	l.waiters = append(l.waiters, waiter{pos, then})
 	return l.step()
 }
@@ -40,9 +40,9 @@ func (l *Line) after(pos uint64, then func()) bool {
 // including that of others. For threads that use the stream. In a shared stream
 // it may block, as [Line.Marked] does.
 func (l *Line) AfterAll(then func()) {
-	l.mu.Lock()
+	l.ask.Lock()
 	closed := l.closed
-	l.mu.Unlock()
+	l.ask.Unlock()
 	if closed {
 		then()
 		return
@@ -74,7 +74,7 @@ func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 	}
 	l.used()
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.unlock()
 	events, ok := l.covering(pos)
 	if !ok {
 		marked, err := l.record((*cuda.Stream).RecordUncaptured)
@@ -141,8 +141,8 @@ func (l *Line) Close(then func() error) {
 			warn(err)
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.ask.Lock()
+	defer l.ask.Unlock()
 	if l.closed {
 		if then != nil && !l.reaper.Add(ending(then)) {
 			live.abandoned.Add(1)
@@ -166,7 +166,7 @@ func (e ending) Step() (bool, error) { return true, e() }
 
 // step has the reaper step l, and reports whether it does.
 //
-// Preconditions: l.mu is held.
+// Preconditions: l.ask is held.
 func (l *Line) step() bool {
 	if l.stepped {
 		l.reaper.Wake()
@@ -189,8 +189,10 @@ func (i *lineItem) Step() (done bool, err error) {
 	var over bool
 	l.context().Driver().Relaxed(func() {
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.unlock()
 		err = l.once(errors.Join(err, l.poll(), l.recordAsReaper()))
+		l.ask.Lock()
+		defer l.ask.Unlock()
 		over = l.closing && !l.Pending(l.queued.Load())
 		ready = l.takeReady(over)
 		done = over || (len(l.waiters) == 0 && !l.closing)
@@ -209,7 +211,7 @@ func (i *lineItem) Step() (done bool, err error) {
 func (l *Line) replace() error {
 	l.mu.Lock()
 	missing := !l.shared && l.spare() == nil && l.oldest(0) == nil
-	l.mu.Unlock()
+	l.unlock()
 	if !missing {
 		return nil
 	}
@@ -225,30 +227,38 @@ func (l *Line) replace() error {
 //
 // Preconditions: l.mu is held.
 func (l *Line) recordAsReaper() error {
-	needed := uint64(0)
-	if l.closing {
-		needed = l.queued.Load()
-	}
-	for _, w := range l.waiters {
-		needed = max(needed, min(w.pos, l.queued.Load()))
-	}
+	needed, closing := l.needed()
 	if needed <= l.marked.Load() {
 		return nil
 	}
-	if l.shared || (l.exposed && !l.closing) {
+	if l.shared || (l.exposed && !closing) {
 		// All that can be done is to check whether the device has failed, the
 		// handle is dead, or the stream has no users left and its last mark
 		// failed: then nobody will mark it.
 		switch status, err := l.raw.IsCapturing(); {
 		case isGone(err):
 			l.advanceProven(l.queued.Load())
-		case errors.Is(err, cuda.ErrorInvalidHandle), l.closing && err == nil && status == cuda.CaptureNone:
+		case errors.Is(err, cuda.ErrorInvalidHandle), closing && err == nil && status == cuda.CaptureNone:
 			l.awaitContext()
 		}
 		return nil
 	}
 	_, err := l.record((*cuda.Stream).RecordAside)
 	return err
+}
+
+// needed returns up to where somebody waits.
+func (l *Line) needed() (pos uint64, closing bool) {
+	l.ask.Lock()
+	defer l.ask.Unlock()
+	queued := l.queued.Load()
+	if l.closing {
+		return queued, true
+	}
+	for _, w := range l.waiters {
+		pos = max(pos, min(w.pos, queued))
+	}
+	return pos, false
 }
 
 // awaitContext waits for all work of the context, because the stream can no
@@ -268,14 +278,14 @@ func (l *Line) awaitContext() {
 			l.Proved(pos)
 		}
 		l.mu.Lock()
-		defer l.mu.Unlock()
+		defer l.unlock()
 		l.awaiting = false
 	}()
 }
 
 // takeReady removes and returns the waiters whose work has completed.
 //
-// Preconditions: l.mu is held.
+// Preconditions: l.ask is held.
 func (l *Line) takeReady(all bool) (ready []func()) {
 	left := l.waiters[:0]
 	for _, w := range l.waiters {
@@ -294,9 +304,11 @@ func (l *Line) takeReady(all bool) (ready []func()) {
 // objects may have to wait.
 func (l *Line) end() (err error) {
 	l.mu.Lock()
+	l.ask.Lock()
 	slots, thens, done := l.slots, l.thens, l.done
 	l.slots, l.thens, l.done, l.closed = [2]slot{}, nil, nil, true
-	l.mu.Unlock()
+	l.ask.Unlock()
+	l.unlock()
 	lines.mu.Lock()
 	delete(lines.by, l)
 	if l.s.Companion() == l {
