@@ -108,7 +108,8 @@ func things(text string) []string {
 	for _, m := range code.FindAllStringSubmatch(text, -1) {
 		for _, word := range strings.Fields(m[1] + m[2]) {
 			word, _, _ = strings.Cut(strings.Trim(word, `"';,()`), "::")
-			isBuilt := strings.HasSuffix(word, ".so") || strings.HasPrefix(word, "build/") || strings.HasPrefix(word, ".venv/")
+			isBuilt := strings.HasSuffix(word, ".so") || strings.HasPrefix(word, "build/") || strings.HasPrefix(word, "docs/_build/") ||
+				strings.HasPrefix(word, ".venv/")
 			if (withFolder.MatchString(word) || alone.MatchString(word)) && !isBuilt && !notOurs[word] {
 				found = append(found, word)
 			}
