@@ -36,7 +36,7 @@ func OpenLast(name string) (*Last, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // the mapping stays
 	if err := f.Truncate(lastCalls * lineBytes); err != nil {
 		return nil, err
 	}
