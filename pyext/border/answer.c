@@ -4,7 +4,8 @@
 
 #include "border.h"
 
-/* What Go answers with, as Python's objects. Nothing here looks at an object of ours: it was so when Go told it. */
+/* Turns Go's answers into Python objects. Nothing here looks at our own objects: the rows say what was true when Go
+ * wrote them. */
 
 static QUIET PyObject *object_of(const cudago_answer *a, uint64_t row) {
     return (PyObject *)(uintptr_t)a->numbers[row * (uint64_t)a->n_numbers];
@@ -29,7 +30,7 @@ static QUIET span span_of(const cudago_answer *a, uint64_t row, int32_t i) {
     return (span){a->texts + begin, a->ends[k] - begin};
 }
 
-/* Kinds and reasons come many times: rows that follow each other share them. above: the row before, or NULL. */
+/* Kinds and reasons repeat often, so consecutive rows share their strings. above: the row before, or NULL. */
 static PyObject *text(const cudago_answer *a, uint64_t row, int32_t i, PyObject *above) {
     span s = span_of(a, row, i), before = above ? span_of(a, row - 1, i) : (span){0};
     if (above && s.n == before.n && !memcmp(s.at, before.at, s.n))

@@ -13,10 +13,10 @@ import "C"
 
 import "unsafe"
 
-// An Answer is a table on its way to Python. It crosses the border at once: a
-// call for each row would cost more than the row.
+// An Answer is a table on its way to Python. It crosses the border in one call:
+// a call for each row would cost more than the row.
 type Answer struct {
-	rows, texts   int // so many rows, of so many texts each
+	rows, texts   int // the number of rows, and of texts in each
 	numbers, ends []uint64
 	bytes         []byte
 }
@@ -31,7 +31,7 @@ func (a *Answer) Row(numbers []uint64, texts ...string) {
 	}
 }
 
-// Give copies a to memory of C, which C frees: one piece.
+// Give copies a to C memory in one piece, which C frees.
 func (a *Answer) Give(at unsafe.Pointer) {
 	to := (*C.cudago_answer)(at)
 	if a.rows == 0 {

@@ -1,12 +1,13 @@
 /* SPDX-FileCopyrightText: The cudago authors
  * SPDX-License-Identifier: Apache-2.0 */
-/* border.h: what every room of the border shares, and knows no noun: errors, the entry of a call, waiting, the driver's
- * calls, the object model. Every function here needs the GIL, unless it says otherwise.
+/* border.h: what every room of the border shares and what knows no noun: errors, the entry of a call, waiting, the
+ * driver's calls, the object model. Every function here needs the GIL unless it says otherwise.
  *
- * The shape of every entry: evaluate all arguments, whatever can run Python; then, in a QUIET function, look whether what
- * the call uses is open, call the driver, and note what it uses. So nothing can be closed, collected or captured between
- * the look and the use. A call that gives the GIL away holds what it uses (a count of the cell, the stream's block, the
- * executable) and touches no wrapper until it is back. tests_py/layout/test_border.py holds the sources to that.
+ * Every entry has the same shape. First it evaluates all its arguments, which can run Python. Then, in a QUIET
+ * function, it checks that what the call uses is open, calls the driver, and notes what the call uses. So nothing can
+ * be closed, collected or captured between the check and the use. A call that releases the GIL holds what it uses (a
+ * count of the cell, the stream's block, the executable) and touches no wrapper until it has the GIL back.
+ * tests_py/layout/test_border.py checks the sources for this.
  *
  * Lock order: the GIL is the outermost lock. No lock of ours is held across a call into Python. */
 #pragma once
@@ -19,8 +20,8 @@
 #include "zcalls.h"
 #include "zdocs.h"
 
-/* A function that runs no Python and keeps the GIL, except in a statement that returns: an error is raised last. What it
- * has looked at is true until it returns. */
+/* A function that runs no Python and keeps the GIL, except in a return statement: raising an error is the last thing it
+ * does. What it has checked stays true until it returns. */
 #define QUIET
 
 /* --- errors ------------------------------------------------------------------------------------------------- */
@@ -33,7 +34,7 @@ typedef struct {
     char *detail;  /* malloc'ed JSON object with the exception's attributes, or NULL */
 } cudago_status;
 
-/* make gen gives the same numbers to errors.py. */
+/* `make gen` writes the same numbers to errors.py. */
 enum cudago_kind {
     CUDAGO_OK = 0,
     CUDAGO_CUDA,
@@ -53,61 +54,63 @@ int cudago_raise(cudago_status *st);                         /* raises, frees wh
 int cudago_raise_closed(const char *what);                   /* ClosedError "WHAT is closed"; returns -1 */
 int cudago_raise_closed_as(const char *text);                /* ClosedError; returns -1 */
 int cudago_raise_result(const char *operation, int32_t code); /* CUDAError of a driver call made in C; returns -1 */
-void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, where nothing can be raised */
+void cudago_warn_result(const char *operation, int32_t code); /* CUDAWarning, for where no exception can be raised */
 
-QUIET int cudago_result_persists(int32_t code);               /* the call would fail with it again */
+QUIET int cudago_result_persists(int32_t code);               /* repeating the call would fail with it again */
 
 /* --- answers -------------------------------------------------------------------------------------------------- */
 
-/* A table that Go answers with: each row has as many numbers and texts as the others. answer.go fills it in. */
+/* A table that Go returns. All rows have equally many numbers and equally many texts. answer.go fills it in. */
 typedef struct {
     uint64_t rows;
     int32_t n_numbers, n_texts; /* of each row */
-    int32_t held;               /* the first number of each row is an object, of which the answer has a count */
-    uint64_t *numbers;          /* malloc'ed; the rest is in the same piece */
-    uint64_t *ends;             /* where each text ends; the next one begins there */
+    int32_t held;               /* the first number of each row is an object that the answer holds a reference to */
+    uint64_t *numbers;          /* malloc'ed; ends and texts are in the same piece */
+    uint64_t *ends;             /* where each text ends and the next begins */
     char *texts;                /* UTF-8 */
 } cudago_answer;
-/* The first numbers are addresses of objects, told by Go in this hold of the GIL: from now on the answer has a count. */
+/* The first numbers are addresses of objects that Go wrote down in this same hold of the GIL. From now on the answer
+ * holds a reference to each object. */
 QUIET void cudago_answer_hold(cudago_answer *a);
-/* Each frees the answer. */
-PyObject *cudago_answer_rows(cudago_answer *a); /* a tuple of tuples: numbers, or the object, and then texts */
+/* Each of these frees the answer. */
+PyObject *cudago_answer_rows(cudago_answer *a); /* a tuple of tuples: the numbers or the object, then the texts */
 PyObject *cudago_answer_row(cudago_answer *a);  /* the first row, or None */
-PyObject *cudago_answer_text(cudago_answer *a); /* the text of an answer that has only that */
+PyObject *cudago_answer_text(cudago_answer *a); /* the text of an answer that is one text */
 
 /* --- entry of every call -------------------------------------------------------------------------------------- */
 
-extern int cudago_closed;               /* the interpreter ends: nothing is given back any more */
+extern int cudago_closed;               /* the interpreter is ending: from here on nothing is released */
 extern int cudago_unusable;             /* forked, or being shut down */
 extern int cudago_forked;               /* set in a forked child; the Go runtime does not survive fork */
-extern _Atomic int cudago_drop_hint;    /* references wait to be dropped */
+extern _Atomic int cudago_drop_hint;    /* references are waiting to be dropped */
 int cudago_raise_unusable(void);        /* returns -1 */
-/* Waits with the GIL released, in slices between which Ctrl-C is answered. -1 with an exception. */
+/* Waits with the GIL released, in slices; between slices it responds to Ctrl-C. -1 with an exception. */
 enum cudago_wait_kind { WAIT_STREAM,
                         WAIT_EVENT,
                         WAIT_DEVICE };
 int cudago_wait(enum cudago_wait_kind kind, uint64_t id);
 enum { CUDAGO_SLICE_MS = 20 };
 int cudago_interrupted(void);                      /* between two slices: -1 with an exception if the wait must end */
-int cudago_refuse_wait(enum cudago_wait_kind kind); /* on the thread of callbacks: raises, returns -1 */
-int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs; no GIL needed */
+int cudago_refuse_wait(enum cudago_wait_kind kind); /* on the callback thread: raises, returns -1 */
+int cudago_callbacks_running(int32_t device); /* how many host functions of its graphs are running; needs no GIL */
 QUIET int cudago_on_callback_thread(void);    /* the thread that runs the host callbacks of graphs */
-void cudago_drain(void);                /* drops what waits; keeps a pending exception */
-extern void (*cudago_drain_rest)(void); /* what a drain does besides, in the later rooms: module.c has it */
-int cudago_open(void);                  /* opens the driver if nobody did; -1 with an exception */
+void cudago_drain(void);                /* drops what is waiting; preserves a pending exception */
+extern void (*cudago_drain_rest)(void); /* the later rooms' part of a drain: set in module.c */
+int cudago_open(void);                  /* opens the driver if it is not open yet; -1 with an exception */
 
-/* A stall: a thread is inside cuGraphInstantiate or a reset. On NVIDIA's driver such a call can wait for the device while
- * other calls wait for it (seen on driver 580: cuEventRecord behind cuGraphInstantiate; a reset is taken to be the same); and
- * a Python callback that the device waits for needs the GIL. Who held the GIL in a driver call now would never come back. So
- * calls wait until it is over, without the GIL, at their begin and again when an argument has run somebody's code; launches,
- * copies and fills give it away in any case while there are callbacks. Guarded by the GIL. */
+/* A stall: a thread is inside cuGraphInstantiate or a reset. On NVIDIA's driver such a call can wait for the device
+ * while other calls wait for it (seen on driver 580: cuEventRecord behind cuGraphInstantiate; we assume the same of a
+ * reset), and the device may be waiting for a Python callback that needs the GIL. A thread that then called the driver
+ * with the GIL held would never return. So until the stall is over calls wait without the GIL, at their start and again
+ * after an argument has run foreign code. Launches, copies and fills release the GIL anyway while there are callbacks.
+ * Guarded by the GIL. */
 extern long cudago_exclusive;
-extern long cudago_callbacks_alive; /* Python callbacks that some graph may run */
-QUIET int cudago_stall(void);       /* not for the thread that runs callbacks: what is instantiated may wait for it */
+extern long cudago_callbacks_alive; /* Python callbacks that graphs may still run */
+QUIET int cudago_stall(void);       /* never on the callback thread: the instantiation may be waiting for it */
 int cudago_stall_wait(void);        /* -1 with an exception of a signal */
 
-/* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or
- * parked in C (python/cpython#95820). */
+/* Every call of the API begins with this: a pending call alone does not drain while the main thread is busy or blocked
+ * in C (python/cpython#95820). */
 #define CUDAGO_ENTER(bad) \
     do { \
         if (cudago_unusable) { \
@@ -119,12 +122,12 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
-/* --- the driver's calls that C makes by itself ----------------------------------------------------------------- */
+/* --- driver calls that C makes directly ----------------------------------------------------------------- */
 
 extern cudago_calls cu;
 void cudago_trampolines(cudago_calls *calls); /* trampoline.c: fills in the exported Go functions */
 
-/* Makes ctx current around a call if it is not; one comparison where it is. */
+/* Makes ctx current around a call. Costs one comparison if it is current already. */
 static inline QUIET int32_t cudago_ctx_enter(uintptr_t ctx, int *pushed) {
     uintptr_t now = 0;
     *pushed = 0;
@@ -142,16 +145,17 @@ static inline QUIET void cudago_ctx_leave(int pushed) {
 
 #define CUDAGO_MAX_DEVICES 16
 
-/* Which time around each device is. Every object remembers the one that it was made in, and is lost in all others. Odd
- * while the device is being reset, when nothing is made: so all is lost then, and may come back. Guarded by the GIL. */
+/* The current generation of each device. Every object remembers the generation it was made in and is lost in any other.
+ * The number is odd during a reset, when nothing is made: everything is lost then, and comes back if the reset does not
+ * happen. Guarded by the GIL. */
 extern uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
 static inline QUIET int cudago_lost(int32_t device, uint32_t generation) { return cudago_generation[device] != generation; }
 static inline QUIET int cudago_resetting(int32_t device) { return cudago_generation[device] & 1; }
 int cudago_raise_lost(const char *what, int32_t device); /* ClosedError; returns -1 */
 
-/* Around whatever makes an object of a device with the GIL given away. Before: the generation that the object will be of;
- * -1 with an exception if the device is being reset. After: -1 with ClosedError if it was reset meanwhile, so that what was
- * made may be lost, and is to be released. */
+/* These two go around code that makes an object on a device with the GIL released. cudago_making comes before it and
+ * sets the object's generation; -1 with an exception if the device is being reset. cudago_made comes after it: -1 with
+ * ClosedError if the device was reset meanwhile; the new object may then be lost and must be released. */
 int cudago_making(int32_t device, uint32_t *generation);
 QUIET int cudago_made(const char *what, int32_t device, uint32_t generation);
 
@@ -182,7 +186,7 @@ static inline QUIET int cudago_is(PyObject *o, enum cudago_class k) {
 void *cudago_alloc(enum cudago_class k);       /* a new, zeroed instance of the public class */
 void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
-/* Methods and attributes that a type of an earlier room has from a later one. -1 with an exception. */
+/* Adds methods and attributes of a later room to a type of an earlier one. -1 with an exception. */
 int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);
 int cudago_add_attributes(enum cudago_class k, PyGetSetDef *attributes);
 PyObject *cudago_context_enter(PyObject *self, PyObject *unused); /* __enter__ */
@@ -191,27 +195,27 @@ int cudago_raise_expected(PyObject *o, enum cudago_class k, const char *name); /
 static inline QUIET int cudago_expect(PyObject *o, enum cudago_class k, const char *name) {
     return cudago_is(o, k) ? 0 : cudago_raise_expected(o, k, name);
 }
-/* Clears a pending exception that another one takes the place of; not one that ends the program, such as KeyboardInterrupt: -1
- * then. */
+/* Clears a pending exception that another is about to replace. -1, clearing nothing, if it ends the program, as
+ * KeyboardInterrupt does. */
 int cudago_forgive(void);
-int cudago_has(PyObject *o, const char *name); /* 1 if o has the attribute, 0 if not, -1 with what the look-up raised besides */
-/* The name of a keyword argument. Callers' names are interned, so that most are known by their address: a comparison of
- * the text costs as much as a hot call's checks. */
+int cudago_has(PyObject *o, const char *name); /* 1 if o has it, 0 if not, -1 with any other exception */
+/* The name of a keyword argument. Callers' names are interned, so most are recognised by address: comparing the text
+ * costs as much as all the checks of a hot call. */
 typedef struct {
     const char *text;
     PyObject *interned; /* NULL until the first comparison of the text */
 } cudago_keyword;
-int cudago_which(cudago_keyword *known, int n, PyObject *name); /* its index, or n: it is none of them */
-int cudago_names_stream(PyObject *names); /* are the names of keyword arguments "stream" alone? */
-/* An int of 32 bits, not below least; TypeError, or ValueError with the range. */
+int cudago_which(cudago_keyword *known, int n, PyObject *name); /* its index, or n if it is none of them */
+int cudago_names_stream(PyObject *names); /* is "stream" the only keyword argument? */
+/* A 32-bit int that is at least `least`; otherwise TypeError, or ValueError with the range. */
 int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out);
 
 int cudago_print_flush(void); /* device printf to sys.stdout */
 
 /* --- callbacks: callback.c ---------------------------------------------------------------------------------------- */
 
-/* A Python callable that CUDA's threads call, on a device: host_function with the record as its argument. The callable is
- * borrowed until the record is freed. NULL with an exception. */
+/* A Python callable that CUDA's threads call, on one device: the host function is cudago_host_function, its argument
+ * the record. The record borrows the callable until it is freed. NULL with an exception. */
 void *cudago_call_new(PyObject *callable, int32_t device);
 void cudago_call_free(void *call);
 QUIET uintptr_t cudago_host_function(void);
@@ -219,8 +223,8 @@ void cudago_callbacks_close(void);
 
 /* --- checks: check.c ----------------------------------------------------------------------------------------------- */
 
-/* Where the program makes a call, for the reports of checks, from before the call to after it; and that the
- * host is about to use memory. They cost a look at a number while no check is on. */
+/* Tells the checks, for their reports, which line of the program is making a call, from before the call until after it,
+ * and that the host is about to access memory. While no check is on, each costs one test of a number. */
 extern int cudago_checking;
 void cudago_checks_opened(void);
 void cudago_note_site_now(void);
@@ -236,7 +240,7 @@ static inline void cudago_host_access(uint64_t address, uint64_t size) {
     if (cudago_checking && size) cudago_host_access_now(address, size);
 }
 
-/* --- what room.c hangs into the module, and what Go calls ------------------------------------------------------- */
+/* --- what room.c adds to the module, and what Go calls ------------------------------------------------------- */
 
 PyObject *cudago_set_checks(PyObject *module, PyObject *names);
 PyObject *cudago_set_package(PyObject *module, PyObject *directory);
@@ -254,17 +258,17 @@ PyObject *cudago_is_open(PyObject *module, PyObject *unused);
 PyObject *cudago_panic(PyObject *module, PyObject *text);
 PyObject *cudago_reaper_flush(PyObject *module, PyObject *ms);
 int cudago_border_room(PyObject *module); /* -1 with an exception */
-/* For Go, which cannot define C functions beside the ones that it exports. */
+/* For Go: a file with exported functions cannot define C functions. */
 void cudago_call_host(uintptr_t fn, uintptr_t user_data); /* calls a CUhostFn */
 void *cudago_go_entered_address(void);
 uint32_t *cudago_drop_hint_address(void);
 void cudago_incref(uintptr_t object); /* GIL */
 int cudago_request_drain(void);
 void cudago_drop_references(uintptr_t *refs, size_t n);
-void cudago_keep_exception(void (*run)(void *), void *with); /* calls run(with), which may be code of others */
-void cudago_drop_capsule(PyObject *capsule);                 /* whose destructor is another library's; or NULL */
+void cudago_keep_exception(void (*run)(void *), void *with); /* calls run(with), which may be foreign code */
+void cudago_drop_capsule(PyObject *capsule);                 /* one with a foreign destructor, or NULL */
 
-/* Go's, for later rooms. */
+/* Go functions for later rooms. */
 uintptr_t cudagoDeviceContext(int64_t ordinal, int32_t *pageable, cudago_status *st);
 void cudagoDetailError(char *op, int32_t code, int32_t device, char *text, cudago_status *st);
 int cudagoReaperFlush(long ms);

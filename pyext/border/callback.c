@@ -6,14 +6,14 @@
 
 #include <pthread.h>
 
-/* Python callables in host nodes. CUDA calls a host function on a thread of its own, where Go may not be entered and
- * taking the GIL can deadlock. So that thread queues the call, and waits for a thread of ours to have run it. */
+/* Python callables in host nodes. CUDA calls a host function on a thread of its own, which must not enter Go and on
+ * which taking the GIL can deadlock. So that thread queues the call and waits until a thread of ours has run it. */
 
 typedef struct {
-    PyObject *callable; /* borrowed from who owns this record; NULL once it is freed. Guarded by the GIL */
-    int32_t device;     /* that the graph is on */
-    int calls;          /* under way; guarded by mu */
-    int gone;           /* freed, so that the last call frees the memory; guarded by mu */
+    PyObject *callable; /* borrowed from the owner of this record; NULL once it is freed. Guarded by the GIL */
+    int32_t device;     /* the device that the graph is on */
+    int calls;          /* calls under way; guarded by mu */
+    int gone;           /* freed by its owner: the last call frees the memory; guarded by mu */
 } call_record;
 
 typedef struct pending {
@@ -28,7 +28,7 @@ static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER; /* guards first, last, do
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER, finished = PTHREAD_COND_INITIALIZER;
 static pending *first, *last;
 static int running[CUDAGO_MAX_DEVICES]; /* host functions that have not returned; guarded by mu */
-static int closing; /* the interpreter ends: callbacks are no longer run */
+static int closing; /* the interpreter is ending: callbacks no longer run */
 static int worker_started; /* guarded by the GIL */
 static unsigned long worker; /* its thread; guarded by the GIL */
 
@@ -40,13 +40,13 @@ static void host_function(void *user_data) {
     pthread_mutex_lock(&mu);
     if (!closing) {
         running[p.record->device]++;
-        p.record->calls++; /* a reset of the device may free the record, and not wait for this thread */
+        p.record->calls++; /* a reset of the device may free the record without waiting for this thread */
         if (last) last->next = &p;
         else first = &p;
         last = &p;
         pthread_cond_signal(&arrived);
         while (!p.done && !closing) pthread_cond_wait(&finished, &mu);
-        if (!p.done) { /* closing: the worker will not come; take the call out again unless it is being run */
+        if (!p.done) { /* closing, so no worker comes: take the call out again unless it is being run */
             pending **at = &first;
             while (*at && *at != &p) at = &(*at)->next;
             if (*at) {
@@ -81,7 +81,7 @@ static void run(call_record *r) {
     Py_DECREF(callable);
 }
 
-/* For debuggers and threading.enumerate(). */
+/* The name that debuggers and threading.enumerate() show. */
 static void name_thread(void) {
     PyObject *threading = PyImport_ImportModule("threading");
     PyObject *thread = threading ? PyObject_CallMethod(threading, "current_thread", NULL) : NULL;
@@ -93,7 +93,7 @@ static void name_thread(void) {
     Py_XDECREF(threading);
 }
 
-/* The worker: a C thread, since Python starts no thread any more once the interpreter ends. */
+/* The worker. It is a C thread because Python no longer starts threads once the interpreter is ending. */
 static void *work(void *unused) {
     (void)unused;
     PyGILState_Ensure();
@@ -110,7 +110,7 @@ static void *work(void *unused) {
             if (!first) last = NULL;
         }
         pthread_mutex_unlock(&mu);
-        if (!p) return NULL; /* closing: the GIL is not to be had any more */
+        if (!p) return NULL; /* closing: the GIL can no longer be taken */
         PyEval_RestoreThread(ts);
         run(p->record);
         pthread_mutex_lock(&mu);
@@ -129,7 +129,7 @@ static int start_worker(void) {
     return 0;
 }
 
-/* At exit, with the GIL: CUDA's threads go on without their callbacks. */
+/* At exit, with the GIL: CUDA's threads continue without running their callbacks. */
 void cudago_callbacks_close(void) {
     pthread_mutex_lock(&mu);
     closing = 1;
@@ -144,7 +144,7 @@ void *cudago_call_new(PyObject *callable, int32_t device) {
     if (!r) return PyErr_NoMemory();
     r->callable = callable;
     r->device = device;
-    cudago_callbacks_alive++; /* launches give the GIL away from now on: a callback ahead may need it */
+    cudago_callbacks_alive++; /* from now on launches release the GIL: a callback ahead of them may need it */
     return r;
 }
 

@@ -6,13 +6,13 @@
 
 #include "_cgo_export.h"
 
-/* The checks of a driver that has some; python/cudago/sim.py is the face. */
+/* The checks of a driver that has them; python/cudago/sim.py is their Python face. */
 
-int cudago_checking; /* some check is on. Written with the GIL held */
+int cudago_checking; /* a check is on. Written with the GIL held */
 
 void cudago_checks_opened(void) { cudago_checking = cudagoChecking(); }
 
-/* _set_checks(names): the names of those that were on. */
+/* _set_checks(names): returns the names of the checks that were on. */
 PyObject *cudago_set_checks(PyObject *module, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -27,7 +27,7 @@ PyObject *cudago_set_checks(PyObject *module, PyObject *names) {
     return r;
 }
 
-/* _take_reports(): JSON. */
+/* _take_reports(): returns JSON. */
 PyObject *cudago_take_reports(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -51,7 +51,7 @@ PyObject *cudago_cancel_kernels(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
-/* Where the package's own files are. */
+/* The directory of the package's own files. */
 static PyObject *package;
 
 PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
@@ -62,7 +62,7 @@ PyObject *cudago_set_package(PyObject *module, PyObject *directory) {
     Py_RETURN_NONE;
 }
 
-/* FILE:LINE of the program, below the package's own frames; "" if there is none. */
+/* FILE:LINE of the program: the nearest frame that is not the package's own; "" if there is none. */
 static PyObject *site(void) {
     PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
     for (Py_XINCREF(frame); frame && frame != Py_None;) {
@@ -81,8 +81,9 @@ static PyObject *site(void) {
     return PyUnicode_FromString("");
 }
 
-/* Tells the driver which line of the program is calling. No Python code runs here, in which a signal could raise what there
- * is nobody to give to. A pending exception stays; one from here goes. */
+/* Tells the driver which line of the program is calling. It must run no Python code, in which a signal handler could
+ * raise an exception that no caller would receive. A pending exception is preserved, and any raised here is
+ * discarded. */
 void cudago_note_site_now(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);

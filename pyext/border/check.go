@@ -58,8 +58,7 @@ func cudagoCancelKernels(st *C.cudago_status) {
 	guard(st, func() error { return Driver.Load().CancelKernels() })
 }
 
-// cudagoInterruptKernels returns a line for each kernel that it has ended, or
-// NULL.
+// cudagoInterruptKernels returns a line for each kernel that it ended, or NULL.
 //
 //export cudagoInterruptKernels
 func cudagoInterruptKernels() *C.char {

@@ -24,11 +24,11 @@ import (
 	"github.com/cudago/cudago/graph"
 )
 
-// The process has one driver, opened at first use. Read without the lock once
-// it is there.
+// The process has one driver, opened at first use. Once set it is read without
+// the lock.
 var (
 	Driver atomic.Pointer[cuda.Driver]
-	openMu sync.Mutex // guards opening; never held while Python is called
+	openMu sync.Mutex // guards opening; never held during a call into Python
 )
 
 var errNotOpen = errors.New("BUG: the driver was not opened")
@@ -66,7 +66,8 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			return err
 		}
 		d.OnWarning(ReportAside)
-		// To give back can wait for the device, and who ends a capture has the GIL.
+		// Draining can wait for the device, and the thread that ends a capture
+		// holds the GIL.
 		d.OnCaptureEnd(func() { Reaper.Add(Once(func() error { d.Drain(); return nil })) })
 		graph.OnWarning(ReportAside)
 		Driver.Store(d)
@@ -74,16 +75,16 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 	})
 }
 
-// ReportAside is where an error goes that has no caller: any goroutine, no GIL.
-// What a check has found, and told to the reaper, is for the next wait.
-// After a fault that breaks a device for good every release on it fails too:
-// that was reported when it happened.
+// ReportAside takes errors that have no caller to go to. Any goroutine, no GIL.
+// A check's finding that the reaper was told goes to the next wait. After a
+// fault that breaks a device for good every release on it fails too; those
+// errors are not reported, because the fault itself was.
 func ReportAside(err error) {
 	if abandoned.hold(err) {
 		return
 	}
 	var r cuda.Result
-	if errors.Is(err, cuda.ErrLost) { // a reset has taken it, or is about to
+	if errors.Is(err, cuda.ErrLost) { // a reset has destroyed it, or is about to
 		return
 	}
 	if errors.As(err, &r) && (r.Sticky() || r == cuda.ErrorDeinitialized || r == cuda.ErrorContextIsDestroyed) {

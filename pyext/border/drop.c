@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* Python references are dropped here and nowhere else: with the GIL, from the queue that Go and the DLPack deleters
- * fill, by a pending call, at the next entry of the API, and at exit. */
+/* Python references are dropped here and nowhere else: with the GIL held, from the queue that Go and the DLPack
+ * deleters fill, by a pending call, at the next entry of the API, and at exit. */
 
 _Atomic int cudago_drop_hint;
 int cudago_unusable;
@@ -26,7 +26,7 @@ int cudago_request_drain(void) {
     return Py_AddPendingCall(pending_call, NULL);
 }
 
-/* Dropping runs __del__ and deleters, which must not eat an exception that is on its way. */
+/* Dropping runs __del__ and deleters, which must not swallow an exception that is propagating. */
 void cudago_drain(void) {
     PyObject *type, *value, *trace;
     if (cudago_closed) return;
@@ -38,8 +38,8 @@ void cudago_drain(void) {
     PyErr_Restore(type, value, trace);
 }
 
-/* Around code of others that is called while something is let go of: it neither meets nor eats an exception that is on its
- * way, and what it raises is nobody's. */
+/* For foreign code that runs while something is released: it neither sees nor clears an exception that is propagating,
+ * and what it raises itself is discarded. */
 void cudago_keep_exception(void (*run)(void *), void *with) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -55,7 +55,7 @@ void cudago_drop_references(uintptr_t *refs, size_t n) {
     for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
 }
 
-/* _reaper_flush(ms): waits until nothing is left to be released; False when the time is over. */
+/* _reaper_flush(ms): waits until nothing is left to release; False on timeout. */
 PyObject *cudago_reaper_flush(PyObject *module, PyObject *ms) {
     (void)module;
     CUDAGO_ENTER(NULL);

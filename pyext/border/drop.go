@@ -18,8 +18,8 @@ import (
 	"github.com/cudago/cudago/internal/finalize"
 )
 
-// Everything that waits to end: Python references for the GIL, driver objects
-// for the device.
+// Everything that waits for its release: Python references for the GIL, driver
+// objects for the device.
 var (
 	Drops = finalize.NewDropQueue(finalize.DropOptions[uintptr]{
 		Drop:    dropReferences,
@@ -27,7 +27,8 @@ var (
 		Pending: (*uint32)(unsafe.Pointer(C.cudago_drop_hint_address())),
 	})
 	Reaper = finalize.NewReaper(finalize.ReaperOptions{
-		// Relaxed: what the reaper queries and destroys must not spoil a capture.
+		// Relaxed: what the reaper queries and destroys must not invalidate a
+		// capture.
 		ThreadInit: func() error {
 			if d := Driver.Load(); d != nil {
 				_, err := d.ExchangeCaptureMode(cuda.CaptureRelaxed)
@@ -67,8 +68,8 @@ type stepFunc func() (bool, error)
 
 func (f stepFunc) Step() (bool, error) { return f() }
 
-// Once is an item that is done with one step: work that may block elsewhere and
-// so must not be done with the GIL held, nor while a callback is waited for.
+// Once is an item of a single step: work that may block on something else, and
+// so must not run with the GIL held or while a callback is waited for.
 func Once(f func() error) finalize.Item {
 	return stepFunc(func() (done bool, err error) {
 		done = Callbacks.Alone(func() { err = f() })
@@ -79,5 +80,6 @@ func Once(f func() error) finalize.Item {
 // alsoDrained are queues of later rooms. Written by init functions alone.
 var alsoDrained []func()
 
-// AlsoDrain has drain called, with the GIL, after the drop queue was drained.
+// AlsoDrain registers drain, which is called with the GIL after each drain of
+// the drop queue.
 func AlsoDrain(drain func()) { alsoDrained = append(alsoDrained, drain) }

@@ -6,9 +6,9 @@
 
 #include "_cgo_export.h"
 
-/* Driver calls that fail, for tests: on a simulated driver that was opened with the setting faults. */
+/* Makes driver calls fail, for tests: on a simulated driver that was opened with the setting `faults`. */
 
-/* _fail_at_random(rate): that share of all calls fails from now on. */
+/* _fail_at_random(rate): from now on this share of all calls fails. */
 PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -20,7 +20,7 @@ PyObject *cudago_fail_at_random(PyObject *module, PyObject *rate) {
     Py_RETURN_NONE;
 }
 
-/* _fail_next(call, n, code): the n-th call of that name from now on fails, once. */
+/* _fail_next(call, n, code): the n-th call of that name, counted from now, fails once. */
 PyObject *cudago_fail_next(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -33,7 +33,7 @@ PyObject *cudago_fail_next(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* _faults(): JSON, how many calls of each name were made to fail. */
+/* _faults(): returns JSON: how many calls of each name were made to fail. */
 PyObject *cudago_faults(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;

@@ -7,8 +7,9 @@
 #include "_cgo_export.h"
 #include <unistd.h>
 
-/* A forked child has one thread, and Go's runtime needs its others: a call into Go hangs there, sooner or later. So in a
- * child nothing enters Go; every call of the API raises, and what is let go of is left to the end of the process. */
+/* A forked child has one thread, but Go's runtime needs its other threads: a call into Go would hang there sooner or
+ * later. So in a child nothing enters Go: every call of the API raises, and what the child releases is left to the end
+ * of its process. */
 
 int cudago_forked;
 
@@ -16,11 +17,11 @@ PyObject *cudago_after_fork(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     cudago_forked = cudago_unusable = 1;
-    cudago_checking = 0; /* what tells the checks of a use asks nothing else */
+    cudago_checking = 0; /* the functions that report to the checks test nothing else before they enter Go */
     Py_RETURN_NONE;
 }
 
-/* A call into Go that hangs now and then is hard to test for. In tests it ends the child at once. */
+/* A call into Go that hangs only now and then is hard to test for, so in tests any such call ends the child at once. */
 static void go_entered(void *context) {
     static const char text[] = "cudago: a forked child entered Go\n";
     (void)context;

@@ -16,7 +16,7 @@ import (
 )
 
 // watchForks makes the runtime call a C function whenever C enters Go. It can be
-// set once.
+// set only once.
 var watchForks = sync.OnceFunc(func() {
 	runtime.SetCgoTraceback(0, nil, C.cudago_go_entered_address(), nil)
 })

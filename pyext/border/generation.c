@@ -4,7 +4,7 @@
 
 #include "border.h"
 
-/* The generation of a device, which whoever is made of it remembers. reset.c begins the next one. */
+/* The generation of a device, which every object made on it remembers. reset.c begins the next one. */
 
 uint32_t cudago_generation[CUDAGO_MAX_DEVICES];
 

@@ -4,7 +4,7 @@
 
 #include "border.h"
 
-/* The object model: types and their public classes, and what all methods need of arguments. */
+/* The object model: types and their public classes, and how all methods read their arguments. */
 
 PyTypeObject *cudago_base[CLS_COUNT], *cudago_cls[CLS_COUNT];
 
@@ -33,7 +33,7 @@ int cudago_forgive(void) {
 int cudago_has(PyObject *o, const char *name) {
     PyObject *found = PyObject_GetAttrString(o, name);
     if (!found && !PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
-    PyErr_Clear(); /* PyObject_HasAttrString would clear whatever there is */
+    PyErr_Clear(); /* PyObject_HasAttrString would clear any exception */
     Py_XDECREF(found);
     return found != NULL;
 }
@@ -80,7 +80,7 @@ int cudago_int32(PyObject *o, const char *name, int32_t least, int32_t *out) {
     return 0;
 }
 
-/* _set_class(name, cls): the public class of a native type, made by the Python face. */
+/* _set_class(name, cls): sets the public class of a native type, which the Python face makes. */
 PyObject *cudago_set_class(PyObject *module, PyObject *args) {
     const char *name;
     PyObject *cls;

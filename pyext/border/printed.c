@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* What device code printed, to Python's sys.stdout. */
+/* Writes what device code printed to Python's sys.stdout. */
 int cudago_print_flush(void) {
     char *text = cudagoPrinted();
     if (!text) return 0;

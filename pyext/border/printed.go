@@ -9,7 +9,7 @@ import "C"
 
 import "sync"
 
-// A printer collects what device code prints until somebody with the GIL takes
+// A printer collects what device code prints until a thread with the GIL writes
 // it to sys.stdout.
 type printer struct {
 	mu   sync.Mutex

@@ -4,7 +4,7 @@
 
 #include "border.h"
 
-/* What the room hangs into the module. */
+/* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
     {"_set_class", cudago_set_class, METH_VARARGS, NULL},

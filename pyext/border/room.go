@@ -26,7 +26,7 @@ import "C"
 import (
 	"embed"
 
-	// Its C files hold the owner cells.
+	// Its C files define the owner cells.
 	_ "github.com/cudago/cudago/dlpack"
 )
 

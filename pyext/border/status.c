@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* ClosedError is known here: at the interpreter's end it is raised where nothing can be imported, and the globals of
- * errors.py are gone. */
+/* ClosedError is kept here because it is raised while the interpreter ends, when nothing can be imported and the
+ * globals of errors.py are gone. */
 static PyObject *closed_error;
 
 PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls) {
@@ -18,7 +18,8 @@ PyObject *cudago_set_closed_error(PyObject *module, PyObject *cls) {
     Py_RETURN_NONE;
 }
 
-/* One way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and detail. */
+/* The only way for an error to reach Python: errors.py:_make builds the exception from kind, code, message and
+ * detail. */
 static PyObject *make(int32_t kind, int32_t code, const char *message, const char *detail) {
     if (kind == CUDAGO_CLOSED && closed_error) return PyObject_CallFunction(closed_error, "s", message);
     PyObject *errors = PyImport_ImportModule("cudago.errors");
@@ -28,8 +29,9 @@ static PyObject *make(int32_t kind, int32_t code, const char *message, const cha
     return e;
 }
 
-/* Every thread gets its error, while the interpreter ends too: one that waited for ever could be the one that Python waits
- * for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from printing it. */
+/* Every thread gets its error, even while the interpreter is ending: a thread that blocked for ever instead could be
+ * one that Python waits for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from
+ * printing it. */
 static int raise(int32_t kind, int32_t code, const char *message, const char *detail) {
     PyObject *e = make(kind, code, message, detail);
     if (!e) return -1;
@@ -57,7 +59,7 @@ int cudago_raise_closed(const char *what) {
     return cudago_raise_closed_as(text);
 }
 
-/* The words for the code are Go's, so that an error reads the same whoever made the call. */
+/* Go words the message, so that an error reads the same whether C or Go made the call. */
 int cudago_raise_result(const char *operation, int32_t code) {
     cudago_status st = {0};
     cudagoResultError((char *)operation, code, &st);
@@ -74,7 +76,7 @@ int cudago_raise_unusable(void) {
 
 void cudago_warn_result(const char *operation, int32_t code) {
     PyObject *type, *value, *trace, *errors;
-    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was an error of its own */
+    if (cudagoResultIsSticky(code)) return; /* the device has failed for good, which was reported when it happened */
     PyErr_Fetch(&type, &value, &trace);
     errors = PyImport_ImportModule("cudago.errors");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_warn", "si", operation, (int)code) : NULL;
@@ -87,7 +89,7 @@ void cudago_warn_result(const char *operation, int32_t code) {
 
 QUIET int cudago_result_persists(int32_t code) { return cudagoResultPersists(code); }
 
-/* _panic(text): a panic in Go, for the test that it becomes an exception. */
+/* _panic(text): panics in Go, for the test that a panic becomes an exception. */
 PyObject *cudago_panic(PyObject *module, PyObject *text) {
     (void)module;
     CUDAGO_ENTER(NULL);

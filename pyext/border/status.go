@@ -22,8 +22,8 @@ import (
 )
 
 // guard runs fn and writes its outcome to st. Every exported function that can
-// fail is one call of guard: a panic that reached C would end the Python
-// process.
+// fail consists of one call of guard: a panic that reached C would end the
+// Python process.
 func guard(st *C.cudago_status, fn func() error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -35,7 +35,7 @@ func guard(st *C.cudago_status, fn func() error) {
 	}
 }
 
-// Guard is guard for the later rooms: st is a cudago_status of C.
+// Guard is guard for the later rooms; st is C's cudago_status.
 func Guard(st unsafe.Pointer, fn func() error) { guard((*C.cudago_status)(st), fn) }
 
 func fill(st *C.cudago_status, kind, code int32, message string, detail map[string]any) {
@@ -47,8 +47,8 @@ func fill(st *C.cudago_status, kind, code int32, message string, detail map[stri
 	}
 }
 
-// report is the only map from Go errors to Python exceptions. errors.py:_make
-// is its other half.
+// report is the only mapping from Go errors to Python exceptions.
+// errors.py:_make is its other half.
 func report(st *C.cudago_status, err error) {
 	kind, code, detail := classify(err)
 	fill(st, kind, code, err.Error(), detail)
@@ -115,8 +115,8 @@ func cudagoResultError(op *C.char, code C.int32_t, st *C.cudago_status) {
 	guard(st, func() error { return &cuda.Error{Op: C.GoString(op), Result: cuda.Result(code)} })
 }
 
-// cudagoDetailError is the error of a call that C made on a device: with what
-// the driver knows of the fault.
+// cudagoDetailError is the error of a call that C made on a device, with what
+// the driver knows about the fault.
 //
 //export cudagoDetailError
 func cudagoDetailError(op *C.char, code, device C.int32_t, text *C.char, st *C.cudago_status) {
@@ -129,7 +129,8 @@ func cudagoDetailError(op *C.char, code, device C.int32_t, text *C.char, st *C.c
 	})
 }
 
-// cudagoResultPersists: that something captures persists until that is over.
+// cudagoResultPersists counts the codes that say that something is capturing:
+// they persist until the capture is over.
 //
 //export cudagoResultPersists
 func cudagoResultPersists(code C.int32_t) C.int {

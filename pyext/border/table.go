@@ -14,14 +14,14 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// lastID numbers everything that C can name. A number is never used twice, so
-// that a stale one finds nothing.
+// lastID numbers everything that C can refer to. No number is used twice, so a
+// stale one finds nothing.
 var lastID atomic.Uint64
 
-// NextID returns a new one.
+// NextID returns a new number.
 func NextID() uint64 { return lastID.Add(1) }
 
-// A Table is the strong root of Go's objects that Python owns.
+// A Table keeps the Go objects that Python owns alive.
 type Table[T any] struct {
 	what string // for errors
 
@@ -29,7 +29,7 @@ type Table[T any] struct {
 	m  map[uint64]T // guarded by mu
 }
 
-// NewTable makes one; what is for errors.
+// NewTable makes a Table; what names its objects in errors.
 func NewTable[T any](what string) *Table[T] { return &Table[T]{what: what, m: map[uint64]T{}} }
 
 // Put adds an object and returns its number.
@@ -39,7 +39,7 @@ func (t *Table[T]) Put(v T) uint64 {
 	return id
 }
 
-// Set puts an object under a number that was NextID's.
+// Set adds an object under a number that NextID returned.
 func (t *Table[T]) Set(id uint64, v T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *Table[T]) Get(id uint64) (T, error) {
 	return v, nil
 }
 
-// Take removes and returns the object; false if it is not there.
+// Take removes and returns the object; false if there is none.
 func (t *Table[T]) Take(id uint64) (T, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@
 
 cudago_calls cu;
 
-/* Drivers without C entry points (simulated, fault, trace) are reached through Go. */
+/* Drivers without C entry points (simulated, fault, trace) are called through Go. */
 void cudago_trampolines(cudago_calls *c) {
 #define MEMBER(call, raw) .call = raw,
     *c = (cudago_calls){CUDAGO_CALLS(MEMBER)};

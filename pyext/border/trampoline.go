@@ -15,9 +15,9 @@ import (
 	"unsafe"
 )
 
-// The driver's hot calls for drivers that have no C entry points: what is more
-// than ztrampoline.go's. No guard: a panic below the seam ends in recoverRaw, and
-// the caller sees CUDA_ERROR_UNKNOWN.
+// The hot calls that ztrampoline.go does not have, for drivers without C entry
+// points. No guard: a panic below the seam ends in recoverRaw, and the caller
+// sees CUDA_ERROR_UNKNOWN.
 
 func recoverRaw(r *C.CUresult) {
 	if p := recover(); p != nil {

@@ -7,8 +7,8 @@
 #include "_cgo_export.h"
 #include <unistd.h>
 
-/* Nobody who presses Ctrl-C wants the kernel to go on, and the simulated driver can end it. Where it was becomes a note on
- * the KeyboardInterrupt that is pending. */
+/* A user who presses Ctrl-C does not want the kernel to continue, and the simulated driver can end it. The place where
+ * the kernel was becomes a note on the pending KeyboardInterrupt. */
 static void interrupt_kernels(void) {
     if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) return;
     PyObject *type, *value, *trace;
@@ -27,7 +27,8 @@ static void interrupt_kernels(void) {
     PyErr_Restore(type, value, trace);
 }
 
-/* Is the interpreter beyond its atexit hooks? Only who was imported in one of those can ask: then nobody called _shutdown. */
+/* Is the interpreter past its atexit hooks? This matters only if an atexit hook imported us: then nobody called
+ * _shutdown. */
 static int finalizing(void) {
     PyObject *ask = PySys_GetObject("is_finalizing"); /* borrowed; gone at the very end */
     PyObject *answer = ask ? PyObject_CallNoArgs(ask) : NULL;
@@ -51,8 +52,8 @@ int cudago_stall_wait(void) {
     return 0;
 }
 
-/* Between two slices of a wait: -1 with an exception if it must end. A callback that is waited for gets the GIL no more once
- * the interpreter ends. */
+/* Between two slices of a wait: -1 with an exception if the wait must end. Once the interpreter is ending, a callback
+ * that the wait depends on can no longer get the GIL. */
 int cudago_interrupted(void) {
     if (cudago_unusable || finalizing()) return cudago_raise_unusable();
     if (!PyErr_CheckSignals()) return 0;

@@ -17,23 +17,23 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// waiters are blocking waits of Python threads. A wait runs in a goroutine, so
-// that the Python thread can look for signals every few milliseconds; after
-// Ctrl-C the goroutine waits on alone.
+// waiters are blocking waits of Python threads. Each wait runs in a goroutine,
+// so that the Python thread can check for signals every few milliseconds; after
+// Ctrl-C the goroutine continues alone.
 var waiters = NewTable[*wait]("wait")
 
-// wait is one of them: what for, and how it ended.
+// wait is one of them: what it waits for, and how it ended.
 type wait struct {
 	kind C.int
 	id   C.uint64_t
 	end  chan error
 }
 
-// spin is how long a wait polls before it hands over to a goroutine: most waits
-// in a loop of small launches end within it.
+// spin is how long a wait polls before it hands over to a goroutine: in a loop
+// of small launches most waits end within it.
 const spin = 20 * time.Microsecond
 
-// cudagoWaitBegin starts to wait; 0 if it is over already.
+// cudagoWaitBegin starts a wait; 0 if it is over already.
 //
 //export cudagoWaitBegin
 func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.uint64_t) {
@@ -66,9 +66,9 @@ func cudagoWaitBegin(kind C.int, id C.uint64_t, st *C.cudago_status) (waiter C.u
 	return waiter
 }
 
-// cudagoWaitRefused is the error of a wait in a host callback: the device waits
-// for the callback, so that it would wait for itself as a rule. CUDA forbids all
-// calls there, but does not know the thread that runs ours.
+// cudagoWaitRefused is the error of a wait in a host callback. The device is
+// waiting for the callback, so the wait would as a rule never end. CUDA forbids
+// all calls in host functions, but does not recognise the thread that runs ours.
 //
 //export cudagoWaitRefused
 func cudagoWaitRefused(kind C.int, st *C.cudago_status) {
@@ -85,14 +85,15 @@ func cudagoWaitRefused(kind C.int, st *C.cudago_status) {
 	})
 }
 
-// A Waitable finds what is waited for: whether it is over, and a wait for it.
+// A Waitable looks up what is waited for: whether it is over, and a blocking
+// wait for it.
 type Waitable func(id uint64) (done func() (bool, error), block func() error, err error)
 
-// waitables by enum cudago_wait_kind; a device's is here. Written by init
-// functions alone.
+// waitables, by enum cudago_wait_kind; the device's is in this file. Only init
+// functions write it.
 var waitables [C.WAIT_DEVICE + 1]Waitable
 
-// WaitStream and WaitEvent have later rooms say what is waited for.
+// WaitStream and WaitEvent let later rooms register what a wait is for.
 func WaitStream(of Waitable) { waitables[C.WAIT_STREAM] = of }
 
 // WaitEvent is WaitStream for events.
@@ -109,8 +110,8 @@ func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func(
 	return nil, c.Synchronize, nil
 }
 
-// Relaxed: a wait for something that is not being captured must not spoil the
-// capture of another thread.
+// Relaxed: a wait for something that is not being captured must not invalidate
+// the capture of another thread.
 func Relaxed(wait func() error) func() error {
 	return func() (err error) {
 		Driver.Load().Relaxed(func() { err = wait() })
@@ -149,7 +150,7 @@ func cudagoWaitSlice(waiter C.uint64_t, ms C.int, st *C.cudago_status) (again C.
 	return again
 }
 
-// cudagoWaitAbandon leaves a wait alone that was interrupted.
+// cudagoWaitAbandon leaves an interrupted wait to continue alone.
 //
 //export cudagoWaitAbandon
 func cudagoWaitAbandon(waiter C.uint64_t) {

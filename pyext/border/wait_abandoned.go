@@ -19,14 +19,14 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// abandoned are waits that were interrupted and go on alone. The driver tells of
-// what a check has found once, and may tell it to one of these, or to a wait
-// that nobody called for: then it is handed on to the next wait. Errors of
-// another kind come again.
+// abandoned are waits that were interrupted and continue alone. The driver
+// reports a check's finding only once, and may report it to one of these or to a
+// wait that the program did not ask for; the finding is then handed to the next
+// wait. Errors of other kinds are reported again.
 var abandoned abandonedWaits
 
 type abandonedWaits struct {
-	n    atomic.Int32 // how many there are; a wait looks at no more than this if there are none
+	n    atomic.Int32 // how many there are; if none, a wait looks at nothing else
 	mu   sync.Mutex
 	list []*wait // guarded by mu
 }
@@ -38,7 +38,7 @@ func (a *abandonedWaits) add(w *wait) {
 	a.n.Add(1)
 }
 
-// hold has the next wait raise err if it is what a check has found, and reports
+// hold makes the next wait raise err if err is a check's finding, and reports
 // whether it is.
 func (a *abandonedWaits) hold(err error) bool {
 	if onlyFinding(err) == nil {
@@ -50,8 +50,8 @@ func (a *abandonedWaits) hold(err error) bool {
 	return true
 }
 
-// takeOf takes those over that wait for the same as a wait that begins: they
-// end no later than it.
+// takeOf takes over the abandoned waits for the same thing as a wait that
+// begins: they end no later than it does.
 func (a *abandonedWaits) takeOf(kind C.int, id C.uint64_t) (list []*wait) {
 	a.remove(func(w *wait) bool {
 		same := w.kind == kind && w.id == id
@@ -63,7 +63,7 @@ func (a *abandonedWaits) takeOf(kind C.int, id C.uint64_t) (list []*wait) {
 	return list
 }
 
-// finding returns what one of those that have ended was told.
+// finding returns the finding of one that has ended.
 func (a *abandonedWaits) finding() (found error) {
 	a.remove(func(w *wait) bool {
 		if found != nil {
@@ -90,8 +90,9 @@ func (a *abandonedWaits) remove(which func(w *wait) bool) {
 	a.n.Store(int32(len(a.list)))
 }
 
-// first waits for the ends of waits and returns what the first was told, or else
-// err. What the others were told, and err, are held for the waits to come.
+// first waits for the waits in list to end and returns the first one's finding,
+// or err if it has none. The other findings, and err if it is not returned, are
+// held for later waits.
 func (a *abandonedWaits) first(list []*wait, err error) (found error) {
 	for _, w := range list {
 		told := onlyFinding(<-w.end)

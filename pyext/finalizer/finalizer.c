@@ -6,33 +6,34 @@
 
 #include "_cgo_export.h"
 
-/* weakref.finalize's contract. What is to be called hangs on the object, under the GIL, which decides at most once: who
- * takes it calls it. Go's registry has the order for the exit. So nothing but making one, calling one and the exit enters
- * Go, and in a forked child nothing does.
+/* weakref.finalize's contract. What is to be called is stored in the object. It is called at most once, which the GIL
+ * guarantees: whoever takes it calls it. Go's registry has the order for the exit. So only making a finalizer, calling
+ * one and the exit enter Go, and in a forked child nothing does.
  *
- * A finalizer that is alive owns itself: that stands for the entry in weakref.finalize's registry. */
+ * A finalizer that is alive owns itself, which stands for the entry in weakref.finalize's registry. */
 
 typedef struct {
     PyObject *reference; /* weakref to the object, whose callback is the finalizer */
     PyObject *function, *args, *kwargs;
-    cudago_stream *stream; /* NULL, or whose work comes first when the object has died */
-    PyObject *owner;       /* what keeps a stream of another library alive, or NULL */
+    cudago_stream *stream; /* NULL, or the stream whose work must end first once the object has died */
+    PyObject *owner;       /* what keeps another library's stream alive, or NULL */
 } todo;
 
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
-    uint64_t id; /* Go's */
+    uint64_t id; /* Go's handle */
     int atexit;
-    todo todo; /* all NULL: dead */
+    todo todo; /* all NULL once dead */
 } FinalizerObject;
 
-/* A release of the stream after exit would be a second one: Go has closed it. */
+/* Releasing the stream after exit would release it twice: Go has closed it. */
 static void release_stream(cudago_stream *s) {
     if (s && !cudago_unusable) cudago_stream_release(s);
 }
 
-/* Marks the finalizer as dead; the caller takes over what it had. The weak reference goes with it, and its callback. */
+/* Marks the finalizer as dead; the caller takes over what it held. That includes the weak reference, whose callback
+ * goes with it. */
 static todo take(FinalizerObject *self) {
     todo t = self->todo;
     memset(&self->todo, 0, sizeof self->todo);
@@ -40,7 +41,7 @@ static todo take(FinalizerObject *self) {
     return t;
 }
 
-/* Also lets go of the finalizer, which may be its end. */
+/* Also releases the finalizer, which may be its end. */
 static void drop(todo *t, FinalizerObject *self) {
     Py_XDECREF(t->reference);
     Py_XDECREF(t->function);
@@ -51,7 +52,7 @@ static void drop(todo *t, FinalizerObject *self) {
     Py_DECREF(self);
 }
 
-/* After exit nothing is called any more, as for weakref.finalize: what it would use may be gone. */
+/* After exit no finalizer is called, as with weakref.finalize: what it would use may be gone. */
 static PyObject *finish(FinalizerObject *self) {
     if (!self->todo.function) Py_RETURN_NONE;
     todo t = take(self);
@@ -60,8 +61,8 @@ static PyObject *finish(FinalizerObject *self) {
     return r;
 }
 
-/* Has Go wait for what is queued on the stream so far, once, and then queue the finalizer. The GIL is given away: a record
- * can wait for a full launch queue. */
+/* Asks Go to wait, once, for what is queued on the stream so far and then to queue the finalizer. Releases the GIL: a
+ * record can wait for a full launch queue. */
 static void begin_wait(FinalizerObject *self) {
     uint64_t id = self->id, stream = self->todo.stream->id;
     uintptr_t queued = (uintptr_t)NEW_REF(self);
@@ -72,8 +73,8 @@ static void begin_wait(FinalizerObject *self) {
     if (!begun) Py_DECREF(self);
 }
 
-/* From Go's queue, with the GIL and no exception pending: the stream's work has ended. The finalizer may have been begun
- * anew meanwhile, and then waits for something else. */
+/* Called from Go's queue, with the GIL and no exception pending: the stream's work has ended. The finalizer may have
+ * been initialised anew meanwhile, and then waits for something else. */
 void cudago_finalizer_due(uintptr_t finalizer, uint64_t id) {
     FinalizerObject *self = (FinalizerObject *)finalizer;
     PyObject *r = self->id == id ? finish(self) : NEW_REF(Py_None);
@@ -84,8 +85,8 @@ void cudago_finalizer_due(uintptr_t finalizer, uint64_t id) {
 
 /* --- at exit -------------------------------------------------------------------------------------------------------- */
 
-/* Exceptions go to sys.excepthook, as those of weakref.finalize's finalizers. 1, with an exception: what is none for
- * `except Exception`, or what the hook raises, ends the exit's run. */
+/* Exceptions go to sys.excepthook, as those of weakref.finalize's finalizers do. Returns 1 with an exception that ends
+ * the exit's run: one that `except Exception` does not catch, or one that the hook raises. */
 static int report(void) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return 1;
     PyObject *type, *value, *trace;
@@ -104,7 +105,8 @@ static int report(void) {
     return !r;
 }
 
-/* Go's registry, with the GIL: the finalizer's turn. 1, with an exception: no other one has a turn. */
+/* Called by Go's registry, with the GIL, when it is the finalizer's turn. 1 with an exception: no other finalizer gets
+ * a turn. */
 int cudago_finalizer_exit(uintptr_t finalizer) {
     FinalizerObject *self = (FinalizerObject *)NEW_REF(finalizer);
     PyObject *r = NULL;
@@ -117,8 +119,8 @@ int cudago_finalizer_exit(uintptr_t finalizer) {
         over = cudagoFinalizerOver(id, stream);
         Py_END_ALLOW_THREADS
     }
-    if (self->id != id) r = NEW_REF(Py_None); /* another thread began it anew: its turn comes */
-    else if (over) r = PyObject_CallNoArgs((PyObject *)self); /* not finish: a subclass may have its own */
+    if (self->id != id) r = NEW_REF(Py_None); /* another thread initialised it anew: its turn will come */
+    else if (over) r = PyObject_CallNoArgs((PyObject *)self); /* not finish(): a subclass may have its own __call__ */
     else
         PyErr_Format(PyExc_TimeoutError, "%R was not called: the work queued on its stream did not end in time", self);
     int stop = r ? 0 : report();
@@ -127,8 +129,8 @@ int cudago_finalizer_exit(uintptr_t finalizer) {
     return stop;
 }
 
-/* Without the collector, as weakref.finalize does it: what is run is what was alive, and what that adds. -1 with an
- * exception. */
+/* Runs with the collector disabled, as weakref.finalize's exit does: only the finalizers that were alive, and those
+ * that they add, run. -1 with an exception. */
 int cudago_finalize_all(long limit_ms) {
     int collects = PyGC_Disable();
     cudagoFinalizeAll(limit_ms);
@@ -151,7 +153,7 @@ static int stream_of(PyObject *given, todo *t) {
     return 0;
 }
 
-/* __init__(object, function, args, kwargs, stream). Called again it begins anew, as weakref.finalize does. */
+/* __init__(object, function, args, kwargs, stream). A second call starts over, as weakref.finalize's does. */
 static int finalizer_init(FinalizerObject *self, PyObject *arguments, PyObject *unused) {
     (void)unused;
     PyObject *object, *stream;
@@ -184,21 +186,21 @@ static int finalizer_init(FinalizerObject *self, PyObject *arguments, PyObject *
     return 0;
 }
 
-/* Called by its user; or, as the weak reference's callback, with that reference: the object has died. weakref.finalize
- * takes, and ignores, one argument for the same reason. */
+/* Called by the user or, as the weak reference's callback, with that reference: then the object has died. For the same
+ * reason weakref.finalize takes, and ignores, one argument. */
 static PyObject *finalizer_call(FinalizerObject *self, PyObject *args, PyObject *kwargs) {
     Py_ssize_t n = PyTuple_Size(args);
     if (n > 1 || (kwargs && PyDict_Size(kwargs)))
         return PyErr_SetString(PyExc_TypeError, "a finalizer is called without arguments"), NULL;
     int died = n && self->todo.reference && PyTuple_GetItem(args, 0) == self->todo.reference;
-    if (cudago_forked && died) Py_RETURN_NONE; /* the parent's, and its to end */
+    if (cudago_forked && died) Py_RETURN_NONE; /* the parent's object, and the parent's to finalize */
     if (cudago_forked || (!cudago_unusable && !died)) CUDAGO_ENTER(NULL);
     if (!died || !self->todo.stream || cudago_unusable) return finish(self);
     begin_wait(self);
     Py_RETURN_NONE;
 }
 
-/* (obj, func, args, kwargs), or None. Making the tuple may collect garbage, and so end this very finalizer. */
+/* (obj, func, args, kwargs), or None. Making the tuple may collect garbage and so end this very finalizer. */
 static PyObject *tell(FinalizerObject *self) {
     if (!self->todo.function) Py_RETURN_NONE;
     PyObject *object = PyObject_CallNoArgs(self->todo.reference);
@@ -248,7 +250,8 @@ static int finalizer_set_atexit(FinalizerObject *self, PyObject *value, void *un
     return 0;
 }
 
-/* No tp_clear: the collector sees what a finalizer has, but one that has something owns itself, and so is no garbage. */
+/* No tp_clear: the collector sees what a finalizer holds, but one that holds anything owns itself and so is never
+ * garbage. */
 static int finalizer_traverse(FinalizerObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->todo.reference);

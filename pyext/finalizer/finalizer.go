@@ -20,7 +20,7 @@ import (
 )
 
 // A pyFinalizer is what Go knows of a Python Finalizer: its place in the order
-// for the exit, and whether its stream's work has ended.
+// of the exit, and whether its stream's work has ended.
 type pyFinalizer struct {
 	*finalize.Finalizer
 
@@ -28,8 +28,9 @@ type pyFinalizer struct {
 	over chan struct{} // guarded by mu; closed when the work has ended, nil until that is waited for
 }
 
-// A turn is that of a Python Finalizer, with a reference. The number is the
-// registration's: one that was begun anew since then has another.
+// A turn is the turn of a Python Finalizer, with a reference to it. The number
+// is the registration's: a Finalizer that was initialised anew since then has
+// another.
 type turn struct {
 	object C.uintptr_t
 	id     C.uint64_t
@@ -50,7 +51,7 @@ var (
 	registry = finalize.NewRegistry(border.ReportAside)
 	// byFinalizer finds the registry's entry of a Python Finalizer.
 	byFinalizer = border.NewTable[*pyFinalizer]("finalizer")
-	// due are Python Finalizers whose stream's work has ended. Who drains the drop
+	// due are Python Finalizers whose stream's work has ended. Draining the drop
 	// queue runs them.
 	due = finalize.NewDropQueue(finalize.DropOptions[turn]{
 		Drop: func(turns []turn) {
@@ -60,24 +61,24 @@ var (
 		},
 		Request: func() bool { return C.cudago_request_drain() == 0 },
 	})
-	// exitLeft is how long finalizers may yet wait for streams at exit, all
-	// together; stuck are the streams that took longer. Only the thread that ends
-	// the interpreter uses them.
+	// exitLeft is how much longer finalizers may wait for streams at exit, all
+	// together; stuck are the streams that took longer. Only the thread that
+	// ends the interpreter uses them.
 	exitLeft time.Duration
 	stuck    = map[C.uint64_t]bool{}
 )
 
-// glance is how long a finalizer waits at exit when others have spent the time:
-// until the reaper has seen that a stream is idle.
+// glance is how long a finalizer still waits at exit when others have used up
+// the time: long enough for the reaper to see that a stream is idle.
 const glance = 100 * time.Millisecond
 
-// cudagoFinalizerNew registers a Python Finalizer, which stays alive by itself
+// cudagoFinalizerNew registers a Python Finalizer, which keeps itself alive
 // until it is taken.
 //
 //export cudagoFinalizerNew
 func cudagoFinalizerNew(object C.uintptr_t) C.uint64_t {
 	f := &pyFinalizer{}
-	f.Finalizer = registry.Add(func() error { // at exit only: C takes it at every other end
+	f.Finalizer = registry.Add(func() error { // runs only at exit: in all other cases C takes the finalizer
 		if C.cudago_finalizer_exit(object) != 0 {
 			return finalize.ErrStop
 		}
@@ -86,7 +87,7 @@ func cudagoFinalizerNew(object C.uintptr_t) C.uint64_t {
 	return C.uint64_t(byFinalizer.Put(f))
 }
 
-// cudagoFinalizerTake forgets a Finalizer, which C has taken.
+// cudagoFinalizerTake forgets a Finalizer that C has taken.
 //
 //export cudagoFinalizerTake
 func cudagoFinalizerTake(id C.uint64_t) {
@@ -102,9 +103,10 @@ func cudagoFinalizerAtExit(id C.uint64_t, on C.int) {
 	}
 }
 
-// cudagoFinalizerWait begins to wait for what is queued on the stream, and
-// queues object then. 0 if that was begun before, or the Finalizer was taken
-// meanwhile: the caller keeps its reference. It blocks: without the GIL.
+// cudagoFinalizerWait begins to wait for what is queued on the stream, and then
+// queues object. 0 if the wait was begun before or the Finalizer was taken
+// meanwhile: the caller keeps its reference. It blocks and so runs without the
+// GIL.
 //
 //export cudagoFinalizerWait
 func cudagoFinalizerWait(id, on C.uint64_t, object C.uintptr_t) C.int {
@@ -126,8 +128,8 @@ func cudagoFinalizerWait(id, on C.uint64_t, object C.uintptr_t) C.int {
 	return 1
 }
 
-// cudagoFinalizerOver waits at exit, within its limit, until the stream's work
-// has ended; 0 if it did not. It blocks: without the GIL.
+// cudagoFinalizerOver waits at exit, within its time limit, until the stream's
+// work has ended; 0 if it has not. It blocks and so runs without the GIL.
 //
 //export cudagoFinalizerOver
 func cudagoFinalizerOver(id, on C.uint64_t) C.int {
@@ -166,8 +168,9 @@ func cudagoFinalizeAll(ms C.long) {
 
 func init() { border.AlsoDrain(func() { due.Drain() }) }
 
-// CloseDue is for the exit: what is due from now on is not called.
+// CloseDue is for the exit: finalizers that become due from now on are not
+// called.
 func CloseDue() { due.Close() }
 
-// Live counts those that are alive.
+// Live counts the finalizers that are alive.
 func Live() int { return registry.Len() }

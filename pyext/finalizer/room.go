@@ -20,7 +20,7 @@ import (
 	_ "github.com/cudago/cudago/pyext/stream"
 )
 
-// Why: border/room.go.
+// For the reason see border/room.go.
 //
 //go:embed *.h
 var _ embed.FS

@@ -23,13 +23,13 @@ PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_
         PyObject *r = cudago_node_added(node, &st);
         if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
         PyErr_Clear();
-        Py_BEGIN_ALLOW_THREADS /* what was let go of before may wait to be given back: see afterReleases */
+        Py_BEGIN_ALLOW_THREADS /* memory that was released before may still have to be given back: see AfterReleases */
         cudagoReaperFlush(CUDAGO_PATIENCE_MS);
         Py_END_ALLOW_THREADS
     }
 }
 
-/* The memory of an alloc node: whole, and not a view of some of it. */
+/* The memory of an alloc node: all of it, not a view of a part. */
 static QUIET int whole_memory(PyObject *buffer) {
     if (cudago_expect(buffer, CLS_BUFFER, "buffer")) return -1;
     BufferObject *b = (BufferObject *)buffer;
@@ -40,7 +40,7 @@ static QUIET int whole_memory(PyObject *buffer) {
     return PyErr_SetString(PyExc_ValueError, "buffer must be the whole of what the graph allocates, and is a view of some of it"), -1;
 }
 
-/* _add_free(deps, buffer, name): the buffer may be of another graph, whose address must stay reserved */
+/* _add_free(deps, buffer, name): the buffer may belong to another graph, whose address must stay reserved */
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     cudago_place p;
@@ -56,7 +56,7 @@ PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t
     return cudago_node_added(node, &st);
 }
 
-/* The address is reserved as long as the cell lives. */
+/* The address stays reserved as long as the cell lives. */
 static void release_graph_memory(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     if (!cudago_forked) cudagoGraphMemoryRelease(c->id);
@@ -86,7 +86,7 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     c->cell.device_id = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
-    if (cudagoHostVisible(self->device)) { /* the simulated device's memory is host memory to everybody else */
+    if (cudagoHostVisible(self->device)) { /* to everybody else the simulated device's memory is host memory */
         c->cell.device_type = kDLCPU;
         c->cell.device_id = 0;
         c->cell.host = cudagoHostAddress(self->device, ptr);

@@ -31,10 +31,11 @@ func cudagoGraphFree(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nam
 	})
 }
 
-// memories are the holders of graphs' memory, one for each Python allocation.
+// memories hold graphs' memory, one for each allocation that Python has.
 var memories = border.NewTable[graph.Retainer]("graph memory")
 
-// cudagoGraphMemory describes what an alloc node allocates, and holds it.
+// cudagoGraphMemory describes the memory that an alloc node allocates, and holds
+// it.
 //
 //export cudagoGraphMemory
 func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, st *C.cudago_status) (memory C.uint64_t) {
@@ -55,8 +56,8 @@ func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, st *C.cudago_
 	return memory
 }
 
-// cudagoGraphMemoryRelease: destroying the graph that the memory held may wait,
-// so it is the reaper's.
+// cudagoGraphMemoryRelease leaves the memory to the reaper: destroying the graph
+// that it held may wait.
 //
 //export cudagoGraphMemoryRelease
 func cudagoGraphMemoryRelease(memory C.uint64_t) {

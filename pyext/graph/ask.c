@@ -6,18 +6,19 @@
 
 #include "_cgo_export.h"
 
-/* What Python asks graphs and executables. Nodes go by their numbers; the Python face makes objects over the rows. */
+/* What Python asks about graphs and executables. Nodes are identified by their numbers; the Python face makes objects
+ * for the rows. */
 
-/* A name to look up, in UTF-8. NULL for what no name can be, or with an exception. */
+/* A name to look up, in UTF-8. NULL if no node can have it, or with an exception. */
 static const char *name_key(PyObject *name, Py_ssize_t *n) {
     const char *key = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, n) : NULL;
-    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear(); /* half a pair of surrogates */
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_UnicodeError)) PyErr_Clear(); /* half of a surrogate pair */
     return key;
 }
 
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
-/* Nodes and their names never change: for these nobody waits, whatever is being instantiated. */
+/* Nodes and their names never change, so calls that read them do not wait, whatever is being instantiated. */
 static QUIET uint64_t number_now(GraphObject *self) { return cudago_graph_open(self) ? 0 : self->id; }
 
 /* _check(): is it open? */

@@ -19,10 +19,10 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// What Python asks graphs and executables: tables of numbers and names. Their
-// columns are those of the methods in ask.c.
+// Answers to what Python asks about graphs and executables: tables of numbers
+// and names. Their columns are listed at the methods in ask.c.
 
-// An answer is one about graphs.
+// An answer is an Answer about graphs.
 type answer struct{ border.Answer }
 
 func (a *answer) give(to *C.cudago_answer) { a.Give(unsafe.Pointer(to)) }
@@ -80,7 +80,7 @@ func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	return n
 }
 
-// cudagoGraphFind answers with no row if no node is called that.
+// cudagoGraphFind answers with no row if no node has the name.
 //
 //export cudagoGraphFind
 func cudagoGraphFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_answer, st *C.cudago_status) {
@@ -102,8 +102,8 @@ func cudagoGraphEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	})
 }
 
-// cudagoGraphNext answers with the nodes that a node waits for, or with those
-// that wait for it.
+// cudagoGraphNext answers with the nodes that a node waits for, or with the
+// nodes that wait for it.
 //
 //export cudagoGraphNext
 func cudagoGraphNext(id, node C.uint64_t, dependents C.int, to *C.cudago_answer, st *C.cudago_status) {
@@ -123,8 +123,9 @@ func cudagoGraphNext(id, node C.uint64_t, dependents C.int, to *C.cudago_answer,
 	})
 }
 
-// cudagoGraphRetained tells addresses, which are those of objects as long as
-// the caller keeps the GIL. Of one node, or of all if node is 0.
+// cudagoGraphRetained answers with the addresses of objects, which are valid as
+// long as the caller keeps the GIL. It is about one node, or about all if node
+// is 0.
 //
 //export cudagoGraphRetained
 func cudagoGraphRetained(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
@@ -143,7 +144,7 @@ func cudagoGraphRetained(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_
 
 func (a *answer) retained(list []graph.Retained) {
 	for _, r := range list {
-		if ref, ok := r.Object.(*pyRef); ok { // else no object of Python's
+		if ref, ok := r.Object.(*pyRef); ok { // else it is not a Python object
 			a.Row([]uint64{uint64(ref.object), r.NBytes}, r.Node, r.Operand, r.Reason)
 		}
 	}
@@ -157,13 +158,14 @@ func cudagoGraphDOT(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	})
 }
 
-// A numbered node of an executable has the number of the node that it is of.
+// A numbered node of an executable has the number of the graph's node that it
+// was made from.
 type numbered struct {
 	number uint64
 	*graph.ExecNode
 }
 
-// numberNodes numbers the nodes of x, which is made of g. It needs the GIL.
+// numberNodes numbers the nodes of x, which was made from g. It needs the GIL.
 func (x *pyExec) numberNodes(g *pyGraph) {
 	numbers := g.numbers()
 	for _, e := range x.Nodes() {
@@ -172,11 +174,11 @@ func (x *pyExec) numberNodes(g *pyGraph) {
 	slices.SortFunc(x.nodes, func(a, b numbered) int { return cmp.Compare(a.number, b.number) })
 	x.byName = make(map[string]int, len(x.nodes))
 	for i, n := range slices.Backward(x.nodes) {
-		x.byName[n.Name()] = i // "a/b" can be two nodes, one of them in a body of "a": the first one has the name
+		x.byName[n.Name()] = i // two nodes can be "a/b", one of them in a body of "a": the first one gets the name
 	}
 }
 
-// numbers returns the numbers of all nodes, those of bodies included.
+// numbers returns the numbers of all nodes, including those of bodies.
 func (g *pyGraph) numbers() map[*graph.Node]uint64 {
 	m := make(map[*graph.Node]uint64, len(g.nodes))
 	g.addNumbers(m)
@@ -197,7 +199,7 @@ func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 	}
 }
 
-// node returns the node with the number of a graph's node, or nil.
+// node returns the node that has the number of a graph's node, or nil.
 func (x *pyExec) node(number uint64) *graph.ExecNode {
 	i, ok := slices.BinarySearchFunc(x.nodes, number, func(n numbered, number uint64) int {
 		return cmp.Compare(n.number, number)

@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* Operations on a stream that captures. Go makes the driver call, finds the node that it added, and gives the node's
- * operands to the captured graph. */
+/* Operations on a stream that is capturing. Go makes the driver call, finds the node that it added, and gives the
+ * node's operands to the captured graph. */
 
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason) {
     *r = (cudago_ref){.object = (uintptr_t)NEW_REF(object), .nbytes = nbytes, .role = role, .reason = reason};
@@ -73,13 +73,13 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
     return cudago_raise(st);
 }
 
-/* CUDAGO_AGAIN while another thread has the stream in the driver: what it does must not fall into the capture, nor crash
- * with its beginning. */
+/* CUDAGO_AGAIN while another thread is in the driver with the stream: its work must neither fall into the capture nor
+ * collide with the begin. */
 static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
     if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
-    cudago_stream_retain(s); /* the block may close its stream, and must be able to end */
+    cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
     atomic_fetch_add(&cudago_captures_open, 1);
     cudago_status st = {0};
     self->capture = cudagoCaptureBegin(s->id, self->mode, &st);
@@ -109,7 +109,7 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     return (PyObject *)self;
 }
 
-/* 1 if the capture is over, whatever came of it. Otherwise it is another thread's to end, and goes on. */
+/* 1 if the capture is over, whatever its outcome. Otherwise another thread must end it, and it continues. */
 static QUIET int ended(cudago_stream *s, int32_t open) {
     if (open) return 0;
     atomic_fetch_sub(&cudago_captures_open, 1);
@@ -123,7 +123,8 @@ static QUIET int end_now(cudago_stream *s, uint64_t capture, int discard, uint64
     return ended(s, open);
 }
 
-/* Whose capture nobody else can end any more; NULL with an exception if there is none. */
+/* Takes the capture from its graph, so that nobody else can end it. Returns its stream; NULL with an exception if there
+ * is no capture. */
 static QUIET cudago_stream *take_capture(GraphObject *g) {
     cudago_stream *s = g->capturing;
     g->capturing = NULL;
@@ -137,7 +138,7 @@ static QUIET void become(GraphObject *g, uint64_t id) {
 }
 static QUIET void go_on(GraphObject *g, cudago_stream *s) { g->capturing = s; }
 
-/* 1 if the capture is over, 0 if it goes on, -1 with an exception if there is none. */
+/* 1 if the capture is over, 0 if it continues, -1 with an exception if there is none. */
 static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     uint64_t id = 0;
     cudago_stream *s = take_capture(g);
@@ -148,10 +149,10 @@ static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     return over;
 }
 
-/* _capture_end(graph, discard): the graph is whole, or the capture was invalid and the error says why. */
+/* _capture_end(graph, discard): completes the graph, or raises an error that says why the capture was invalid. */
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
-    if (cudago_unusable) Py_RETURN_NONE; /* an open with block, ended by the interpreter */
+    if (cudago_unusable) Py_RETURN_NONE; /* a with block that is still open when the interpreter ends */
     CUDAGO_ENTER(NULL);
     if (n != 2 || cudago_expect(args[0], CLS_GRAPH, "graph")) return NULL;
     int discard = PyObject_IsTrue(args[1]);
@@ -164,10 +165,11 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
-/* --- captures whose graph has gone -------------------------------------------------------------------------------------- */
+/* --- captures whose graph is gone
+ * -------------------------------------------------------------------------------------- */
 
-/* A capture that is not relaxed can be ended by its own thread alone. If its graph goes in another one it is ended here,
- * when its thread next enters. Guarded by the GIL. */
+/* Only its own thread can end a capture that is not relaxed. If another thread drops its graph, the capture is ended
+ * here when its own thread next enters. Guarded by the GIL. */
 typedef struct orphan {
     cudago_stream *s;
     uint64_t capture;
@@ -181,7 +183,7 @@ static int discard(cudago_stream *s, uint64_t capture) {
     uint64_t id;
     cudago_status st = {0};
     int over = end_now(s, capture, 1, &id, &st);
-    free(st.message); /* of a capture that nobody will have */
+    free(st.message); /* nobody will see this capture's error */
     free(st.detail);
     return over;
 }
@@ -192,7 +194,7 @@ void cudago_capture_abandon(GraphObject *self) {
     uint64_t capture = self->capture;
     if (!s || discard(s, capture)) return;
     orphan *o = malloc(sizeof *o);
-    if (!o) return; /* the stream stays captured: nothing that would be used is freed */
+    if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
     *o = (orphan){s, capture, thread, orphans};
     orphans = o;
     atomic_store(&cudago_drop_hint, 1);
@@ -211,5 +213,5 @@ void cudago_captures_end_orphans(void) {
         o->next = orphans;
         orphans = o;
     }
-    if (orphans) atomic_store(&cudago_drop_hint, 1); /* for the entries of their threads */
+    if (orphans) atomic_store(&cudago_drop_hint, 1); /* so that their threads drain at their next entry */
 }

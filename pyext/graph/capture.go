@@ -23,15 +23,15 @@ import (
 // pyCapture is a capture that a Python with block holds open.
 type pyCapture struct {
 	*graph.Capture
-	g *pyGraph // what the capture becomes
+	g *pyGraph // the graph that the capture becomes
 }
 
-// captures are the open ones. Not by their stream: it may have another one before
-// the first is known to be over.
+// captures are the open captures. Their streams cannot serve as keys: a stream
+// may begin another capture before its first is known to be over.
 var captures = border.NewTable[*pyCapture]("capture")
 
-// cudagoCaptureBegin: the driver ties a capture to its OS thread, which is the
-// Python thread that called; it calls again to end it.
+// cudagoCaptureBegin begins a capture. The driver ties it to its OS thread,
+// which is the Python thread that called; the same thread calls again to end it.
 //
 //export cudagoCaptureBegin
 func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture C.uint64_t) {
@@ -51,8 +51,8 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture
 	return capture
 }
 
-// cudagoCaptureEnd returns the graph, or 0 if it is discarded. The GIL is not
-// needed; cudagoCaptureAdopt follows with it.
+// cudagoCaptureEnd returns the graph, or 0 if it is discarded. It does not need
+// the GIL; cudagoCaptureAdopt, which does, follows.
 //
 //export cudagoCaptureEnd
 func cudagoCaptureEnd(capture C.uint64_t, discard C.int, open *C.int32_t, st *C.cudago_status) (id C.uint64_t) {
@@ -62,7 +62,7 @@ func cudagoCaptureEnd(capture C.uint64_t, discard C.int, open *C.int32_t, st *C.
 			return &cuda.ClosedError{What: "capture"}
 		}
 		defer func() {
-			if !c.IsEnded() { // another thread's, or another stream's to end: it can be tried again
+			if !c.IsEnded() { // another thread or another stream must end it: the caller can try again
 				captures.Set(uint64(capture), c)
 				*open = 1
 			}
@@ -90,9 +90,9 @@ func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
 	return g.holder.open()
 }
 
-// record makes a driver call on a stream that captures, and gives what it uses
-// to the capture. In a capture that another library began there is nobody to
-// give it to: it is kept until the process ends, which is safe.
+// record makes a driver call on a stream that is capturing, and gives the
+// capture what the call uses. A capture that another library began cannot take
+// it: then it is kept until the process ends, which is safe.
 func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*cuda.Stream) error) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
@@ -118,7 +118,7 @@ func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*c
 
 //export cudagoCaptureMemcpy
 func cudagoCaptureMemcpy(on, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified, as a capture records it
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified memory type, as a capture records it
 	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
 		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
 	})
@@ -143,7 +143,7 @@ func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t
 		return
 	}
 	record(on, graph.Operation{Params: p, Operands: list}, st, func(s *cuda.Stream) error {
-		runtime.LockOSThread() // the context below is the thread's
+		runtime.LockOSThread() // the current context set below belongs to the thread
 		defer runtime.UnlockOSThread()
 		return s.Context().Do(func() error {
 			r := border.Driver.Load().RawLaunchKernelEx(config, p.Kernel.Handle(), unsafe.Pointer(params))

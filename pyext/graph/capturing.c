@@ -4,8 +4,8 @@
 
 #include "graph.h"
 
-/* The context manager of Stream.capture(). Native, because a signal's handler may raise between any two bytecodes: in
- * Python it could do so after the capture has begun and before anybody is there to end it. */
+/* The context manager of Stream.capture(). It is native because a signal handler may raise between any two bytecodes:
+ * in Python that could happen after the capture has begun and before any code is in place that would end it. */
 
 typedef struct {
     PyObject_HEAD
@@ -49,7 +49,7 @@ static int end(CaptureObject *self, PyObject *discard) {
     return r ? 0 : -1;
 }
 
-/* What the block raised is raised, and an error of the end becomes a note on it. */
+/* Raises what the block raised, with an error of the end as a note on it. */
 static PyObject *note_on(PyObject *first) {
     PyObject *type, *second, *trace;
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
@@ -81,7 +81,7 @@ static int capture_traverse(CaptureObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* A block that is left without __exit__, as by a generator that nobody goes on with. */
+/* A block that is left without __exit__, as when a generator is never resumed. */
 static void abandon(CaptureObject *self) {
     PyObject *type, *value, *trace;
     if (!self->graph) return;

@@ -50,7 +50,7 @@ static QUIET int body_now(GraphObject *self, GraphObject *body, uint64_t node, l
     return 0;
 }
 
-/* _body(node, index): a Graph over a body of a conditional node. It keeps the graph that the node is in. */
+/* _body(node, index): a Graph over a body of a conditional node. It keeps alive the graph that the node is in. */
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     if (n != 2 || cudago_graph_open(self)) return NULL;

@@ -46,8 +46,8 @@ func cudagoGraphConditional(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.ch
 	})
 }
 
-// cudagoGraphBody returns the handle of a body of a conditional node, the same
-// each time.
+// cudagoGraphBody returns the handle of a body of a conditional node, which is
+// the same each time.
 //
 //export cudagoGraphBody
 func cudagoGraphBody(id, node C.uint64_t, index C.int64_t, st *C.cudago_status) (body C.uint64_t) {

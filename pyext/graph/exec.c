@@ -15,17 +15,18 @@ QUIET int cudago_exec_open(ExecObject *self) {
     return cudago_exec_lost(self->x) ? cudago_raise_lost("graph executable", self->device) : 0;
 }
 
-/* The reaper leaves streams alone that others have: there the thread that closes has its work marked. */
+/* The reaper does not touch streams whose handles others have. On those, the thread that closes gets the executable's
+ * work marked. */
 static QUIET int has_unmarked(cudago_exec *x) {
     cudago_use *use = cudago_uses_at(&x->uses);
     for (uint32_t i = 0; i < x->uses.n; i++)
         if (use[i].clock->exposed && use[i].position > atomic_load(&use[i].clock->marked)) return 1;
     return 0;
 }
-/* The end of an executable that nobody is inside of: Go's reaper destroys it, and lets its operands go, when its uses have
+/* Ends an executable that no call is inside of: Go's reaper destroys it and releases its operands once its uses have
  * ended. */
 static void end(cudago_exec *x) {
-    if (!cudago_callbacks_alive && has_unmarked(x)) cudagoProveExposed(); /* otherwise close() has, or a sync does */
+    if (!cudago_callbacks_alive && has_unmarked(x)) cudagoProveExposed(); /* otherwise close() or a sync does it */
     cudagoExecClose(x->id);
     cudago_uses_free(&x->uses);
     cudago_hierarchy_release(x->of);
@@ -79,11 +80,11 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
 
 /* A launch at the gate. */
 typedef struct {
-    cudago_exec *x; /* that it waits at, to be compared only; NULL: not waiting */
-    uint64_t phase; /* when it came */
+    cudago_exec *x; /* the executable it waits at, only for comparison; NULL: not waiting */
+    uint64_t phase; /* the executable's phase when it came */
 } ticket;
 
-/* Must a launch wait for an update? A launch that an update has kept waiting goes before the next one. */
+/* Must a launch wait for an update? A launch that one update has kept waiting goes before the next update. */
 static QUIET int must_wait(cudago_exec *x, ticket *t) {
     int came_before = t->x == x;
     if (x->updates && (!came_before || t->phase == x->phase)) {
@@ -96,22 +97,22 @@ static QUIET int must_wait(cudago_exec *x, ticket *t) {
     return 0;
 }
 
-/* The launch goes, or gives up. */
+/* The launch goes ahead, or gives up. */
 static QUIET void leave_gate(ExecObject *self, ticket *t) {
-    if (!t->x || t->x != self->x) return; /* closed meanwhile */
+    if (!t->x || t->x != self->x) return; /* the executable was closed meanwhile */
     t->x->waiting--;
     if (t->x->owed) t->x->owed--;
     t->x = NULL;
 }
 
-/* CUDAGO_AGAIN while an update is before it. */
+/* CUDAGO_AGAIN while an update is ahead of it. */
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
     cudago_exec *x = self->x;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing) /* cuGraphLaunch would fail, and spoil the capture */
+    if (capturing) /* cuGraphLaunch would fail, and invalidate the capture */
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its "
                                                  "graph instead"),
                -1;
@@ -218,7 +219,7 @@ static void give_up(ExecObject *self) {
 }
 static QUIET int needs_marks(ExecObject *self) { return self->x && has_unmarked(self->x); }
 static void prove_exposed(void) {
-    Py_BEGIN_ALLOW_THREADS /* the driver is asked */
+    Py_BEGIN_ALLOW_THREADS /* this queries the driver */
     cudagoProveExposed();
     Py_END_ALLOW_THREADS
 }
@@ -237,8 +238,8 @@ static PyObject *exec_exit(ExecObject *self, PyObject *const *args, Py_ssize_t n
     return exec_close(self, NULL);
 }
 
-/* While a launch may be in flight, what it reads is not shown to the collector, which would otherwise clear the
- * operands of a graph that nobody can reach any more under the launch. */
+/* While a launch may be in flight the collector is not shown what the launch reads. Otherwise it would clear the
+ * operands of an unreachable graph under the launch. */
 static QUIET int in_flight(cudago_exec *x) { return x && !cudago_unusable && (x->inside || cudago_uses_pending(&x->uses)); }
 static int exec_traverse(ExecObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));

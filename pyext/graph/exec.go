@@ -21,23 +21,24 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// pyExec is an executable that a Python GraphExec stands for.
+// pyExec is the executable behind a Python GraphExec.
 type pyExec struct {
 	*graph.Exec
 	holder holder
-	block  *C.cudago_exec // until cudagoExecClose, whose caller frees it; read with the GIL
+	block  *C.cudago_exec // valid until cudagoExecClose, whose caller frees it; read with the GIL
 
-	of *pyGraph // what it is made from; until it is adopted
+	of *pyGraph // the graph it is made from; only until it is adopted
 
-	// Both are made when it is adopted, and immutable then.
+	// Both are made when it is adopted, and immutable from then on.
 	nodes  []numbered     // in the order of their numbers
 	byName map[string]int // in nodes
 }
 
 var execs = border.NewTable[*pyExec]("graph executable")
 
-// uses is graph's: where C has launched it, and up to which position. It runs
-// within updates and Close, so with the GIL, while no launch is in the driver.
+// uses answers package graph: on which streams C has launched the executable,
+// and up to which position. It runs within updates and Close, so with the GIL,
+// while no launch is in the driver.
 func (x *pyExec) uses() []graph.Use {
 	u := &x.block.uses
 	list := make([]graph.Use, 0, int(u.n))
@@ -49,10 +50,11 @@ func (x *pyExec) uses() []graph.Use {
 	return list
 }
 
-// launches is graph's too, and runs as uses does.
+// launches answers package graph too, and runs when uses does.
 func (x *pyExec) launches() uint64 { return uint64(x.block.launches) }
 
-// cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt follows with it.
+// cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt, with the GIL,
+// follows.
 //
 //export cudagoGraphInstantiate
 func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.uint64_t) {
@@ -111,8 +113,9 @@ func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
 	return x.block
 }
 
-// cudagoExecClose: nobody is inside the driver with it. Launches in flight go
-// on, and the reaper waits for them. The block is the caller's from now on.
+// cudagoExecClose closes an executable that no call is in the driver with.
+// Launches in flight continue, and the reaper waits for them. From now on the
+// caller owns the block.
 //
 //export cudagoExecClose
 func cudagoExecClose(id C.uint64_t) {
@@ -127,13 +130,13 @@ func cudagoExecClose(id C.uint64_t) {
 	x.block = nil
 }
 
-// cudagoCallbackEnter comes before a launch that may call Python, without the
-// GIL.
+// cudagoCallbackEnter is called before a launch that may call Python, without
+// the GIL.
 //
 //export cudagoCallbackEnter
 func cudagoCallbackEnter() { border.Callbacks.Enter() }
 
-// cudagoCallbackLeave comes after it; position 0: the driver has refused it.
+// cudagoCallbackLeave is called after it; position 0: the driver has refused it.
 //
 //export cudagoCallbackLeave
 func cudagoCallbackLeave(id, position C.uint64_t) {

@@ -6,7 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* A Graph is built through Go: nodes are not hot. The Python face makes Node objects over the numbers returned here. */
+/* A Graph is built through Go, because adding nodes is not hot. The Python face makes Node objects for the numbers
+ * returned here. */
 
 static QUIET int is_given_up(GraphObject *self) {
     return self->owner ? !((GraphObject *)self->owner)->id : !self->id && !self->capturing;
@@ -26,7 +27,7 @@ static QUIET cudago_hierarchy *hierarchy_now(GraphObject *self) { return cudago_
 QUIET int cudago_graph_busy(GraphObject *self) { return !is_closed(self) && self->of->busy; }
 
 int cudago_graph_ready(GraphObject *self) {
-    do { /* each wait gives the GIL away */
+    do { /* each wait releases the GIL */
         cudago_hierarchy *h = hierarchy_now(self);
         if (!h || cudago_hierarchy_wait(h) || cudago_stall_wait()) return -1;
     } while (cudago_graph_busy(self));
@@ -96,7 +97,7 @@ static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarch
     of->busy--;
     cudago_exclusive--;
     cudago_exec *x = st.kind ? NULL : cudagoExecAdopt(id, &e->held);
-    if (!x) { /* refused, or the interpreter has begun to end */
+    if (!x) { /* the driver refused, or the interpreter has begun to end */
         cudago_hierarchy_release(of);
         return st.kind ? cudago_raise(&st) : cudago_raise_unusable();
     }
@@ -111,7 +112,7 @@ static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
-/* _instantiate(flags): cuGraphInstantiate can wait for another thread's full launch queue, so the GIL goes. */
+/* _instantiate(flags): releases the GIL, because cuGraphInstantiate can wait for another thread's full launch queue. */
 static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     CUDAGO_ENTER(NULL);
     if (cudago_graph_open(self)) return NULL;
@@ -159,7 +160,7 @@ static QUIET PyObject *graph_is_closed(GraphObject *self, void *unused) {
     (void)unused;
     return PyBool_FromLong(is_closed(self));
 }
-/* What makes two wrappers of one body equal; 0 for other graphs, which have one wrapper. */
+/* Makes two wrappers of one body equal; 0 for other graphs, which have only one wrapper. */
 static QUIET PyObject *graph_body_id(GraphObject *self, void *unused) {
     (void)unused;
     return PyLong_FromUnsignedLongLong(self->owner ? self->id : 0);

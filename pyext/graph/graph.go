@@ -19,7 +19,7 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// pyGraph is a graph that a Python Graph stands for.
+// pyGraph is the graph behind a Python Graph.
 type pyGraph struct {
 	*graph.Graph
 	holder holder
@@ -27,10 +27,10 @@ type pyGraph struct {
 	id    uint64        // immutable; the upper half of its nodes' numbers
 	nodes []*graph.Node // guarded by the GIL; in order of creation
 
-	// root is the graph that a body of a conditional node is in; it knows its
-	// bodies and conditions. Nil for other graphs.
+	// root is the graph that a body of a conditional node is in, which also
+	// keeps the bodies and conditions. Nil for other graphs.
 	root       *pyGraph                // immutable
-	bodies     map[*graph.Graph]uint64 // guarded by the GIL; by their handles
+	bodies     map[*graph.Graph]uint64 // guarded by the GIL; the handles of bodies
 	conditions []*graph.Condition      // guarded by the GIL
 }
 
@@ -52,7 +52,7 @@ func (g *pyGraph) adopt(of *graph.Graph) {
 	g.nodes = of.Nodes()
 }
 
-// number is what Python calls the i-th node. Another graph's nodes have others.
+// number is Python's number for the i-th node. No two graphs share numbers.
 func (g *pyGraph) number(i int) uint64 { return g.id<<32 | uint64(i) }
 
 // find returns the nodes with the given numbers.
@@ -122,7 +122,7 @@ func cudagoGraphClose(id C.uint64_t) {
 }
 
 // cudagoCloseGraphs closes what Python left open at exit: executables, then
-// graphs. It runs with the GIL; launches in flight are the reaper's.
+// graphs. It runs with the GIL; launches in flight are left to the reaper.
 //
 //export cudagoCloseGraphs
 func cudagoCloseGraphs() {

@@ -4,9 +4,9 @@
 #pragma once
 #include "kernel/kernel.h"
 
-/* What one lock of package graph guards: a graph with what is in it, and its executables. Whoever changes one of these
- * waits, without the GIL, until nothing of it is being instantiated: that holds the lock across a driver call that can
- * block. Guarded by the GIL. */
+/* What one lock of package graph guards: a graph with everything in it, and its executables. An instantiation holds
+ * that lock across a driver call that can block. So whoever changes one of these waits, without the GIL, until nothing
+ * of it is being instantiated. Guarded by the GIL. */
 typedef struct {
     uint32_t refs;
     uint32_t busy; /* instantiations under way */
@@ -18,9 +18,9 @@ int cudago_hierarchy_wait(cudago_hierarchy *h); /* -1 with an exception of a sig
 
 /* An executable. C memory that Go made; guarded by the GIL.
  *
- * Launches and updates of one executable must not meet in the driver, and a launch that gave the GIL away may be waiting
- * for a callback that needs it. So updates pass a gate (exec.c): new launches wait, those under way end, the update goes,
- * and the launches that have waited go before the next update. */
+ * Launches and updates of one executable must not meet in the driver, and a launch that released the GIL may be waiting
+ * for a callback that needs it. So updates pass a gate (exec.c): new launches wait, those under way end, the update
+ * goes, and the launches that waited go before the next update. */
 typedef struct {
     uint64_t id;       /* Go's handle */
     uintptr_t h;
@@ -31,32 +31,33 @@ typedef struct {
     int32_t calls_python;
     cudago_hierarchy *of;
     cudago_uses uses;  /* launches and uploads */
-    uint32_t inside;   /* calls that gave the GIL away and are in the driver */
-    int32_t closing;   /* its GraphExec has gone; the last call inside ends it */
-    uint32_t updates;  /* that wait or go: launches that come now wait */
-    uint32_t waiting;  /* launches that do */
-    uint32_t owed;     /* launches that the last update has kept waiting, and that go before the next */
-    uint64_t phase;    /* updates that went */
+    uint32_t inside;   /* calls in the driver that released the GIL */
+    int32_t closing;   /* its GraphExec is gone; the last call inside ends it */
+    uint32_t updates;  /* updates that wait or run: launches that come now wait */
+    uint32_t waiting;  /* launches that wait */
+    uint32_t owed;     /* launches that the last update kept waiting and that go before the next */
+    uint64_t phase;    /* updates that have run */
 } cudago_exec;
 
-int cudago_copies(int32_t device, OperandObject *o, const char *what); /* -1 with ValueError if a graph there may not */
+/* -1 with ValueError if a graph on the device may not copy it. */
+int cudago_copies(int32_t device, OperandObject *o, const char *what);
 
-/* What a graph or an executable holds, as Python's collector sees it: one counted reference each. Guarded by the GIL;
- * kept in step with Go's bundles by held.go. */
+/* What a graph or an executable holds, as Python's collector sees it: one counted reference for each object. Guarded by
+ * the GIL; held.go keeps it in step with Go's bundles. */
 typedef struct {
     size_t n, cap;
     PyObject **v;
 } cudago_held;
 int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
 
-/* A reference on its way to Go, which takes it over whatever happens. */
+/* A reference on its way to Go, which takes it over even if the call fails. */
 typedef struct {
     uintptr_t object; /* Operand, or any object that must stay alive */
     uint64_t nbytes;
     int32_t role;   /* enum cudago_role, or ROLE_PARAMETER + index */
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
-/* held.go has the names. */
+/* Their names are in held.go. */
 enum cudago_role { ROLE_SRC,
                    ROLE_DST,
                    ROLE_CALLBACK,
@@ -79,15 +80,15 @@ typedef struct {
     uintptr_t ctx;
     int32_t device;
     uint32_t generation;
-    cudago_stream *capturing; /* the stream that it is captured on, retained; NULL otherwise */
+    cudago_stream *capturing; /* the stream that it is being captured on, retained; NULL otherwise */
     uint64_t capture;         /* Go's number of that capture */
-    unsigned long thread;     /* that began the capture, and must end it */
+    unsigned long thread;     /* the thread that began the capture and must end it */
     int32_t mode;             /* of the capture */
-    PyObject *owner;          /* of a body of a conditional node: the Graph that it is in, which holds; NULL otherwise */
+    PyObject *owner;          /* for a body of a conditional node the Graph it is in, which holds for it; else NULL */
     cudago_hierarchy *of;
 } GraphObject;
 
-/* Where a node goes: the numbers of what it waits for, and its name. */
+/* Where a node goes: the numbers of the nodes that it waits for, and its name. */
 enum { CUDAGO_MAX_DEPS = 1024 };
 typedef struct {
     uint64_t v[CUDAGO_MAX_DEPS];
@@ -98,15 +99,16 @@ typedef struct {
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
 PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
 QUIET int cudago_graph_open(GraphObject *self);                         /* -1 with an exception if it is not */
-/* Ready to be changed: open, and nothing of it is being instantiated. May give the GIL away, so it comes before the last
- * look. */
+/* Ready to be changed: open, and nothing of it is being instantiated. May release the GIL, so it comes before the final
+ * check. */
 int cudago_graph_ready(GraphObject *self);
 QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being instantiated? */
-uint64_t cudago_graph_number(GraphObject *self); /* both: Go's handle of a graph that can be changed; 0 with an exception */
-GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of); /* takes a count of of, or makes one */
+uint64_t cudago_graph_number(GraphObject *self); /* Go's handle of a graph that is ready; 0 with an exception */
+/* Retains `of`; NULL: makes a new one. */
+GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cudago_hierarchy *of);
 
-void cudago_captures_end_orphans(void); /* a drain: ends the captures of this thread whose graph has gone */
-void cudago_capture_abandon(GraphObject *self); /* capture.c: the graph goes, and its capture with it */
+void cudago_captures_end_orphans(void); /* part of a drain: ends this thread's captures whose graph is gone */
+void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture of a graph that goes */
 
 /* node.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -146,7 +148,7 @@ typedef struct {
 
 QUIET int cudago_exec_lost(const cudago_exec *x);
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
-void cudago_nap(void);                        /* gives the GIL away for a moment */
+void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 
 /* ask.c: methods of GraphExec */
@@ -162,19 +164,21 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 
-/* A new reference; memory that an Operand is of is a graph's from now on. */
+/* Sets r to a new reference; the memory of an Operand counts as a graph's from now on. */
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);
 OperandObject *cudago_callable_operand(PyObject *callable, int32_t device); /* node.c */
 
-/* What is done with a kernel, its configuration and arguments, once all have been evaluated: to add a node, or to update
- * one. enter may give the GIL away; now is QUIET and takes the refs over; leave, if any, is called whenever enter was 0. */
+/* What is done with a kernel, its configuration and its arguments once all have been evaluated: adding a node, or
+ * updating one. enter may release the GIL. now is QUIET and takes over the refs. leave, if set, is called whenever
+ * enter returned 0. */
 typedef struct {
     int (*enter)(void *at); /* -1 with an exception */
     PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
     void (*leave)(void *at);
 } cudago_kernel_use;
 PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
-/* New references to the Operands of a packed launch, named "parameter 0", ..., and to the kernel; returns how many. */
+/* New references to the Operands of a packed launch, named "parameter 0" and so on, and to the kernel; returns how
+ * many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
 void cudago_refs_drop(cudago_ref *refs, int n);
 
@@ -184,14 +188,15 @@ void cudago_held_free(cudago_held *h);
 typedef struct {
     uintptr_t object;
     int32_t add;  /* or remove */
-    int32_t own;  /* added: the count is Go's own, not one more; removed: the count stays */
+    int32_t own;  /* added: takes Go's own count, not a new one; removed: the count stays */
 } cudago_change;
 void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
 
-/* Go's, for later rooms. */
+/* Go functions for later rooms. */
 void cudagoCloseGraphs(void); /* at exit */
 
-/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types
+ * --------------------------------------------------------------------- */
 
 extern const cudago_recorder cudago_recording; /* capture.c */
 extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */

@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-/* When memory is out the object stays invisible to the collector, which leaks a cycle at worst; its count is kept. */
+/* If memory runs out the object stays invisible to the collector, which at worst leaks a cycle; its count is kept. */
 static void add(cudago_held *h, const cudago_change *c) {
     if (!c->own) Py_IncRef((PyObject *)c->object);
     if (h->n == h->cap) {
@@ -18,7 +18,7 @@ static void add(cudago_held *h, const cudago_change *c) {
 }
 
 static void take_out(cudago_held *h, const cudago_change *c) {
-    for (size_t i = h->n; i-- > 0;) { /* the newest goes first, most often */
+    for (size_t i = h->n; i-- > 0;) { /* most often the newest goes first */
         if (h->v[i] != (PyObject *)c->object) continue;
         h->v[i] = h->v[--h->n];
         break;

@@ -20,27 +20,27 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// A pyRef is Go's one reference to a Python object that a graph was given. It
+// A pyRef is Go's only reference to a Python object that a graph was given. It
 // is a graph.Retainer.
 //
-// The collector must see the reference as long as a graph or an executable of
-// Python's holds it, or a cycle through the graph would never be collected; and
-// must not see it while a launch may be in flight that uses it. So the first
-// wrapper that holds the object takes Go's count into its own list (held.c), and
-// further wrappers count once more each. A graph that lets go drops its count at
-// once. What an executable lets go of stays counted, out of the collector's
-// sight, until its launches have ended (Exec's OnReleased). When the last
-// wrapper lets go, the count is Go's again until Release.
+// The collector must see the reference as long as one of Python's graphs or
+// executables holds it, or a cycle through the graph would never be collected;
+// but it must not see it while a launch that uses it may be in flight. So the
+// first wrapper that holds the object takes Go's count into its own list
+// (held.c), and each further wrapper adds a count. A graph that releases the
+// object drops its count at once. What an executable releases stays counted, out
+// of the collector's sight, until its launches have ended (Exec's OnReleased).
+// When the last wrapper releases it, the count is Go's again until Release.
 type pyRef struct {
 	object  uintptr
-	visible int          // guarded by the GIL; wrappers that hold it
-	leaving atomic.Int32 // counts of executables that no wrapper shows any more
+	visible int          // guarded by the GIL; how many wrappers hold it
+	leaving atomic.Int32 // executables' counts that no wrapper shows any more
 }
 
 // Release implements graph.Retainer.
 func (r *pyRef) Release() { border.Drops.Put(r.object) }
 
-// another returns one more reference to the same object. It needs the GIL.
+// another returns another reference to the same object. It needs the GIL.
 func (r *pyRef) another() *pyRef {
 	C.cudago_incref(C.uintptr_t(r.object))
 	return &pyRef{object: r.object}
@@ -49,20 +49,20 @@ func (r *pyRef) another() *pyRef {
 // A holder mirrors what a graph or an executable holds in the list that its
 // Python wrapper shows to the collector.
 type holder struct {
-	launches bool           // immutable; an executable's: what it lets go of may be in flight
-	list     *C.cudago_held // guarded by the GIL; nil before adoption and after the end
+	launches bool           // immutable; true for an executable: what it releases may be in flight
+	list     *C.cudago_held // guarded by the GIL; nil before adoption and after end
 
 	mu      sync.Mutex
-	changes []change // guarded by mu; told by package graph, not yet applied
+	changes []change // guarded by mu; reported by package graph, not yet applied
 }
 
 type change struct {
 	ref  *pyRef
 	add  bool
-	drop bool // removed, and the count with it
+	drop bool // when removed, the count goes too
 }
 
-// tell is graph's OnBundles. Any goroutine, a lock of package graph is held.
+// tell is graph's OnBundles. Any goroutine; a lock of package graph is held.
 func (h *holder) tell(add, remove []graph.Retainer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,8 @@ func (h *holder) tell(add, remove []graph.Retainer) {
 	h.note(remove, false)
 }
 
-// note: what is not Python's, a loaded kernel, is nothing to the collector.
+// note skips what is not Python's, a loaded kernel: it is nothing to the
+// collector.
 func (h *holder) note(list []graph.Retainer, add bool) {
 	for _, r := range list {
 		ref, ok := r.(*pyRef)
@@ -78,7 +79,7 @@ func (h *holder) note(list []graph.Retainer, add bool) {
 			continue
 		}
 		c := change{ref: ref, add: add}
-		if !add { // all that lets go comes from Python, so with the GIL
+		if !add { // every release comes from Python, so with the GIL
 			ref.visible--
 			if more := ref.visible > 0; more && h.launches {
 				ref.leaving.Add(1)
@@ -116,15 +117,15 @@ func (h *holder) apply() {
 	C.cudago_held_apply(h.list, &list[0], C.size_t(len(list)))
 }
 
-// released is graph's OnReleased: the launches of an executable that used these
-// have ended. Any goroutine.
+// released is graph's OnReleased: the launches that used these objects of an
+// executable have ended. Any goroutine.
 func released(list []graph.Retainer) {
 	for _, r := range list {
 		ref, ok := r.(*pyRef)
 		if !ok {
 			continue
 		}
-		// Not below zero: the last wrapper's count was Go's own, and leaves with
+		// Never below zero: the last wrapper's count was Go's own, and goes with
 		// Release. Which of several equal counts goes first does not matter.
 		for n := ref.leaving.Load(); n > 0; n = ref.leaving.Load() {
 			if ref.leaving.CompareAndSwap(n, n-1) {
@@ -141,16 +142,16 @@ func (h *holder) open() *C.cudago_held {
 	return h.list
 }
 
-// end frees the list, after all that it held was told removed. The wrapper must
-// not use it any more. It needs the GIL.
+// end frees the list after the removal of everything in it was reported. The
+// wrapper must not use the list any more. It needs the GIL.
 func (h *holder) end() {
 	h.mu.Lock()
 	changes := h.changes
 	h.changes = nil
 	h.mu.Unlock()
-	var dropped []C.uintptr_t // the wrapper's own counts; nothing is searched in a list that goes
+	var dropped []C.uintptr_t // the wrapper's own counts; a list that goes is not searched
 	for _, c := range changes {
-		if c.add { // told and not applied: its remove follows
+		if c.add { // reported and not applied: its removal follows
 			if c.ref.visible++; c.ref.visible > 1 {
 				C.cudago_incref(C.uintptr_t(c.ref.object))
 			}
@@ -165,7 +166,7 @@ func (h *holder) end() {
 	}
 }
 
-// operands takes over the references that C hands in.
+// operands takes over the references that C passes in.
 func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
 	list := make([]graph.Operand, int(n))
 	for i, r := range unsafe.Slice(refs, int(n)) {
@@ -188,7 +189,7 @@ var (
 	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free"}
 )
 
-// As errors call them: "parameter 1 of kernel saxpy must be ...".
+// The names that errors use: "parameter 1 of kernel saxpy must be ...".
 var parameterNames = func() (names [C.CUDAGO_MAX_PARAMS]string) {
 	for i := range names {
 		names[i] = "parameter " + strconv.Itoa(i)

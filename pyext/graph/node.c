@@ -35,7 +35,7 @@ static int same_device(GraphObject *self, OperandObject *o, const char *what) {
     return -1;
 }
 
-/* A copy may be with another device's memory, if the graph's device has access to it. */
+/* A copy may use another device's memory if the graph's device has access to it. */
 int cudago_copies(int32_t device, OperandObject *o, const char *what) {
     int can = cudago_reachable(o->cell, o->device, device);
     if (can) return can < 0 ? -1 : 0;
@@ -112,7 +112,7 @@ static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cuda
     return r;
 }
 
-/* Used to add a kernel node and to update one. */
+/* For both adding a kernel node and updating one. */
 PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at) {
     PyObject *config = what[0], *kernel = what[1], *args = what[2];
     if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
@@ -144,7 +144,7 @@ static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cud
     kernel_place *kp = at;
     if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
     cudago_status st = {0};
-    int pushed; /* here it is a comparison, in Go three crossings */
+    int pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_ctx_enter(kp->graph->ctx, &pushed);
     uint64_t node = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
                                       c->grid, c->block, c->shared_memory, params, refs, n, &st);
@@ -162,7 +162,7 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
     return cudago_with_kernel(self->device, args + 1, &add, &at);
 }
 
-/* A callable as an operand: what owns the record that CUDA's thread is given. */
+/* A callable as an operand, which owns the record that CUDA's thread is given. */
 OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
     if (!PyCallable_Check(callable)) {
         PyErr_Format(PyExc_TypeError, "callback must be callable without arguments, not %R", (PyObject *)Py_TYPE(callable));
@@ -218,7 +218,7 @@ PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_
     cudago_place p;
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
     GraphObject *child = (GraphObject *)args[1];
-    do /* each may become busy while the other is waited for */
+    do /* each graph may become busy during the wait for the other */
         if (cudago_graph_ready(self) || cudago_graph_ready(child)) return NULL;
     while (cudago_graph_busy(self));
     return child_now(self, &p, child);
@@ -236,7 +236,7 @@ static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject
     return cudago_node_added(node, &st);
 }
 
-/* _add_event(deps, event, record, name): a node that records the event, or waits for it */
+/* _add_event(deps, event, record, name): adds a node that records the event, or waits for it */
 PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     cudago_place p;

@@ -19,7 +19,8 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// add adds a node with what C hands in, which is taken over in any case.
+// add adds a node with the operands that C passes in, which it takes over even
+// if it fails.
 func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, list []graph.Operand,
 	st *C.cudago_status, make func(*pyGraph, graph.NodeOptions) (*graph.Node, error)) (node C.uint64_t) {
 	guard(st, func() error {

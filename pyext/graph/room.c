@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-/* What the room hangs into the module. */
+/* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
     {"_graph_new", cudago_graph_new, METH_O, NULL},

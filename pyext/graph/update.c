@@ -6,9 +6,9 @@
 
 #include "_cgo_export.h"
 
-/* Changes of one node of an executable, which no launch may be under way of: the gate is exec.c's, from its other side. */
+/* Changes to one node of an executable, of which no launch may be under way: the other side of the gate in exec.c. */
 
-/* Through the gate, after all arguments have been evaluated: on success nobody is inside the driver with the executable,
+/* Passes the gate, after all arguments have been evaluated: on success no call is in the driver with the executable,
  * nothing of it is being instantiated, and no launch begins before leave_update. NULL with an exception. */
 static cudago_exec *enter_update(ExecObject *self) {
     cudago_exec *x = self->x;
@@ -25,7 +25,7 @@ static cudago_exec *enter_update(ExecObject *self) {
     }
     if (!stopped && !cudago_exec_lost(x)) return x;
     x->updates--;
-    if (!stopped) cudago_exec_open(self); /* says so */
+    if (!stopped) cudago_exec_open(self); /* raises the error */
     return NULL;
 }
 
@@ -107,7 +107,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 typedef struct {
     ExecObject *exec;
     uint64_t node;
-    cudago_exec *x; /* inside the gate */
+    cudago_exec *x; /* the executable whose gate it has passed */
 } exec_node;
 static int enter_exec(void *at) {
     exec_node *e = at;
@@ -115,7 +115,7 @@ static int enter_exec(void *at) {
 }
 static QUIET void leave_exec(void *at) {
     exec_node *e = at;
-    if (e->exec->x == e->x) leave_update(e->x); /* else what raised an exception has closed it */
+    if (e->exec->x == e->x) leave_update(e->x); /* otherwise raising an exception ran code that closed it */
 }
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;

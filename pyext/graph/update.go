@@ -18,8 +18,8 @@ import (
 	"github.com/cudago/cudago/graph"
 )
 
-// update changes a node's parameters. The operands are taken over in any case;
-// those of the old version that the new one does not name are kept.
+// update changes a node's parameters. It takes over the operands even if it
+// fails. Operands of the old version that the new one does not name are kept.
 func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do func(*graph.ExecNode, []graph.Operand) error) {
 	guard(st, func() error {
 		x, n, err := execNode(id, node)
@@ -45,7 +45,7 @@ func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
 	return x, n, nil
 }
 
-// unchanged returns new references to those operands of a memcpy node that an
+// unchanged returns new references to the operands of a memcpy node that an
 // update does not replace. Other nodes are always updated as a whole.
 func unchanged(n *graph.ExecNode, list []graph.Operand) []graph.Operand {
 	if n.Kind() != cuda.MemcpyNode {
@@ -73,7 +73,7 @@ func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost
 	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
 		p, ok := e.Params().(cuda.MemcpyParams)
 		if !ok {
-			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // says what the node is
+			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // its error says what the node is
 		}
 		for _, g := range []struct {
 			given bool
@@ -86,8 +86,9 @@ func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost
 					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
 			}
 		}
-		// A side that was not made as host memory stays unified: so the driver has
-		// recorded what was captured, and takes host memory there too.
+		// A side that was not made as host memory stays unified: that is how the
+		// driver recorded what was captured, and it accepts host memory there
+		// too.
 		if hasDst != 0 {
 			p.Dst, p.DstHost = uint64(dst), p.DstHost && dstHost != 0
 		}

@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* A Handle holds one of Go's objects that has no hot calls: object code. */
+/* A Handle holds a Go object that has no hot calls: object code. */
 typedef struct {
     PyObject_HEAD
     PyObject *weak;

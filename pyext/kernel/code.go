@@ -21,7 +21,7 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// Codes are those that are open.
+// Codes are the open object codes.
 var Codes = border.NewTable[*cuda.ObjectCode]("object code")
 
 //export cudagoCompile
@@ -106,7 +106,7 @@ func kernelNames(code *cuda.ObjectCode, ordinal int, callback bool) ([]string, e
 	return m.KernelNames()
 }
 
-// deviceToLoadOn returns the device. In a host callback the code must be there
+// deviceToLoadOn returns the device. In a host callback the code must be loaded
 // already: cuModuleLoadData waits for the device (580.159), which waits for the
 // callback.
 func deviceToLoadOn(code *cuda.ObjectCode, ordinal int, callback bool) (*cuda.Device, error) {

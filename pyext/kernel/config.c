@@ -4,7 +4,8 @@
 
 #include "kernel.h"
 
-/* LaunchConfig: the shape of a launch, checked once when it is made; against the device's limits at the launch. */
+/* LaunchConfig: the shape of a launch, checked by itself when it is made and against the device's limits at the
+ * launch. */
 
 static int read_dims(PyObject *o, uint32_t *out, const char *name) {
     out[0] = out[1] = out[2] = 1;
@@ -18,7 +19,7 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GetItem(items, i), *index = PyNumber_Index(item);
-        if (!index) { /* what an __index__ raised is its own business */
+        if (!index) { /* another exception that __index__ raised passes through */
             if (PyErr_ExceptionMatches(PyExc_TypeError))
                 PyErr_Format(PyExc_TypeError, "%s must be an int or a tuple of ints, got %R", name, o);
             Py_DECREF(items);
@@ -65,7 +66,7 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     return (PyObject *)self;
 }
 
-/* Says which limit it is; 0 if none. */
+/* Raises an error that says which limit is exceeded; 0 if none is. */
 static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
     static const char *const axis[] = {"x", "y", "z"};
     for (int i = 0; i < 3; i++) {
@@ -93,7 +94,7 @@ static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
     return 0;
 }
 
-/* Against the limits of the device and the kernel, before anything is launched. */
+/* Checks against the limits of the device and the kernel, before anything is launched. */
 int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&

@@ -8,23 +8,23 @@
 
 /* --- copies: copy_from(src, *, stream) and copy_to(dst, *, stream) ------------------------------------------------- */
 
-/* A copy between a Buffer and anything else: the arguments, evaluated. */
+/* A copy between a Buffer and anything else: its evaluated arguments. */
 typedef struct {
     BufferObject *buffer;
     PyObject *other;
-    OperandObject *operand; /* of other; NULL for a Buffer that no graph is to keep */
+    OperandObject *operand; /* of other; NULL for a Buffer that no graph has to keep */
     OperandObject *mine;    /* of buffer, for a graph; NULL if not needed so far */
     StreamObject *stream;
     uintptr_t theirs;       /* the stream of other's library, or 0 */
     int from;
 } copying;
 
-/* A driver call in the making: all that it uses is open, and nothing has run since. */
+/* A driver call about to be made: everything it uses is open, and nothing has run since that was checked. */
 typedef struct {
     uint64_t dst, src, size;
     cudago_cell *cells[2]; /* NULL where none */
     cudago_stream *s;
-    OperandObject *keep;   /* until the work has ended, or NULL */
+    OperandObject *keep;   /* kept until the work has ended, or NULL */
     int pageable;
 } transfer;
 
@@ -46,7 +46,7 @@ static QUIET int finish(const transfer *t, int32_t r, uint64_t position) {
     return 0;
 }
 
-/* With the GIL given away: the cells are held for the call. */
+/* With the GIL released: the cells are held for the call. */
 static int transfer_away(const transfer *t) {
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_retain(t->cells[i]);
@@ -89,7 +89,7 @@ static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span 
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
 }
 
-/* CUDAGO_AGAIN if the stream captures, and its graph is to keep what was not made an Operand. */
+/* CUDAGO_AGAIN if the stream is capturing and what its graph has to keep was not made an Operand. */
 static QUIET int copy_now(const copying *c) {
     cudago_span b, o;
     cudago_stream *s = cudago_stream_now(c->stream);
@@ -105,14 +105,14 @@ static QUIET int copy_now(const copying *c) {
     if (!b.size) return 0;
     if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
     transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable};
-    /* Another library frees in the order of its own streams. */
+    /* Another library frees its memory in the order of its own streams, not of ours. */
     if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
     return transfer_now(&t);
 }
 
-/* From pageable memory the driver takes up to so many bytes aside, and returns. Larger copies, and those to pageable
- * memory, block in it until it is their turn, and there it hears no Ctrl-C: so their turn is waited for before. CUDA
- * Driver API, "API synchronization behavior". */
+/* Of a copy from pageable memory the driver stages up to this many bytes, and returns. Larger copies, and those to
+ * pageable memory, block in the driver until it is their turn, and there Ctrl-C is not heard: so we wait for their turn
+ * before. CUDA Driver API, "API synchronization behavior". */
 enum { STAGED_BYTES = 64 << 10 };
 
 static int await_turn(const copying *c) {
@@ -154,7 +154,8 @@ static PyObject *buffer_copy(BufferObject *self, PyObject *const *args, Py_ssize
     if (read_arguments(n, names, from ? "copy_from(src, *, stream) takes one operand and stream=" : "copy_to(dst, *, stream) takes one operand and stream="))
         return NULL;
     cudago_span open;
-    if (cudago_buffer_now(self, &open)) return NULL; /* the first mistake is named first; it is asked again */
+    /* Checked here so that the first mistake is reported first, and again in copy_now. */
+    if (cudago_buffer_now(self, &open)) return NULL;
     PyObject *keep = NULL;
     copying c = {.buffer = self, .other = args[0], .from = from, .stream = cudago_stream_arg(args[1], &keep)};
     int r = c.stream ? run(&c) : -1;
@@ -174,7 +175,8 @@ static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ss
 
 /* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
 
-/* An int that fits 1, 2 or 4 bytes, or bytes of that length. Like the driver's, an int is one byte if it fits. */
+/* An int that fits 1, 2 or 4 bytes, or bytes of one of those lengths. As in the driver, an int counts as one byte if it
+ * fits. */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     *out = 0;
     if (PyLong_Check(value)) {
@@ -210,7 +212,7 @@ QUIET int cudago_fill_fits(uint32_t width, uint64_t size) {
     return -1;
 }
 
-/* With the GIL given away: the call goes through Go. */
+/* With the GIL released: the call goes through Go. */
 static int fill_away(cudago_stream *s, const cudago_span *b, uint32_t value, uint32_t width) {
     cudago_status st = {0};
     cudago_cell_retain(b->cell);
@@ -222,7 +224,7 @@ static int fill_away(cudago_stream *s, const cudago_span *b, uint32_t value, uin
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-/* mine: an Operand of the buffer, or NULL; CUDAGO_AGAIN if the stream captures and it is missing. */
+/* mine: an Operand of the buffer, or NULL. CUDAGO_AGAIN if it is NULL and the stream is capturing. */
 static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObject *mine, uint32_t value, uint32_t width) {
     cudago_span b;
     cudago_stream *s = cudago_stream_now(stream);

@@ -61,7 +61,7 @@ static PyObject *kernel_code(KernelObject *self, void *unused) {
     return NEW_REF(self->owner);
 }
 
-/* _parameters(): [(type, size, offset), ...] of the kernel on whichever device it is loaded. */
+/* _parameters(): [(type, size, offset), ...] of the kernel, from any device that it is loaded on. */
 static PyObject *kernel_parameters(KernelObject *self, PyObject *unused) {
     (void)unused;
     static const char *const prefix[] = {"", "s", "u", "f", "b", "b"};

@@ -20,11 +20,11 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// Kernels are those that a block of C stands for.
+// Kernels are the kernels that have a block in C.
 var Kernels = border.NewTable[*cuda.Kernel]("kernel")
 
 // cudagoKernelLoad finds a kernel on a device and makes its block. In a host
-// callback it leaves it to the driver to load the kernel when it likes.
+// callback it leaves the time of loading to the driver.
 //
 //export cudagoKernelLoad
 func cudagoKernelLoad(
@@ -43,8 +43,8 @@ func cudagoKernelLoad(
 		if err != nil {
 			return err
 		}
-		// NVIDIA's driver would do it at the first launch, which holds the GIL and
-		// would wait for callbacks that need it.
+		// Otherwise NVIDIA's driver would load it at the first launch, which
+		// holds the GIL and would wait for callbacks that need it.
 		if callback == 0 {
 			err = kernel.Load()
 		}
@@ -96,7 +96,7 @@ func paramType(p cuda.Param) C.uint8_t {
 	case strings.HasPrefix(p.Kind, "s"):
 		return C.PARAM_INT
 	case p.Size == 8 || p.Size == 4:
-		return C.PARAM_UINT // b32 and b64: what fits is taken
+		return C.PARAM_UINT // b32 and b64: accept what fits
 	}
 	return C.PARAM_BITS
 }
@@ -132,7 +132,8 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	return f, err
 }
 
-// cudagoKernelForget closes a kernel whose block is still being read.
+// cudagoKernelForget closes a kernel but leaves its block, which may still be
+// read.
 //
 //export cudagoKernelForget
 func cudagoKernelForget(k *C.cudago_kernel) {
@@ -147,7 +148,7 @@ func cudagoKernelRelease(k *C.cudago_kernel) {
 	C.free(unsafe.Pointer(k))
 }
 
-// kernelOn is the kernel of an object code on a device where it is loaded.
+// kernelOn returns the kernel of an object code on a device where it is loaded.
 func kernelOn(code C.uint64_t, name *C.char, n C.int, ordinal C.int32_t) (*cuda.Kernel, error) {
 	o, err := Codes.Get(uint64(code))
 	if err != nil {

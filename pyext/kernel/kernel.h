@@ -4,7 +4,7 @@
 #pragma once
 #include "tensor/tensor.h"
 
-/* A kernel's parameter, as the packer wants it. */
+/* A kernel's parameter, as the packer needs it. */
 typedef struct {
     uint8_t type; /* enum cudago_param */
     uint8_t width;
@@ -30,7 +30,7 @@ typedef struct cudago_kernel {
     uint32_t max_shared; /* bytes of dynamic shared memory */
     int32_t pageable;    /* the device reads pageable host memory */
     uint32_t generation;
-    struct cudago_kernel *before; /* of the generation before, which a launch may still be reading */
+    struct cudago_kernel *before; /* of the previous generation; a launch may still be reading it */
     cudago_param params[];
 } cudago_kernel;
 #define CUDAGO_MAX_PARAMS 1024
@@ -51,12 +51,12 @@ typedef struct {
     int32_t cooperative, has_priority, priority;
 } ConfigObject;
 
-/* One thing that a graph or a launch in flight keeps: the object handed in, and what pins its bytes down. */
+/* One object that a graph or a launch in flight keeps: the object passed in, and what keeps its bytes in place. */
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
-    PyObject *object;    /* what the user passed */
-    cudago_cell *cell;   /* of a Buffer, Tensor or foreign tensor */
+    PyObject *object;    /* the object that the user passed */
+    cudago_cell *cell;   /* the cell of a Buffer, Tensor or foreign tensor */
     PyObject *export;    /* a memoryview of ours that holds the buffer export of a host object, or NULL */
     uint64_t address, nbytes;
     int32_t host;        /* pageable or pinned host memory */
@@ -64,54 +64,56 @@ typedef struct {
     int32_t device;      /* -1: any */
     int32_t readonly;
     int32_t allowed;     /* AllowHost was called */
-    int32_t index;       /* of a kernel's argument */
-    int32_t interface;   /* made of a __cuda_array_interface__ */
-    uintptr_t stream;    /* of that: its work is queued there; 0: none is */
-    void *call;          /* cudago_call_new's, of a Python callable */
+    int32_t index;       /* the index of a kernel's argument */
+    int32_t interface;   /* made from a __cuda_array_interface__ */
+    uintptr_t stream;    /* the interface's: pending work is queued there; 0: none is */
+    void *call;          /* the record of a Python callable, from cudago_call_new */
 } OperandObject;
 
-/* operand.c: the one way from a Python object to an address and what keeps it. */
+/* operand.c: the only way from a Python object to an address and to what keeps it valid. */
 enum { OPERAND_WRITABLE = 1,
        OPERAND_KERNEL = 2 };
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
-/* Is the memory still there, which a reset of its device takes away however it is held? -1 with ClosedError. */
+/* Is the memory still there? A reset of its device destroys it no matter who holds it. -1 with ClosedError. */
 QUIET int cudago_operand_now(const OperandObject *o);
 QUIET int cudago_operand_lost(const OperandObject *o);
 
-/* pack.c: the arguments of a launch or a kernel node. First what can run Python, then the addresses of our own objects. */
+/* pack.c: the arguments of a launch or a kernel node. First comes all that can run Python, then the addresses of our
+ * own objects. */
 typedef struct {
     KernelObject *kernel;
     cudago_kernel *k;
     PyObject *const *args;
-    uint8_t *values;       /* k->size bytes, where parameters are written */
+    uint8_t *values;       /* k->size bytes, into which parameters are written */
     void *params[CUDAGO_MAX_PARAMS];
-    PyObject *keep;        /* list of Operands of what other libraries and the host own, or NULL */
+    PyObject *keep;        /* list of Operands for what other libraries and the host own, or NULL */
     OperandObject **own;   /* Operands of our own objects, for a graph: one for each of native; NULL if not made */
-    uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses come last */
-    int natives, index;    /* index: of the argument that is looked at */
+    uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses are read last */
+    int natives, index;    /* index: of the argument being packed */
     cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native */
-    uintptr_t theirs[CUDAGO_MAX_PARAMS];  /* streams of other libraries, whose work on their objects is waited for */
+    uintptr_t theirs[CUDAGO_MAX_PARAMS];  /* other libraries' streams, whose work on their objects is waited for */
     int n_theirs;
 } cudago_packing;
-/* Evaluates and checks args; runs Python. values has room for k->size bytes. -1 with an exception, and nothing to free. */
+/* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
+ * nothing to free. */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
 int cudago_pack_own(cudago_packing *p);         /* makes own; runs Python. -1 with an exception */
-QUIET int cudago_pack_now(cudago_packing *p);   /* the addresses of our own objects, which must be open */
+QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 
 cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
-/* The stream whose work must come before the use of what another library gave us, or 0. Runs code of that library. */
+/* The stream whose work must come before we use what another library gave us, or 0. Runs code of that library. */
 int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
 
 /* copy.c */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */
 QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
 
-/* What becomes of work on a stream that captures: its operands are kept by the graph that it is recorded into. The room of
- * graphs fills it in, with QUIET functions. */
+/* What happens to work on a stream that is capturing: the graph that it is recorded into keeps its operands. The room
+ * of graphs fills this in, with QUIET functions. */
 typedef struct {
     int (*memcpy)(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size);
     int (*memset)(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count);
@@ -119,7 +121,8 @@ typedef struct {
 } cudago_recorder;
 extern cudago_recorder cudago_record;
 
-/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types
+ * --------------------------------------------------------------------- */
 
 PyObject *cudago_compile(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);

@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* cu.launch: parse, pack and launch in C under the GIL. Go is entered to load a kernel on a new device, to record a
+/* cu.launch: parse, pack and launch in C under the GIL. It enters Go only to load a kernel on a new device, to record a
  * captured launch, to keep the host memory of a launch until it ends, and for errors. */
 
 enum { SMALL_VALUES = 1024 };
@@ -40,12 +40,12 @@ static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const Con
 
 cudago_recorder cudago_record;
 
-/* A launch, evaluated. */
+/* A launch with its evaluated arguments. */
 typedef struct {
     StreamObject *stream;
     ConfigObject *config;
     cudago_packing *p;
-    uintptr_t *refs;  /* what is kept until it has ended: references of its own once the driver has it */
+    uintptr_t *refs;  /* what is kept until it has ended: own references once the driver has accepted it */
     Py_ssize_t n_refs;
 } launching;
 
@@ -67,7 +67,7 @@ static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint
     return 0;
 }
 
-/* With the GIL given away: the cells and the kernel's code are held for the call. */
+/* With the GIL released: the cells and the kernel's code are held for the call. */
 static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) {
     const cudago_packing *p = l->p;
     for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
@@ -88,7 +88,7 @@ static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
     return 0;
 }
 
-/* CUDAGO_AGAIN if the stream captures and our own objects were not made Operands, which its graph is to keep. */
+/* CUDAGO_AGAIN if the stream is capturing and our own objects, which its graph has to keep, were not made Operands. */
 static QUIET int launch_now(const launching *l) {
     cudago_packing *p = l->p;
     cudago_stream *s = cudago_stream_now(l->stream);

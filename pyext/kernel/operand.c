@@ -60,7 +60,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     return 0;
 }
 
-/* dict -> address and size; strides must be absent or C order. */
+/* dict -> address and size; strides must be absent or in C order. */
 static int from_cai(OperandObject *o, PyObject *interface, int flags, const char *what) {
     unsigned long long address = 0, nbytes = 0;
     PyObject *stream = NULL;
@@ -118,7 +118,7 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
 QUIET int cudago_operand_lost(const OperandObject *o) { return o->cell && cudago_cell_lost(o->cell); }
 QUIET int cudago_operand_now(const OperandObject *o) { return o->cell ? cudago_cell_now(o->cell, "memory") : 0; }
 
-/* Device work may touch the pageable memory of o until o goes. */
+/* Device work may touch o's pageable memory until o goes. */
 void cudago_operand_allow(OperandObject *o) {
     if (!o->pageable || o->allowed || !o->nbytes) return;
     cudagoAllowHost(o->address, o->nbytes);
@@ -141,8 +141,8 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
 
 /* --- the type ----------------------------------------------------------------------------------------------------- */
 
-/* No tp_clear: the tp_clear of a graph or an executable breaks the cycles. What the collector clears besides is not in
- * use: an executable shows its operands only while no launch of it can be in flight (exec.c). */
+/* No tp_clear: the tp_clear of a graph or an executable breaks the cycles. Anything else that the collector clears is
+ * not in use: an executable shows its operands only while no launch of it can be in flight (exec.c). */
 static int operand_traverse(OperandObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->object);

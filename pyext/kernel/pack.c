@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* One path to a kernel: each argument is checked against the kernel's real parameter and written to its place. Nothing
- * has happened when this fails. */
+/* The only path to a kernel: each argument is checked against the kernel's real parameter and written to its place. If
+ * this fails nothing has happened yet. */
 
 typedef cudago_packing packing;
 
@@ -33,7 +33,7 @@ static int out_of_range(packing *pk, const cudago_param *p, PyObject *arg) {
     return -1;
 }
 
-/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are taken. */
+/* PTX does not tell signed from unsigned (NVRTC says .u32 for int), so both ranges are accepted. */
 static int pack_int(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     int overflow;
     long long v = PyLong_AsLongLongAndOverflow(arg, &overflow);
@@ -91,14 +91,14 @@ static int keep(packing *pk, OperandObject *o) {
     return PyList_Append(pk->keep, (PyObject *)o);
 }
 
-/* Formatted once: an operand needs its name in an error only, and formatting costs as much as the operand. */
+/* Formatted only once: an operand needs its name only in an error, and formatting costs as much as the operand. */
 static const char *parameter_name(int index) {
     static char names[CUDAGO_MAX_PARAMS][16];
     if (!names[index][0]) snprintf(names[index], sizeof names[index], "parameter %d", index);
     return names[index];
 }
 
-/* Memory of another device is fine where the kernel's has access to it. */
+/* Memory of another device is fine if the kernel's device has access to it. */
 static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_t device) {
     int can = cudago_reachable(cell, device, pk->k->device);
     if (can) return can < 0 ? -1 : 0;
@@ -113,7 +113,7 @@ static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32
     return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
 }
 
-/* An object of ours: its address is taken when nothing can run any more that might close it. */
+/* An object of ours: its address is read once nothing that might close it can run any more. */
 static int pack_later(packing *pk) {
     pk->native[pk->natives++] = (uint16_t)pk->index;
     return 0;
@@ -150,8 +150,8 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     return r;
 }
 
-/* What kind of object of others is it? Read from its type, but for __cuda_array_interface__, which CuPy's and Numba's objects
- * have as a property that may raise. -1 with an exception. */
+/* What kind of foreign object is it? The type tells, except for __cuda_array_interface__, which on CuPy's and Numba's
+ * objects is a property that may raise. -1 with an exception. */
 enum { NUMPY_SCALAR = 1,
        HAS_DLPACK = 2,
        HAS_MEMORY = 4 };
@@ -192,14 +192,14 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
-/* A Tensor over memory that the driver does not know, or that another library frees in the order of its own streams, is
- * kept by an Operand until the launch has ended. */
+/* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory or another library frees
+ * it in the order of its own streams. */
 static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
     uint64_t address;
     cudago_cell *cell;
     uint64_t nbytes;
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
-    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would be told nothing of its strides */
+    if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
     if (pageable) return pack_memory(pk, (PyObject *)t, to);
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
@@ -231,7 +231,7 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
         PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, k->n, n);
         return -1;
     }
-    pk->kernel = kernel; /* the arrays are filled as far as they are used */
+    pk->kernel = kernel; /* field by field: the arrays are filled only as far as they are used */
     pk->k = k;
     pk->args = args;
     pk->values = values;

@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-/* What the room hangs into the module. */
+/* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},

@@ -6,10 +6,10 @@
 
 #include "_cgo_export.h"
 
-/* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, and so does every view
- * of it; close() gives back the one, and the memory goes with the last. */
+/* A Buffer is a range of bytes of one allocation. It holds one count of the allocation's cell, as does every view of
+ * it. close() gives that one count back; the memory goes with the last. */
 
-static BufferObject *buffers; /* all there are, for the exit; guarded by the GIL */
+static BufferObject *buffers; /* all of them, for the exit; guarded by the GIL */
 
 static void put_in(BufferObject *self) {
     self->next = buffers;
@@ -23,13 +23,14 @@ static void take_out(BufferObject *self) {
     if (self->next) self->next->prev = self->prev;
 }
 
-/* What another library holds of the memory stays: it has counts of its own. So does host memory with open views. */
+/* Memory that another library holds stays, because that library has counts of its own. So does host memory with open
+ * views. */
 QUIET void cudago_buffers_give_up(void) {
     for (BufferObject *self = buffers; self; self = self->next) {
         cudago_cell *cell = self->cell;
         if (!cell || self->exports) continue;
         self->cell = NULL;
-        cudago_cell_release(cell); /* only queued: nothing runs while the list is walked */
+        cudago_cell_release(cell); /* only queues the release: nothing runs while the list is walked */
     }
 }
 
@@ -55,7 +56,7 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 
 static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
 
-/* A view of n bytes from offset on, which must be inside. */
+/* A view of the n bytes at offset, which must be inside. */
 static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n) {
     cudago_span b;
     if (cudago_buffer_now(self, &b)) return NULL;
@@ -124,7 +125,7 @@ static QUIET int may_grow(BufferObject *self) {
     return PyErr_SetString(PyExc_TypeError, "a view cannot grow: grow the buffer that was allocated, and take another view"), -1;
 }
 
-/* The cell is held for the call: close() of another thread may take the buffer's count. */
+/* The cell is held during the call: another thread's close() may give back the buffer's count. */
 static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
     cudago_status st = {0};
     uint64_t id = ((cudago_virtual_cell *)cell)->id, now;
@@ -142,7 +143,7 @@ static QUIET int grow_now(BufferObject *self, uint64_t size) {
     return grow_away(self, self->cell, size);
 }
 
-/* grow(size): the address stays, so pointers, views, tensors and graphs do not notice. */
+/* grow(size): the address stays the same, so pointers, views, tensors and graphs remain valid. */
 static PyObject *buffer_grow(BufferObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     uint64_t size;
@@ -165,7 +166,7 @@ static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
     void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
     if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, (b.cell->flags & CUDAGO_CELL_READONLY) != 0, flags))
         return -1;
-    self->exports++; /* from now on it cannot be closed */
+    self->exports++; /* from now on the buffer cannot be closed */
     cudago_host_access(b.ptr, b.size);
     return 0;
 }
@@ -209,7 +210,7 @@ static QUIET PyObject *buffer_kind(BufferObject *self, void *unused) {
 }
 static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
 
-/* Each look at a graph's memory has a cell of its own; an address is reserved once. */
+/* Each lookup of a graph's memory makes another cell, but an address is reserved only once. */
 static QUIET int same_memory(const cudago_cell *a, const cudago_cell *b) {
     if (!a || !b || a == b) return a && a == b;
     if (cudago_cell_lost(a) || cudago_cell_lost(b)) return 0;
@@ -223,7 +224,7 @@ static QUIET PyObject *buffer_compare(BufferObject *self, PyObject *other, int o
     return PyBool_FromLong(same == (op == Py_EQ));
 }
 static Py_hash_t buffer_hash(BufferObject *self) {
-    uint64_t h = self->ptr * 0x9E3779B97F4A7C15u; /* it outlives close(), and grow() leaves it alone */
+    uint64_t h = self->ptr * 0x9E3779B97F4A7C15u; /* the address outlives close(), and grow() does not change it */
     return (Py_hash_t)(h == (uint64_t)-1 ? 1 : h);
 }
 

@@ -51,14 +51,14 @@ func cudagoBufferNew(mr, size, on C.uint64_t, ptr, host *C.uint64_t, st *C.cudag
 	return id
 }
 
-// patience is how long an allocation waits for releases.
+// patience is how long an allocation waits for earlier releases.
 const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
 
-// AfterReleases allocates, and where there is no memory does so once more when
-// what was let go of before has been given back: that is the reaper's, and late.
-// So with an executable of a graph that can have only one. It does so even if
-// nothing is pending any more: the last release may have ended just after the
-// first attempt.
+// AfterReleases calls allocate, and once more if that fails because what was
+// released before still has to be given back, which the reaper does later. An
+// allocation then has no memory; a graph that can have only one executable
+// cannot be instantiated. It tries again even if nothing is pending any more:
+// the last release may have ended just after the first attempt.
 func AfterReleases(allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, cuda.ErrorNotSupported) {
@@ -68,8 +68,8 @@ func AfterReleases(allocate func() error) error {
 	return err
 }
 
-// cudagoBufferRelease: freeing host memory waits for the device, so it is the
-// reaper's.
+// cudagoBufferRelease leaves the buffer to the reaper: freeing host memory waits
+// for the device.
 //
 //export cudagoBufferRelease
 func cudagoBufferRelease(id C.uint64_t) {
@@ -78,8 +78,9 @@ func cudagoBufferRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoVirtualRelease gives virtual memory back after what is in its stream now,
-// and after its uses on others. It needs the GIL, as the streams' blocks do.
+// cudagoVirtualRelease gives virtual memory back after what is in its stream now
+// and after its uses on other streams. It needs the GIL, because the streams'
+// blocks do.
 //
 //export cudagoVirtualRelease
 func cudagoVirtualRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.int) {
@@ -102,12 +103,12 @@ func cudagoVirtualRelease(id, on C.uint64_t, others, positions *C.uint64_t, n C.
 		if l, err := stream.Lines.Get(uint64(other)); err == nil {
 			l.After(uint64(at[i]), one)
 		} else {
-			one() // its line has gone, so all has ended
+			one() // its line is gone, so all its work has ended
 		}
 	}
 }
 
-// cudagoBufferGrow makes virtual memory larger and returns the size that it has.
+// cudagoBufferGrow enlarges virtual memory and returns its new size.
 //
 //export cudagoBufferGrow
 func cudagoBufferGrow(id, size C.uint64_t, st *C.cudago_status) (now C.uint64_t) {

@@ -31,13 +31,13 @@ PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
     return (PyObject *)self;
 }
 
-/* One that a reset has taken away is none. */
+/* A resource that a reset has destroyed does not count. */
 static QUIET int has_resource(DeviceObject *self) {
     ResourceObject *r = (ResourceObject *)self->resource;
     return r && !cudago_lost(r->home, r->generation);
 }
 
-/* A new reference: a conversion, or another thread, may set another resource meanwhile. */
+/* Returns a new reference: a conversion or another thread may set another resource meanwhile. */
 static PyObject *resource_of(DeviceObject *self) {
     if (!has_resource(self)) {
         PyObject *made = PyObject_CallMethod((PyObject *)self, "_make_resource", NULL);
@@ -85,7 +85,8 @@ static int device_set_resource(DeviceObject *self, PyObject *value, void *unused
 static PyObject *device_sync(DeviceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) { /* it would spoil a capture in any mode */
+    /* The query would invalidate a capture in any mode. */
+    if (atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) {
         PyErr_SetString(PyExc_ValueError, "a device cannot be waited for while a stream is capturing: wait for the streams "
                                           "that do not");
         return NULL;

@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* Host memory that is not ours. */
+/* Host memory that others own. */
 
 static int unusable(const char *what, int writable) {
     PyObject *type, *value, *trace;
@@ -19,9 +19,9 @@ static int unusable(const char *what, int writable) {
     return -1;
 }
 
-/* The export is held through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
- * the user's while an export of it is open, and CPython crashes when that export is given back later. Nobody has an
- * export of ours. */
+/* We hold the export through a memoryview of our own, not by a Py_buffer: the collector may clear a dead memoryview of
+ * the user's while an export of it is open, and CPython crashes when that export is released later. Nobody can take an
+ * export of our memoryview. */
 PyObject *cudago_export_of(PyObject *object, int writable, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly) {
     Py_buffer view;
     PyObject *export = PyMemoryView_FromObject(object);

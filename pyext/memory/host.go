@@ -18,8 +18,8 @@ import (
 )
 
 // hostVisible says whether the driver's device memory has addresses for the
-// host, which a byte of it tells. Other libraries then see all our memory as the
-// host's.
+// host, which an allocation of one byte tells. If it has, other libraries see
+// all our memory as host memory.
 var hostVisible atomic.Int32 // 0: not known yet, 1: no, 2: yes
 
 //export cudagoHostVisible
@@ -28,7 +28,7 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 		return C.int32_t(v - 1)
 	}
 	visible := C.int32_t(0)
-	// Relaxed: it may be asked first while somebody captures.
+	// Relaxed: the first query may come while somebody captures.
 	err := border.Contained(border.Relaxed(func() error {
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
@@ -54,8 +54,8 @@ func cudagoHostVisible(ordinal C.int32_t) C.int32_t {
 	return visible
 }
 
-// cudagoHostAddress returns the host's address of device memory, or 0 if it has
-// none.
+// cudagoHostAddress returns the host's address of device memory, or 0 if there
+// is none.
 //
 //export cudagoHostAddress
 func cudagoHostAddress(ordinal C.int32_t, ptr C.uint64_t) (host C.uint64_t) {

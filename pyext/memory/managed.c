@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* Advice about managed memory. The Python half has checked that it is managed; here a location is a number. */
+/* Advice about managed memory. The Python half has checked that the memory is managed; here a location is a number. */
 
 static QUIET int managed(BufferObject *self, Py_ssize_t n, Py_ssize_t want) {
     if (cudago_cell_now(self->cell, "buffer")) return -1;

@@ -10,8 +10,8 @@ typedef struct BufferObject {
     cudago_cell *cell; /* NULL once closed */
     uint64_t ptr, size;
     int32_t device;
-    int32_t exports;   /* open buffer exports */
-    int32_t grows;     /* the whole of an allocation of virtual memory: see buffer_grow */
+    int32_t exports;   /* open exports of the buffer protocol */
+    int32_t grows;     /* a whole allocation of virtual memory: see buffer_grow */
     struct BufferObject *next, *prev;
 } BufferObject;
 
@@ -22,11 +22,11 @@ typedef struct {
 } PointerObject;
 
 /* host.c: host memory. */
-/* A memoryview of ours that holds the object's buffer export, and what it is over; NULL with BufferError. */
+/* A memoryview of ours that holds the object's buffer export, and the range it covers; NULL with BufferError. */
 PyObject *cudago_export_of(PyObject *object, int writable, const char *what, uint64_t *address, uint64_t *nbytes, int32_t *readonly);
 int cudago_host_known(uint64_t address); /* the driver knows the host memory: pinned, managed or registered */
 
-/* How long an allocation waits for what was let go of before. */
+/* How long an allocation waits for earlier releases. */
 enum { CUDAGO_PATIENCE_MS = 1000 };
 
 enum { RESOURCE_POOL = 0,
@@ -41,51 +41,53 @@ typedef struct {
     uintptr_t pool; /* CUmemoryPool of a pool resource */
     int32_t kind, device, closed;
     int32_t host_visible; /* the driver's device memory has an address for the host */
-    int32_t home;         /* the device whose reset takes it away */
+    int32_t home;         /* the device whose reset destroys it */
     uint32_t generation;
 } ResourceObject;
 QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open one; 0 with ClosedError */
 
-/* Stream-ordered memory: made and freed in C, without Go on the way. */
+/* Stream-ordered memory: C allocates and frees it without calling Go. */
 typedef struct {
     cudago_cell cell;
-    cudago_stream *stream; /* the stream it was allocated on, and will be freed on: in that one's order */
-    cudago_uses uses;      /* on other streams: the free waits for them, and who is given the memory does */
-    uint64_t resource;     /* Go's handle of the memory resource, which may have gone */
+    cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order */
+    cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
+    uint64_t resource;     /* Go's handle of the memory resource, which may be closed */
 } cudago_pool_cell;
 
 typedef struct {
     cudago_cell cell;
     uint64_t id; /* Go's handle of the cuda.Buffer */
-    int32_t device; /* whose reset takes it away */
+    int32_t device; /* the device whose reset destroys it */
 } cudago_go_cell;
 
-/* Virtual memory, CUDAGO_CELL_DEVICE: Go's, but released after the streams that used it, as a pool's. */
+/* Virtual memory, CUDAGO_CELL_DEVICE: Go owns it, but it is released after the streams that used it, as a pool's memory
+ * is. */
 typedef struct {
     cudago_pool_cell pool;
     uint64_t id; /* Go's handle of the cuda.Buffer */
 } cudago_virtual_cell;
 
-/* Is the cell a cudago_pool_cell, or begins like one? Then it is device memory, and has a stream. */
+/* Is the cell a cudago_pool_cell, or does it begin like one? Then it is device memory and has a stream. */
 static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
     return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
 }
 
-/* Is it device memory? Simulated memory has a host address, but a program that used it would fail on a GPU. */
+/* Is it device memory? Simulated memory has a host address too, but a program that used it would fail on a GPU. */
 static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
     return cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
 }
 
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
-/* Was the memory taken away by a reset of its device? */
+/* Did a reset of its device destroy the memory? */
 static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
     if (cudago_cell_has_stream(cell)) return cudago_stream_lost(((const cudago_pool_cell *)cell)->stream);
     if (cell->kind == CUDAGO_CELL_GRAPH) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
     if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == kDLCUDA && cudago_old_cell(cell, cell->device_id);
-    return 0; /* a device with open pinned or managed memory is not reset */
+    return 0; /* a device with open pinned or managed memory cannot be reset */
 }
 int cudago_raise_no_cell(const cudago_cell *cell, const char *what); /* ClosedError: closed (NULL) or lost; returns -1 */
-/* The cell of an object, NULL once closed: 0 if its memory is there, or -1 with ClosedError "WHAT is closed". */
+/* Checks the cell of an object, which is NULL once closed: 0 if its memory is there, -1 with ClosedError "WHAT is
+ * closed" if not. */
 static inline QUIET int cudago_cell_now(const cudago_cell *cell, const char *what) {
     return cell && !cudago_cell_lost(cell) ? 0 : cudago_raise_no_cell(cell, what);
 }
@@ -93,7 +95,7 @@ static inline QUIET int cudago_cell_closed(const cudago_cell *cell) { return !ce
 
 /* Pinned and managed allocations that somebody holds, by the device whose reset would unmap them. */
 extern int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
-/* The class of a cell's exports, by the device whose reset takes the memory away: see cudago_exports_open. */
+/* The class of a cell's exports, by the device whose reset destroys the memory: see cudago_exports_open. */
 static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint32_t)device + 1; }
 
 /* Takes over the caller's count of cell. */
@@ -101,14 +103,14 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET int cudago_writable(const cudago_cell *cell, const char *what); /* -1 with BufferError if it is read-only */
-QUIET void cudago_buffers_give_up(void); /* at exit: every open Buffer */
-void cudago_free_put_off(void);          /* a drain: frees what waited for a capture to end */
+QUIET void cudago_buffers_give_up(void); /* at exit: gives up every open Buffer */
+void cudago_free_put_off(void);          /* part of a drain: frees what waited for a capture to end */
 
-/* A graph was given the memory: its launches may use it, and are not among the cell's uses, at no cost for a launch. Set
- * with the GIL, never taken back. */
+/* A graph was given the memory. Its launches may use it but are not among the cell's uses, so that a launch pays
+ * nothing for this. Set with the GIL, never cleared. */
 enum { CUDAGO_CELL_IN_GRAPH = 1u << 16 };
 
-/* An open buffer as a call uses it: close() takes the wrapper's count away, not what is here. */
+/* An open buffer as a call uses it: close() takes away the wrapper's count, but not what is here. */
 typedef struct {
     cudago_cell *cell; /* borrowed, unless the caller retains it */
     uint64_t ptr, size;
@@ -119,8 +121,8 @@ static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /
     return 0;
 }
 
-/* The cell is about to be used on s, and then: it is, up to position (0: the driver refused). Its own stream needs no
- * note: the free is in that one's order. */
+/* Reserve announces that the cell is about to be used on s; note says that it is, up to position (0: the driver
+ * refused). Its own stream needs no note, because the free is ordered on it. */
 static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     return cudago_cell_has_stream(cell) && c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
@@ -130,39 +132,40 @@ static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, u
     if (cudago_cell_has_stream(cell) && c->stream != s) cudago_uses_note(&c->uses, s, position);
 }
 
-/* managed.c: METH_FASTCALL, and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
+/* managed.c: METH_FASTCALL and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
  * numbers. */
 enum { LOCATION_HOST = -1,
        LOCATION_NONE = -2 };
 typedef struct {
     int32_t read_mostly, preferred, prefetched;
-    int32_t accessed; /* how many of accessed_by */
+    int32_t accessed; /* the length of accessed_by */
     int32_t accessed_by[CUDAGO_MAX_DEVICES + 1];
 } cudago_advice;
 PyObject *cudago_buffer_advise(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_prefetch(BufferObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_buffer_range(BufferObject *self, PyObject *unused);
 
-/* peer.c: may kernels on a device touch the cell's memory, which is on owner or, if that is -1, on no device? 1 if so, 0 if
- * not, -1 with an exception. */
+/* peer.c: may kernels on a device touch the cell's memory? The memory is on owner, or on no device if that is -1. 1 if
+ * they may, 0 if not, -1 with an exception. */
 QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t device);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* pending.c */
-/* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number, 1 the legacy and
- * 2 the per-thread default stream, or 0 for the host, which then blocks with the GIL released: the caller holds a count
+/* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number: 1 is the legacy
+ * and 2 the per-thread default stream. 0 is the host, which then blocks with the GIL released: the caller holds a count
  * of the cell. -1 with an exception. */
 int cudago_cell_order(cudago_cell *cell, intptr_t consumer);
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);
 
-/* Go's, for later rooms. */
+/* Go functions for later rooms. */
 int32_t cudagoHostVisible(int32_t ordinal);
 uint64_t cudagoHostAddress(int32_t ordinal, uint64_t ptr);
 
-/* --- what room.c hangs into the module, and types --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types
+ * --------------------------------------------------------------------- */
 
 PyObject *cudago_device_new(PyObject *module, PyObject *ordinal);
 PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args);

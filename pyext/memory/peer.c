@@ -15,7 +15,7 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
     return st.kind ? cudago_raise(&st) : can;
 }
 
-/* _peer_access(device, peer, what): what is 0 to ask whether it can be, 1 to enable it, 2 to disable it. */
+/* _peer_access(device, peer, what): what is 0 to ask whether access is possible, 1 to enable it, 2 to disable it. */
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -40,7 +40,7 @@ static QUIET int peers_now(ResourceObject *self, uint32_t *mask) {
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-/* _peers() -> the ordinals of the other devices that may touch what the pool gives out */
+/* _peers() -> the ordinals of the other devices that may touch the pool's memory */
 PyObject *cudago_resource_peers(PyObject *resource, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);

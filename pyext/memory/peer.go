@@ -43,8 +43,8 @@ func peersOf(mask uint64) (peers []*cuda.Device, err error) {
 }
 
 // cudagoReachable reports whether kernels on a device may touch memory of
-// another one. Where nobody knows, of memory of other libraries and of resources
-// that are closed, the driver will say.
+// another one. For memory of other libraries and of closed resources nobody here
+// knows, so the answer is left to the driver.
 //
 //export cudagoReachable
 func cudagoReachable(owner, device C.int32_t, mr C.uint64_t, st *C.cudago_status) (can C.int) {

@@ -6,7 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* --- what is pending on memory of ours ----------------------------------------------------------------------------- */
+/* --- work that is pending on our memory
+ * ----------------------------------------------------------------------------- */
 
 static QUIET int refuse_own_capture(void) {
     PyErr_SetString(PyExc_BufferError, "a stream that uses the memory is capturing, so its work cannot be waited for; pass "
@@ -14,8 +15,8 @@ static QUIET int refuse_own_capture(void) {
     return -1;
 }
 
-/* Which streams may have work pending on the cell, and up to where? Launches of graphs are not noted one by one: memory
- * that some graph was given waits for all of them. */
+/* Which streams may have work pending on the cell, and up to which position? Launches of graphs are not noted one by
+ * one, so memory that a graph was given waits for all of them. */
 typedef struct {
     cudago_clock *clock; /* held */
     uint64_t position;
@@ -68,7 +69,8 @@ static QUIET int may_wait(cudago_stream *own) {
     return capturing > 0 ? refuse_own_capture() : capturing;
 }
 
-/* The host waits for all of the memory's own stream, since others may have queued work there through its handle. */
+/* The host waits for everything on the memory's own stream, since others may have queued work there through its
+ * handle. */
 static int order_host(cudago_cell *cell) {
     pendings list;
     int r = 0;
@@ -83,7 +85,7 @@ static int order_host(cudago_cell *cell) {
     return r;
 }
 
-/* A wait for work outside a capture would spoil it. */
+/* A wait for work outside a capture would invalidate the capture. */
 static QUIET int join_all(const pendings *list, uintptr_t ctx, uintptr_t consumer) {
     if (!list->n) return 0;
     int pushed;
@@ -122,7 +124,7 @@ int cudago_cell_order(cudago_cell *cell, intptr_t consumer) {
     int ours = cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
     if (cudago_cell_now(cell, "memory")) return -1;
     if (consumer) return ours ? order_consumer(cell, context_of_cell(cell), (uintptr_t)consumer) : 0;
-    if (ours) return order_host(cell) ? -1 : cudago_cell_now(cell, "memory"); /* the wait gave the GIL away */
-    cudago_host_access(cell->ptr, cell->size); /* pinned and managed memory: see Notes of PinnedMemoryResource */
+    if (ours) return order_host(cell) ? -1 : cudago_cell_now(cell, "memory"); /* the wait released the GIL */
+    cudago_host_access(cell->ptr, cell->size); /* pinned and managed memory: see the Notes of PinnedMemoryResource */
     return 0;
 }

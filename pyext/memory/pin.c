@@ -6,9 +6,9 @@
 
 #include "_cgo_export.h"
 
-/* Host memory of a Python object that is page-locked where it is. Go has the one reference to the buffer export, and
- * gives it to the drop queue once the driver has let go of the memory, which may be long after the cell has gone. The
- * collector does not see it: an object that holds a pinned buffer over itself lives until that is closed. */
+/* Host memory of a Python object, page-locked in place. Go holds the only reference to the buffer export, and gives it
+ * to the drop queue once the driver has released the memory, which may be long after the cell is gone. The collector
+ * does not see that reference: an object that holds a pinned buffer over itself lives until the buffer is closed. */
 
 static void release_pin(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
@@ -17,7 +17,7 @@ static void release_pin(cudago_cell *cell) {
     free(c);
 }
 
-/* The export of what is to be pinned, and its range. */
+/* The export of the object to pin, and its range. */
 static PyObject *export_of(PyObject *object, int read_only, uint64_t *address, uint64_t *size) {
     int32_t readonly;
     if (!PyObject_CheckBuffer(object)) {
@@ -69,7 +69,7 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
         cudagoPinRelease(id);
         return NULL;
     }
-    cudago_host_allocations[0]++; /* its context is the first device's */
+    cudago_host_allocations[0]++; /* it is pinned in the first device's context */
     cudago_cell_init(&c->cell, CUDAGO_CELL_PINNED, release_pin);
     c->id = id;
     c->cell.device_type = visible ? kDLCPU : kDLCUDAHost;

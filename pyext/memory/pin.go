@@ -18,8 +18,8 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// cudagoPin page-locks host memory. If it succeeds, the reference to the buffer
-// export is Go's.
+// cudagoPin page-locks host memory. On success Go owns the reference to the
+// buffer export.
 //
 //export cudagoPin
 func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st *C.cudago_status) (id C.uint64_t) {
@@ -34,7 +34,7 @@ func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st 
 		}
 		b, err := c.RegisterHost(o)
 		if errors.Is(err, cuda.ErrorHostMemoryAlreadyRegistered) {
-			// By a buffer, perhaps, that was closed and is not let go of yet.
+			// Perhaps by a buffer that was closed but is not released yet.
 			border.Reaper.Flush(patience)
 			b, err = c.RegisterHost(o)
 		}
@@ -47,10 +47,11 @@ func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st 
 	return id
 }
 
-// An unpinning is a pinned Python object as an item of the reaper. It waits for
-// the end of captures: left to the end of a capture, the wait for the device
-// would be of a thread that holds the GIL. That wait is a goroutine's, so that
-// the reaper goes on for others beside a kernel that takes long.
+// An unpinning is a pinned Python object as an item of the reaper. It begins
+// only while no capture is open: if the driver put it off until a capture ends,
+// the thread that ends the capture would wait for the device with the GIL held.
+// A goroutine makes the wait, so that the reaper can go on with other items
+// while a long kernel runs.
 type unpinning struct {
 	b     *cuda.Buffer
 	ended chan error // nil until begun
@@ -79,7 +80,7 @@ func (u *unpinning) Step() (done bool, err error) {
 	}
 }
 
-// cudagoPinRelease has the reaper let go.
+// cudagoPinRelease leaves the unpinning to the reaper.
 //
 //export cudagoPinRelease
 func cudagoPinRelease(id C.uint64_t) {

@@ -4,8 +4,8 @@
 
 #include "memory.h"
 
-/* A Pointer is a Buffer and an offset into it: arithmetic is checked against the buffer, and the pointer keeps it. One
- * past the end is a pointer, as in C. Immutable. */
+/* A Pointer is a Buffer and an offset into it: arithmetic is checked against the buffer, which the pointer keeps alive.
+ * As in C, one past the end is a valid pointer. Immutable. */
 
 PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset) {
     PointerObject *self = cudago_alloc(CLS_POINTER);

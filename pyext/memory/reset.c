@@ -7,12 +7,12 @@
 #include "_cgo_export.h"
 #include <unistd.h>
 
-/* The reset of a device. A device has a *generation*, and what is made of it remembers the one that it was made in: so all
- * of it is lost at once, at its next use, and nothing has to be walked. What is lost is never again named to the driver,
- * where its handles may by now be those of something else, or of nothing. */
+/* The reset of a device. A device has a *generation*, and everything made on it remembers the one it was made in. So a
+ * reset loses all of it at once, as it notices at its next use, and no list has to be walked. We never pass a lost
+ * handle to the driver again, where it may by now mean something else or nothing. */
 
 int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
-static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell that was made before the latest reset */
+static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell made before the latest reset */
 
 /* --- what is lost ------------------------------------------------------------------------------------------------- */
 
@@ -23,7 +23,7 @@ int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
                                                                        : ((const cudago_go_cell *)cell)->device);
 }
 
-/* Memory that no stream is of: a graph's, or another library's. */
+/* Memory that belongs to no stream: a graph's, or another library's. */
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device) {
     if (device < 0 || device >= CUDAGO_MAX_DEVICES) return 0; /* not a device of ours */
     return cudago_resetting(device) || cell->id <= cells_before[device];
@@ -33,7 +33,7 @@ QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device) {
 
 enum { SLICE_MS = 20 };
 
-/* What a reset would pull away from under somebody who is not asked. */
+/* Refuses if a reset would destroy what others may be using. */
 static QUIET int may_reset(int32_t device) {
     int captures = atomic_load(&cudago_captures_open);
     long long host = (long long)cudago_host_allocations[device], exports = (long long)cudago_exports_open(cudago_exports_class(device));
@@ -56,18 +56,18 @@ static QUIET int may_reset(int32_t device) {
     return 0;
 }
 
-/* Calls that gave the GIL away and are in the driver with a stream of the device, past Go. */
+/* Is a call that released the GIL in the driver with a stream of the device? Go does not know of these calls. */
 static QUIET int is_inside(int32_t device) {
     for (cudago_stream *s = cudago_streams; s; s = s->next)
         if (s->device == device && s->inside) return 1;
     return 0;
 }
 
-/* A host callback that runs would be waited for by the driver too, but there Ctrl-C is not heard. */
+/* The driver would also wait for a running host callback, but without hearing Ctrl-C. */
 static int wait_outside(int32_t device) {
     while (is_inside(device) || cudago_callbacks_running(device)) {
         Py_BEGIN_ALLOW_THREADS
-        cudagoCancelKernelsOf(device); /* such a call may wait for a kernel that never ends */
+        cudagoCancelKernelsOf(device); /* such a call may be waiting for a kernel that never ends */
         usleep(200);
         Py_END_ALLOW_THREADS
         if (!PyErr_CheckSignals()) continue;
@@ -77,14 +77,14 @@ static int wait_outside(int32_t device) {
     return 0;
 }
 
-/* The driver's part. *lost: the reset was made, whatever the error says. After Ctrl-C it is given up, unless the driver has
- * begun: then the exception comes when it is done. */
+/* The driver's part. *lost: the reset happened, whatever the error says. Ctrl-C gives the reset up unless the driver
+ * has begun: then the exception comes when it is done. */
 static int call_driver(int32_t device, int *lost) {
     cudago_status st = {0};
     int again = 1, stopped = 0;
     uint64_t id = cudagoResetBegin(device);
     while (again) {
-        cudago_exclusive++; /* not while a signal's handler runs, which is this thread */
+        cudago_exclusive++; /* not while a signal handler runs: it runs on this thread */
         Py_BEGIN_ALLOW_THREADS
         again = cudagoResetSlice(id, SLICE_MS, lost, &st);
         Py_END_ALLOW_THREADS
@@ -99,7 +99,7 @@ static int call_driver(int32_t device, int *lost) {
     return -1;
 }
 
-/* All of the device is lost: what was kept for it is made anew when it is needed. */
+/* Everything on the device is lost; what was kept for it is made anew when needed. */
 static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     int32_t device = self->ordinal;
     cells_before[device] = cudago_cell_last_id();
@@ -124,14 +124,14 @@ PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused) {
         return cudago_raise(&st), NULL;
     }
     if (may_reset(device)) return NULL;
-    cudago_generation[device]++; /* nothing begins any more */
+    cudago_generation[device]++; /* from here on nothing begins */
     int r = wait_outside(device);
     if (!r) r = call_driver(device, &lost);
     PyObject *type, *value, *trace, *resource = NULL;
     PyErr_Fetch(&type, &value, &trace);
     if (lost) begin_anew(self, &resource);
     else cudago_generation[device]--;
-    if (lost && cudago_streams) cudago_prove_all(); /* what the lost work kept may go */
+    if (lost && cudago_streams) cudago_prove_all(); /* what the lost work kept may be released */
     Py_XDECREF(resource);
     cudago_drain();
     PyErr_Restore(type, value, trace);

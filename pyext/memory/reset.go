@@ -17,16 +17,16 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// A deviceReset is one that a Python thread waits for.
+// A deviceReset is a reset that a Python thread waits for.
 type deviceReset struct {
 	stop chan struct{}
 	end  chan error
-	lost bool // the device's context has gone; written before end
+	lost bool // the device's context is gone; written before end
 }
 
 var resets = border.NewTable[*deviceReset]("reset")
 
-// cudagoResetBegin starts to reset a device. It enters no driver call itself.
+// cudagoResetBegin starts to reset a device. It makes no driver call itself.
 //
 //export cudagoResetBegin
 func cudagoResetBegin(ordinal C.int32_t) C.uint64_t {
@@ -47,8 +47,8 @@ func (r *deviceReset) run(ordinal int) error {
 }
 
 // cudagoResetSlice waits up to ms milliseconds: 1 if it must be called again. At
-// the end it says whether the device was reset, which it may have been with an
-// error too.
+// the end it says whether the device was reset, which can be so even if there is
+// an error.
 //
 //export cudagoResetSlice
 func cudagoResetSlice(id C.uint64_t, ms C.int, lost *C.int, st *C.cudago_status) (again C.int) {
@@ -70,8 +70,8 @@ func cudagoResetSlice(id C.uint64_t, ms C.int, lost *C.int, st *C.cudago_status)
 	return again
 }
 
-// cudagoResetStop gives a reset up that waits for calls under way, and is called
-// once.
+// cudagoResetStop gives up a reset that is waiting for calls under way. It is
+// called once.
 //
 //export cudagoResetStop
 func cudagoResetStop(id C.uint64_t) {
@@ -80,8 +80,8 @@ func cudagoResetStop(id C.uint64_t) {
 	}
 }
 
-// cudagoResetRefused is the error of a reset in a host callback, which it would
-// wait for.
+// cudagoResetRefused is the error of a reset in a host callback, for which the
+// reset would wait.
 //
 //export cudagoResetRefused
 func cudagoResetRefused(ordinal C.int32_t, st *C.cudago_status) {
@@ -107,7 +107,7 @@ func cudagoCancelKernelsOf(ordinal C.int32_t) {
 }
 
 // cudagoKeepKernelsOf says that the reset for which cudagoCancelKernelsOf was
-// called is given up.
+// called has been given up.
 //
 //export cudagoKeepKernelsOf
 func cudagoKeepKernelsOf(ordinal C.int32_t) {

@@ -8,16 +8,16 @@
 
 /* --- allocations -------------------------------------------------------------------------------------------- */
 
-static cudago_cell *put_off; /* waits for the end of a capture, or of a reset; guarded by the GIL */
+static cudago_cell *put_off; /* waits for a capture or a reset to end; guarded by the GIL */
 
 static void put_away(cudago_cell *cell) {
     cell->next = put_off;
     put_off = cell;
 }
 
-/* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a stream
- * that captures would become a node of its graph, and a use in one that captures cannot be waited for. Then *r is the code
- * of a call that failed, if that is why. */
+/* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a
+ * stream that is capturing would become a node of its graph, and a use in a stream that is capturing cannot be waited
+ * for. If a failed call is the reason, *r is its code. */
 static QUIET int joined(cudago_pool_cell *c, int32_t *r) {
     if (cudago_capture_open(c->stream, r) || *r) return 0;
     cudago_use *use = cudago_uses_at(&c->uses);
@@ -27,13 +27,14 @@ static QUIET int joined(cudago_pool_cell *c, int32_t *r) {
 }
 
 /* Stream-ordered memory is freed on the stream it was allocated on. A free can happen while somebody captures, even in
- * this thread: the exchange to the relaxed mode keeps it from spoiling that. 0 if it must be tried later. A free that has
- * failed is not: the driver may have made it, and reported something earlier. */
+ * this thread: switching to the relaxed mode keeps it from invalidating that capture. 0 if it must be tried later. A
+ * free that failed must not be: the driver may have made it and reported an earlier error. */
 static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
     int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int pushed;
     if (!joined(c, r)) return 0;
-    /* The per-thread stream is another one in another thread, and a release may run in any; the legacy one waits for it. */
+    /* The per-thread stream is a different one in each thread, and a release may run in any thread; the legacy stream
+     * waits for them all. */
     uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
     cu.cuThreadExchangeStreamCaptureMode(&mode);
     *r = cudago_ctx_enter(c->stream->ctx, &pushed);
@@ -50,7 +51,7 @@ static void forget(cudago_pool_cell *c) {
     free(c);
 }
 
-/* Nobody else knows the cell any more, so the GIL can be given away; no capture of its stream begins meanwhile. */
+/* Nobody else knows the cell any more, so the GIL can be released; no capture of its stream begins meanwhile. */
 static int free_away(cudago_pool_cell *c, int32_t *r) {
     cudago_leave l = cudago_gil_leave(c->stream);
     int done = free_now(c, r);
@@ -59,13 +60,13 @@ static int free_away(cudago_pool_cell *c, int32_t *r) {
     return done;
 }
 
-/* What a reset has taken, or the end of the process, is not given back. */
+/* What a reset or the end of the process has taken is not given back. */
 static QUIET int is_gone(const cudago_pool_cell *c) {
     return !c->cell.ptr || cudago_forked || cudago_closed ||
            (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
 }
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
-    if (cudago_resetting(c->stream->device)) return 0; /* which may fail */
+    if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
     return cudago_stall() ? free_away(c, r) : free_now(c, r);
 }
 
@@ -74,14 +75,15 @@ static void release_pool(cudago_cell *cell) {
     int32_t r = 0;
     if (!is_gone(c) && !free_or_later(c, &r)) {
         put_away(cell);
-        if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed); /* soon: nothing else will come for it */
+        /* Drain soon: nothing else triggers a retry. */
+        if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
         return;
     }
     if (r) cudago_warn_result("cuMemFreeAsync", r);
     forget(c);
 }
 
-/* Unmapping is in no stream's order, so Go waits for the uses, and for all that its own stream has now. */
+/* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
 static void release_virtual(cudago_cell *cell) {
     cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
     if (!cudago_forked && c->id) {
@@ -94,7 +96,7 @@ static void release_virtual(cudago_cell *cell) {
     forget(&c->pool);
 }
 
-/* With the GIL, under which our captures begin: so none can begin between the look and the free. */
+/* With the GIL. Our captures begin under it, so none can begin between the check and the free. */
 void cudago_free_put_off(void) {
     cudago_cell *cell = put_off, *next;
     put_off = NULL;
@@ -104,7 +106,7 @@ void cudago_free_put_off(void) {
     }
 }
 
-/* Memory whose release Go knows: pinned, managed. */
+/* Memory that Go releases: pinned, managed. */
 static void release_go(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
     if (!cudago_forked) cudagoBufferRelease(c->id);
@@ -122,7 +124,7 @@ static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c,
     c->stream = s;
     c->resource = self->id;
     cudago_stream_retain(s);
-    if (self->host_visible) { /* the simulated device's memory is host memory to everybody else */
+    if (self->host_visible) { /* to everybody else the simulated device's memory is host memory */
         c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
         c->cell.device_type = kDLCPU;
         c->cell.device_id = 0;
@@ -135,7 +137,7 @@ QUIET uint64_t cudago_resource_now(ResourceObject *self) {
     return cudago_lost(self->home, self->generation) ? (cudago_raise_lost("memory resource", self->home), 0) : self->id;
 }
 
-/* What the allocation found when nothing could run any more. */
+/* The check before an allocation, made after all arguments have been evaluated. */
 static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || !cudago_resource_now(self)) return NULL;
@@ -147,10 +149,10 @@ static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *str
            NULL;
 }
 
-/* Not calloc: glibc before 2.41 serves that past the thread's cache, at the price of the rest of an allocation. */
+/* Not calloc: before 2.41 glibc's bypasses the thread's cache, which costs as much as the rest of an allocation. */
 static QUIET cudago_pool_cell *pool_cell(void) {
     cudago_pool_cell *c = malloc(sizeof *c);
-    if (c) *c = (cudago_pool_cell){0}; /* of a memset gcc makes a calloc */
+    if (c) *c = (cudago_pool_cell){0}; /* gcc would turn malloc and memset into calloc */
     return c;
 }
 
@@ -178,7 +180,7 @@ static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, Str
     return device_cell(self, c, ptr, size, s);
 }
 
-/* A cuda.Buffer of size bytes; 0 for none, with an exception if size is not. */
+/* Makes a cuda.Buffer of size bytes; returns 0 if there is none, with an exception unless size is 0. */
 static uint64_t buffer_new(ResourceObject *self, uint64_t size, cudago_stream *s, uint64_t *ptr, uint64_t *host) {
     cudago_status st = {0};
     uint64_t id = 0, resource = self->id, stream = s ? s->id : 0;
@@ -198,7 +200,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
     cudago_virtual_cell *c = s ? calloc(1, sizeof *c) : NULL;
     if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
     uint64_t ptr = 0, host = 0;
-    cudago_stream_retain(s); /* it may be closed while the GIL is away */
+    cudago_stream_retain(s); /* it may be closed while the GIL is released */
     c->id = buffer_new(self, size, s, &ptr, &host);
     if (size && !c->id) {
         free(c);
@@ -211,7 +213,8 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
     return (cudago_cell *)c;
 }
 
-/* Managed memory is allocated in no stream's order, but a closed stream is a mistake. The stream is held. */
+/* Managed memory is not allocated in stream order, but passing a closed stream is still an error. The stream is
+ * held. */
 static QUIET int may_allocate_go(ResourceObject *self, StreamObject *stream, cudago_stream **s) {
     if (!cudago_resource_now(self)) return -1;
     if (stream && !(*s = cudago_stream_now(stream))) return -1;

@@ -18,22 +18,23 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// resource is a memory resource that a Python MemoryResource stands for.
+// resource is the memory resource behind a Python MemoryResource.
 type resource struct {
 	cuda.MemoryResource
-	pool *cuda.DeviceMemoryResource // nil if it is no pool
+	pool *cuda.DeviceMemoryResource // nil if it is not a pool
 }
 
-// Resources are those that are open.
+// Resources are the open memory resources.
 var Resources = border.NewTable[resource]("memory resource")
 
-// OwnResources counts resources but for those over a device's default pool,
+// OwnResources counts the resources except those over a device's default pool,
 // which are as permanent as the device.
 func OwnResources() int {
 	return Resources.Count(func(r resource) bool { return r.pool == nil || !r.pool.IsDefault() })
 }
 
-// cudagoResourceRelease: destroying a pool may wait, so it is the reaper's.
+// cudagoResourceRelease leaves the resource to the reaper: destroying a pool may
+// wait.
 //
 //export cudagoResourceRelease
 func cudagoResourceRelease(id C.uint64_t) {

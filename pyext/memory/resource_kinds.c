@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 //go:build pyext
 
-/* How a memory resource is made: one function for each kind. What the kind needs is checked by the Python face. */
+/* Makes memory resources: one function for each kind. The Python face checks what each kind needs. */
 #include "memory.h"
 #include "_cgo_export.h"
 
@@ -17,7 +17,7 @@ typedef struct {
     cudago_status st;
 } making;
 
-/* device is NULL for host memory, which any device may use, and the first one's reset takes away. */
+/* device is NULL for host memory, which any device may use and the first device's reset destroys. */
 static int making_begin(making *m, PyObject *device) {
     if (device && cudago_expect(device, CLS_DEVICE, "device")) return -1;
     if (!PyType_Check(m->cls) || !PyType_IsSubtype((PyTypeObject *)m->cls, cudago_base[CLS_RESOURCE]))
@@ -32,7 +32,7 @@ static int making_begin(making *m, PyObject *device) {
     return 0;
 }
 
-/* The object of what Go has made; the GIL was away meanwhile. */
+/* Makes the object for what Go has made; the GIL was released meanwhile. */
 static PyObject *making_end(making *m) {
     if (m->st.kind) return cudago_raise(&m->st), NULL;
     PyTypeObject *type = (PyTypeObject *)m->cls;
@@ -65,7 +65,7 @@ PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args) {
     return making_end(&m);
 }
 
-/* _resource_pool(cls, device, release_threshold, max_size); max_size 0 is no limit */
+/* _resource_pool(cls, device, release_threshold, max_size); max_size 0 means no limit */
 PyObject *cudago_resource_pool(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -104,7 +104,8 @@ PyObject *cudago_resource_managed(PyObject *module, PyObject *args) {
     return making_end(&m);
 }
 
-/* _resource_virtual(cls, device, reserve, peers); reserve 0 is as much as the device has, peers a bit for each device */
+/* _resource_virtual(cls, device, reserve, peers); reserve 0 means as much as the device has, peers has a bit for each
+ * device */
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);

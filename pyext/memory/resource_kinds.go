@@ -16,8 +16,8 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// newResource is what the functions below have in common: each makes a resource
-// of one kind, on a device.
+// newResource is the common part of the functions below: each makes a resource
+// of one kind on a device.
 func newResource(ordinal C.int32_t, st *C.cudago_status, kind func(*cuda.Device) (resource, error)) (id C.uint64_t) {
 	guard(st, func() error {
 		dev, err := border.Driver.Load().Device(int(ordinal))
@@ -43,7 +43,7 @@ func cudagoResourceDefaultPool(ordinal C.int32_t, pool *C.uintptr_t, st *C.cudag
 	})
 }
 
-// cudagoResourcePool makes a pool; maxSize 0 is no limit.
+// cudagoResourcePool makes a pool; maxSize 0 means no limit.
 //
 //export cudagoResourcePool
 func cudagoResourcePool(ordinal C.int32_t, threshold, maxSize C.uint64_t, pool *C.uintptr_t, st *C.cudago_status) C.uint64_t {
@@ -79,8 +79,8 @@ func cudagoResourceManaged(ordinal C.int32_t, st *C.cudago_status) C.uint64_t {
 	})
 }
 
-// cudagoResourceVirtual: reserve 0 is as much as the device has. peers has a bit
-// for each device that may touch the memory.
+// cudagoResourceVirtual makes virtual memory; reserve 0 means as much as the
+// device has. peers has a bit for each device that may touch the memory.
 //
 //export cudagoResourceVirtual
 func cudagoResourceVirtual(ordinal C.int32_t, reserve, peers C.uint64_t, st *C.cudago_status) C.uint64_t {

@@ -4,7 +4,7 @@
 
 #include "memory.h"
 
-/* What the room hangs into the module. */
+/* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
     {"_device_new", cudago_device_new, METH_O, NULL},

@@ -22,10 +22,10 @@ import (
 	_ "github.com/cudago/cudago/pyext/stream"
 )
 
-// Why: border/room.go.
+// For the reason see border/room.go.
 //
 //go:embed *.h
 var _ embed.FS
 
-// guard is border.Guard. To Go, the C types of each package are its own.
+// guard is border.Guard. Go treats the C types of each package as distinct.
 func guard(st *C.cudago_status, fn func() error) { border.Guard(unsafe.Pointer(st), fn) }

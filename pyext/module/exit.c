@@ -9,10 +9,10 @@
 #include "graph/graph.h"
 #include <unistd.h>
 
-/* The end, which knows all rooms. */
+/* The exit, which knows all rooms. */
 
-/* Waits until no other thread is in the driver in a call that may wait for the device: who makes a call with the GIL beside it
- * can wait for it, and the device for a callback that has begun and needs the GIL. 0 if the time is over. */
+/* Waits until no other thread is in the driver in a call that may wait for the device. A call that is made with the GIL
+ * beside such a call can wait for it, and the device for a callback that has begun and needs the GIL. 0 on timeout. */
 static int others_have_left(long limit_ms) {
     enum { SLICE_US = 200 };
     for (long us = 0; cudago_exclusive || cudago_queues_busy(); us += SLICE_US) {
@@ -24,19 +24,19 @@ static int others_have_left(long limit_ms) {
     return 1;
 }
 
-/* atexit. In order: finalizers, newest first; executables and graphs; buffers; what their launches kept, when these have
- * ended; events, code, resources and streams. What does not end in time is left to the end of the process, and after that
- * nothing is touched. */
+/* For atexit. In order: finalizers, newest first; executables and graphs; buffers; what their launches kept, once these
+ * have ended; events, code, resources and streams. What does not end in time is left to the end of the process, and
+ * nothing is touched after that. */
 PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
     enum { TIME_LIMIT_MS = 2000 };
     if (cudago_unusable) Py_RETURN_NONE;
-    cudago_finalize_all(TIME_LIMIT_MS); /* may use everything, and wait for work with callbacks */
+    cudago_finalize_all(TIME_LIMIT_MS); /* finalizers may use everything, and wait for work with callbacks */
     cudago_unusable = 1;
-    PyObject *type, *value, *trace; /* of a finalizer that ended the others' run: atexit reports it */
+    PyObject *type, *value, *trace; /* the exception that ended the finalizers' run: atexit reports it */
     PyErr_Fetch(&type, &value, &trace);
-    cudago_callbacks_close(); /* first: nobody in the driver waits for one from now on, unless it has begun */
+    cudago_callbacks_close(); /* first: from now on no call in the driver waits for a callback that has not begun */
     int idle = others_have_left(TIME_LIMIT_MS);
     if (idle) {
         cudagoCloseGraphs();
@@ -47,17 +47,18 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     idle = idle && cudagoReaperFlush(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudago_drain();
-    cudago_closed = 1; /* other threads run meanwhile, and must not give back to what is being closed */
+    cudago_closed = 1; /* other threads run meanwhile and must not release into what is being closed */
     ts = PyEval_SaveThread();
     if (idle) cudagoCloseRest(TIME_LIMIT_MS);
     PyEval_RestoreThread(ts);
     cudagoDropClose();
-    cudago_cells_set_poke(NULL); /* deleters of other libraries still run, and find nobody to wake */
+    cudago_cells_set_poke(NULL); /* deleters of other libraries still run, and must find no one to wake */
     if (type) return PyErr_Restore(type, value, trace), NULL;
     Py_RETURN_NONE;
 }
 
-/* After the interpreter: for an import so late, in a hook of atexit, that _shutdown is not called. No Python here. */
+/* Runs after the interpreter: for an import so late, inside an atexit hook, that _shutdown is not called. No Python
+ * here. */
 static void after_exit(void) {
     if (cudago_forked || cudago_closed) return;
     cudago_unusable = cudago_closed = 1;

@@ -27,9 +27,9 @@ func cudagoDropClose() {
 }
 
 // cudagoCloseRest closes what is open besides graphs, newest first and streams
-// last; not memory, which others may hold: what nobody holds has gone with its
-// cell. It gives up after the time limit: unloading code waits for a kernel that
-// may never end.
+// last. It does not close memory, which others may hold: unheld memory went with
+// its cell. It gives up after the time limit, because unloading code waits for a
+// kernel that may never end.
 //
 //export cudagoCloseRest
 func cudagoCloseRest(ms C.long) {

@@ -8,7 +8,7 @@
 #include "finalizer/finalizer.h"
 #include "graph/graph.h"
 
-/* The types, and what they hold, are of one interpreter: the main one, whichever imports first. */
+/* The types and what they hold belong to one interpreter: the main one, whichever imports first. */
 static int in_main_interpreter(void) {
     int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
     if (id == 0) return 1;
@@ -16,7 +16,7 @@ static int in_main_interpreter(void) {
     return 0;
 }
 
-/* For an interpreter that is given the module of the main one: PyInit__core is not called again. */
+/* For an interpreter that is given the main one's module: PyInit__core is not called again. */
 static PyObject *check_interpreter(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -54,7 +54,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__gobind(void) __attribute__((weak)); /* what gopy and pybindgen generated, in the same library */
 
-/* What a drain does in the later rooms. */
+/* The later rooms' part of a drain. */
 static void drain_rest(void) {
     cudago_free_put_off();
     cudago_streams_sweep();

@@ -22,7 +22,7 @@ import (
 	"github.com/cudago/cudago/pyext/stream"
 )
 
-// version is what python/cudago/_version.py says; the build sets it.
+// version is that of python/cudago/_version.py; the build sets it.
 var version = "0"
 
 var versionC = sync.OnceValue(func() *C.char { return C.CString(version) })

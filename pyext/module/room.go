@@ -3,8 +3,8 @@
 
 //go:build pyext
 
-// Package module is the root of the border to Python: it makes _core of the
-// rooms, and ends them.
+// Package module is the root of the border to Python: it builds _core from the
+// rooms, and shuts them down.
 package module
 
 /*
@@ -13,7 +13,7 @@ package module
 import "C"
 
 import (
-	// Their C files are the rest of _core.
+	// Their C files make up the rest of _core.
 	_ "github.com/cudago/cudago/dlpack"
 	_ "github.com/cudago/cudago/pyext/graph"
 	_ "github.com/cudago/cudago/pyext/tensor"

@@ -40,8 +40,8 @@ QUIET int cudago_event_now(const EventObject *self) {
     return cudago_event_closed(self) ? cudago_raise_lost("event", self->device) : 0;
 }
 
-/* Go's handle of an event that can be asked; 0 with an exception. Asking spoils the capture while it is open, and is refused
- * after it. */
+/* Go's handle of an event that can be queried; 0 with an exception. A query invalidates the capture that the event was
+ * recorded in while that is open, and the driver refuses it afterwards. */
 static QUIET uint64_t askable(EventObject *self) {
     if (cudago_event_now(self)) return 0;
     if (!self->captured) return self->id;

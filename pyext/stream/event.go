@@ -16,7 +16,7 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// Events are those that are open.
+// Events are the open events.
 var Events = border.NewTable[*cuda.Event]("event")
 
 func init() {
@@ -47,8 +47,8 @@ func cudagoEventNew(ordinal C.int32_t, timing, blocking C.int, handle *C.uintptr
 	return id
 }
 
-// cudagoEventForGood makes an event that lives as long as the process, and so
-// is no live object of the user's.
+// cudagoEventForGood makes an event that lives as long as the process and so
+// does not count as a live object of the user's.
 //
 //export cudagoEventForGood
 func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintptr_t) {
@@ -66,8 +66,8 @@ func cudagoEventForGood(ordinal C.int32_t, st *C.cudago_status) (handle C.uintpt
 	return handle
 }
 
-// cudagoEventRelease: cuEventDestroy can wait for another thread's full launch
-// queue, so it is the reaper's.
+// cudagoEventRelease leaves the event to the reaper: cuEventDestroy can wait for
+// another thread's full launch queue.
 //
 //export cudagoEventRelease
 func cudagoEventRelease(id C.uint64_t) {
@@ -76,8 +76,8 @@ func cudagoEventRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoEventRecordCaptured records an event in a stream that captures. It makes
-// nothing of Python's and takes no lock that is held across a wait.
+// cudagoEventRecordCaptured records an event in a stream that is capturing. It
+// creates no Python object and takes no lock that is held across a wait.
 //
 //export cudagoEventRecordCaptured
 func cudagoEventRecordCaptured(event, stream C.uint64_t, st *C.cudago_status) {

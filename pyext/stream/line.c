@@ -10,22 +10,22 @@
 
 /* Work into a stream: when may a call keep the GIL, and which position does its work get?
  *
- * A call that gives the GIL away waits milliseconds for it beside a busy Python thread. One that keeps it on a full
- * queue freezes Python, and hangs it for good if a host callback ahead needs the GIL. Measured on driver 580: a queue
- * takes 1021 launches, and streams beyond the eighth share queues, so what counts is all our work that is not yet known
- * to have ended. Guarded by the GIL. */
+ * Beside a busy Python thread, a call that releases the GIL waits milliseconds to get it back. A call that keeps it on
+ * a full queue freezes Python, and hangs it for good if a host callback ahead needs the GIL. Measured on driver 580: a
+ * queue takes 1021 launches, and streams beyond the eighth share queues, so what counts is all our work that is not yet
+ * known to have ended. Guarded by the GIL. */
 
 enum { HELD_MAX = 768,
        MARK_EVERY = 64 };
 
-/* A mark is made and asked in Go, which costs as much as several hot calls do in C. Positions are known to have ended no
- * sooner than the next mark has, so marks are far apart while so little is unproven that nobody is near the limit, and
- * close where several streams share it. */
+/* Go makes and queries marks, which costs as much as several hot calls do in C. A position is known to have ended only
+ * once the next mark has. So marks are far apart while so little is unproven that no stream is near the limit, and
+ * close together where several streams share it. */
 enum { CALM_MAX = 512,
        MARK_EVERY_CALM = 256 };
 
 static int64_t queued_total;          /* positions given on streams of ours */
-static _Atomic int64_t proven_total;  /* those of them that have ended; graph.Line adds */
+static _Atomic int64_t proven_total;  /* those of them that have ended; graph.Line adds to it */
 
 _Atomic int cudago_captures_open;
 
@@ -57,7 +57,8 @@ QUIET uint64_t cudago_queued(cudago_stream *s) {
     return atomic_fetch_add_explicit(&s->clock->queued, 1, memory_order_release) + 1;
 }
 
-/* A foreign stream is marked before the GIL is taken back: that may wait, and the mark must be this thread's. */
+/* A foreign stream is marked before the GIL is taken back: taking it back may wait, and this thread must be the one to
+ * make the mark. */
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
     cudago_stream *s = l->s;
     uint64_t position = 0;
@@ -71,7 +72,7 @@ uint64_t cudago_gil_back(cudago_leave *l, int32_t result) {
 /* Waits under way, each on the stack of its thread. Guarded by the GIL. */
 typedef struct wait_on {
     const cudago_stream *s;
-    unsigned long thread; /* its handlers of signals run beneath the wait, and may do what others must not */
+    unsigned long thread; /* its signal handlers run inside the wait, and may do what other threads must not */
     int64_t since_ms;
     struct wait_on *next;
 } wait_on;
@@ -84,7 +85,8 @@ static QUIET int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Who has waited for long is past the driver's look at the stream: what is waited for may come after the capture. */
+/* A wait this old is past the driver's look at the stream: its thread may be waiting for something that comes after the
+ * capture. */
 enum { ENTERED_MS = 100 };
 
 QUIET int cudago_waited_for(const cudago_stream *s) {
@@ -94,7 +96,8 @@ QUIET int cudago_waited_for(const cudago_stream *s) {
     return 0;
 }
 
-/* Who waits again and again gives the GIL away in the waits alone, so that nobody else ever finds none under way. */
+/* A thread that waits again and again releases the GIL only inside its waits, so without this pause no other thread
+ * would ever find it outside one. */
 static void give_way(void) {
     for (int i = 0; i < 20 && cudago_beginners; i++) {
         Py_BEGIN_ALLOW_THREADS
@@ -131,7 +134,7 @@ QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *ref
     cudagoKeepUntil(s->id, position, refs, (int)n);
 }
 
-/* With callbacks alive the GIL must not be held in the driver: see callback.go. */
+/* While callbacks are alive the GIL must not be held in the driver: see callback.go. */
 void cudago_prove_all(void) {
     if (!cudago_streams) return;
     if (!cudago_callbacks_alive) {
@@ -143,8 +146,8 @@ void cudago_prove_all(void) {
     Py_END_ALLOW_THREADS
 }
 
-/* gc.callbacks: before a collection, learn which launches have ended, so that the executables of a dead cycle are seen
- * to be idle. What is still running is marked now and known at a later collection. */
+/* For gc.callbacks: before a collection, learn which launches have ended, so that the executables of a dead cycle count
+ * as idle. What is still running is marked now, and a later collection will see that it has ended. */
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     if (cudago_unusable || n < 1 || PyUnicode_CompareWithASCIIString(args[0], "start")) Py_RETURN_NONE;

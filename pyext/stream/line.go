@@ -22,16 +22,16 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// A Timeline is a stream's, whose counters are in the stream's block.
+// A Timeline is the line of a stream, with its counters in the stream's block.
 type Timeline struct {
 	*graph.Line
-	block *C.cudago_stream // for as long as the line is not closed
+	block *C.cudago_stream // valid until the line is closed
 }
 
-// Lines by their stream's number.
+// Lines holds each line under its stream's number.
 var Lines = border.NewTable[*Timeline]("stream")
 
-// newLine makes the line of s over the counters of b.
+// newLine makes the line of s with the counters of b.
 func newLine(s *cuda.Stream, b *C.cudago_stream) (*graph.Line, error) {
 	o := graph.LineOptions{Queued: counter(&b.clock.queued), Proven: counter(&b.clock.proven), Marked: counter(&b.clock.marked), Reaper: border.Reaper}
 	if b.foreign == 0 { // the launch budget is for streams of ours
@@ -40,20 +40,20 @@ func newLine(s *cuda.Stream, b *C.cudago_stream) (*graph.Line, error) {
 	return graph.NewLine(s, o)
 }
 
-// counter is C's number as Go's.
+// counter lets Go use a counter of C.
 func counter[T any](at *T) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(at)) }
 
 var provenTotal = (*atomic.Int64)(unsafe.Pointer(C.cudago_proven_total_address()))
 
-// OnLine does something with a stream's line. There is one as long as something
-// of it is pending, or somebody holds the stream's block.
+// OnLine calls do with a stream's line. The line exists as long as something of
+// it is pending or somebody holds the stream's block.
 func OnLine(id uint64, do func(*graph.Line)) {
 	if l, err := Lines.Get(id); err == nil {
 		do(l.Line)
 	}
 }
 
-// cudagoLineMarked runs without the GIL, on the thread that has queued the work.
+// cudagoLineMarked runs without the GIL, on the thread that queued the work.
 //
 //export cudagoLineMarked
 func cudagoLineMarked(id C.uint64_t) (pos C.uint64_t) {
@@ -73,8 +73,8 @@ func cudagoLineProve(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Prove) }
 //export cudagoProveAll
 func cudagoProveAll() { graph.ProveAll() }
 
-// cudagoProveExposed marks what the reaper may not. It runs without the GIL, on a
-// thread that uses the streams.
+// cudagoProveExposed marks the streams that the reaper must not touch. It runs
+// without the GIL, on a thread that uses them.
 //
 //export cudagoProveExposed
 func cudagoProveExposed() {
@@ -94,15 +94,15 @@ func cudagoLineProved(id, pos C.uint64_t) {
 func cudagoLineExpose(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Expose) }
 
 // cudagoLineJoin makes a stream wait for position pos of stream id: the stream
-// into, or if that is 0 the one with the handle. 1 if nothing stands behind the
-// position yet, because the stream captures.
+// into, or, if into is 0, the one with the given handle. It returns 1 if nothing
+// stands behind the position yet because the stream is capturing.
 //
 //export cudagoLineJoin
 func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_status) (again C.int) {
 	guard(st, func() error {
 		l, err := Lines.Get(uint64(id))
 		if err != nil {
-			return nil // closed, so all has ended
+			return nil // closed, so all its work has ended
 		}
 		target := l.Stream().Context().WrapStream(uintptr(handle))
 		if into != 0 {
@@ -119,8 +119,8 @@ func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_s
 	return again
 }
 
-// cudagoKeepUntil keeps references until position pos of the stream has ended.
-// It takes them over.
+// cudagoKeepUntil takes over references and keeps them until position pos of the
+// stream has ended.
 //
 //export cudagoKeepUntil
 func cudagoKeepUntil(id, pos C.uint64_t, refs *C.uintptr_t, n C.int) {
@@ -131,9 +131,9 @@ func cudagoKeepUntil(id, pos C.uint64_t, refs *C.uintptr_t, n C.int) {
 	OnLine(uint64(id), func(l *graph.Line) { l.After(uint64(pos), func() { border.Drops.Put(list...) }) })
 }
 
-// AfterAll has then run when all has ended that is in a stream now; for the
-// per-thread default stream, in the legacy one, which waits for those of all
-// threads. False if the stream is gone.
+// AfterAll runs then once everything that is in the stream now has ended. For
+// the per-thread default stream it waits in the legacy one, which waits for the
+// per-thread streams of all threads. It returns false if the stream is gone.
 func AfterAll(id uint64, then func()) bool {
 	l, err := Lines.Get(id)
 	if err != nil {
@@ -151,8 +151,9 @@ func AfterAll(id uint64, then func()) bool {
 	return true
 }
 
-// cudagoLineAwait waits up to ms milliseconds for position pos of a stream, which
-// the caller holds, without the GIL: 1 if it must be called again.
+// cudagoLineAwait waits up to ms milliseconds for position pos of a stream that
+// the caller holds. It runs without the GIL and returns 1 if it must be called
+// again.
 //
 //export cudagoLineAwait
 func cudagoLineAwait(id, pos C.uint64_t, ms C.int) (again C.int) {

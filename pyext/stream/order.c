@@ -6,12 +6,12 @@
 
 #include "_cgo_export.h"
 
-/* Order between streams: before memory is given to another library, and after work of another library on what we are
- * given. */
+/* Order between streams: our work comes before that of a library that we give memory to, and after that of a library
+ * that gives memory to us. */
 
-/* For each device its context, and an event that is recorded in one stream and waited for in another. A wait is for the
- * latest record, and the GIL keeps the pair together, so one is enough. Made before it is needed: cuEventCreate waits while
- * another thread is stuck in a full launch queue. */
+/* For each device, its context and an event that is recorded in one stream and waited for in another. A wait is for the
+ * latest record, and the GIL keeps each pair of calls together, so one event is enough. It is made before it is needed:
+ * cuEventCreate waits while another thread is stuck in a full launch queue. */
 static uintptr_t contexts[CUDAGO_MAX_DEVICES], events[CUDAGO_MAX_DEVICES];
 
 int cudago_device_ready(int32_t device, uint32_t *generation) {
@@ -31,7 +31,7 @@ int cudago_device_ready(int32_t device, uint32_t *generation) {
     return 0;
 }
 
-/* The reset has taken both away. */
+/* A reset has destroyed both. */
 QUIET void cudago_device_forget(int32_t device) { contexts[device] = events[device] = 0; }
 
 uintptr_t cudago_context_of(int32_t device) { return contexts[device]; }
@@ -61,7 +61,7 @@ QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) 
     return busy ? cudago_refuse_capture() : 0;
 }
 
-/* Somebody else's memory may come before the first use of the device here. */
+/* Another library's memory may arrive before the first use of the device here. */
 int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
     if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_BufferError, "no such device"), -1;
     uint32_t generation;

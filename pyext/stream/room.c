@@ -4,7 +4,7 @@
 
 #include "stream.h"
 
-/* What the room hangs into the module. */
+/* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
     {"_stream_new", METHOD(cudago_stream_new), METH_FASTCALL, NULL},

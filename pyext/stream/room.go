@@ -3,8 +3,8 @@
 
 //go:build pyext
 
-// Package stream is the room of streams and events: the block of a stream, positions,
-// uses, and the one way for work into a stream.
+// Package stream is the room of streams and events: the block of a stream,
+// positions, uses, and the only way to put work into a stream.
 package stream
 
 /*
@@ -22,10 +22,10 @@ import (
 	_ "github.com/cudago/cudago/dlpack"
 )
 
-// Why: border/room.go.
+// For the reason see border/room.go.
 //
 //go:embed *.h
 var _ embed.FS
 
-// guard is border.Guard. To Go, the C types of each package are its own.
+// guard is border.Guard. Go treats the C types of each package as distinct.
 func guard(st *C.cudago_status, fn func() error) { border.Guard(unsafe.Pointer(st), fn) }

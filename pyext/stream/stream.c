@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* Streams. The hot calls, record and wait, go to the driver from here, under the GIL and on the block that Go made
- * (cudago_stream in stream.h). Everything else is a call into Go: stream.go. What users are told is in
+/* Streams. The hot calls, record and wait, go straight to the driver from here, under the GIL and on the block that Go
+ * made (cudago_stream in stream.h). Everything else is a call into Go: stream.go. The documentation for users is in
  * python/cudago/_core.pyi, from which `make gen` makes the DOC_ macros. */
 
 /* --- the block ---------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static void free_block(cudago_stream *s) {
 }
 
 void cudago_stream_ended(cudago_stream *s) {
-    if (!s->listed) { /* made beside a reset, and nobody's */
+    if (!s->listed) { /* made while a reset ran, and nobody has it */
         free_block(s);
         return;
     }
@@ -38,7 +38,8 @@ void cudago_stream_ended(cudago_stream *s) {
     atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
 }
 
-/* The list is the GIL's, and Go ends a block on a thread that has none: so it is taken out here, from a drain. */
+/* The GIL guards the list, but Go ends a block on a thread that does not have the GIL. So a drain takes the block out,
+ * here. */
 void cudago_streams_sweep(void) {
     for (cudago_stream *s = cudago_streams, *next; s; s = next) {
         next = s->next;
@@ -52,7 +53,7 @@ void cudago_streams_sweep(void) {
 
 QUIET void cudago_stream_retain(cudago_stream *s) { atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed); }
 
-/* The last reference hands the block back to Go, whose reaper destroys the stream when all its work is known to have
+/* The last reference hands the block back to Go, whose reaper destroys the stream once all its work is known to have
  * ended: cuStreamDestroy can wait for another thread's full launch queue and so must not run with the GIL held. */
 QUIET void cudago_stream_release(cudago_stream *s) {
     if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1 && !cudago_forked) cudagoStreamRelease(s->id);
@@ -106,8 +107,8 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     return stream_object(s, generation, &st, Py_None);
 }
 
-/* _stream_wrap(device, handle, owner): somebody else's stream; owner keeps it alive. Handle 0 or 1: the legacy default
- * stream; 2: the per-thread one. Asks nothing of the driver. */
+/* _stream_wrap(device, handle, owner): another library's stream, which owner keeps alive. Handle 0 or 1 is the legacy
+ * default stream, 2 the per-thread one. Does not call the driver. */
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -125,7 +126,7 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     return stream_object(s, generation, &st, args[2]);
 }
 
-/* The block goes on: memory is freed on it, and executables were launched on it. */
+/* The block stays: memory is freed on it, and executables were launched on it. */
 static void give_up(StreamObject *self) {
     cudago_stream *s = self->s;
     if (!s) return;
@@ -146,17 +147,17 @@ static PyObject *stream_exit(StreamObject *self, PyObject *const *args, Py_ssize
     return stream_close(self, NULL);
 }
 
-/* A stream that can be waited for, held by the caller's count. */
+/* A stream that can be waited for, with a reference for the caller. */
 static QUIET cudago_stream *to_wait_for(StreamObject *self, uint64_t *queued) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
-    if (capturing) /* the driver would refuse, and spoil the capture */
+    if (capturing) /* the driver would refuse, and invalidate the capture */
         return PyErr_SetString(PyExc_ValueError, "a stream that is capturing cannot be waited for: nothing runs before its "
                                                  "graph is launched"),
                NULL;
-    *queued = atomic_load(&s->clock->queued); /* what is queued during the wait need not have ended after it */
+    *queued = atomic_load(&s->clock->queued); /* work queued during the wait need not have ended when it returns */
     cudago_stream_retain(s);           /* another thread may close the stream meanwhile */
     return s;
 }
@@ -171,7 +172,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     if (!r) cudagoLineProved(s->id, queued);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;
-    CUDAGO_ENTER(NULL); /* what the work kept may go now */
+    CUDAGO_ENTER(NULL); /* what the work kept may be released now */
     Py_RETURN_NONE;
 }
 
@@ -210,8 +211,8 @@ static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     return wait_event_now(self, event);
 }
 
-/* The driver would refuse an event of another device too, but in words that help nobody. An event that stands for a place in
- * a capture must not be asked for its state, or the capture is spoilt. */
+/* The driver would refuse an event of another device too, but its message helps nobody. An event that stands for a
+ * place in a capture must not be queried: that would invalidate the capture. */
 static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
@@ -221,7 +222,7 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
     int pushed, capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
-    if (capturing) { /* Go notes it: the event must not be destroyed beside the capture's end */
+    if (capturing) { /* Go notes it: the event must not be destroyed while the capture is being ended */
         cudago_status st = {0};
         cudagoEventRecordCaptured(e->id, s->id, &st);
         if (st.kind) return cudago_raise(&st), NULL;
@@ -252,7 +253,8 @@ static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     return is_capturing_now(self);
 }
 
-/* Who is given the handle may begin a capture on it behind our back: from now on the reaper leaves the stream alone. */
+/* Whoever is given the handle may begin a capture on it unknown to us: from now on the reaper leaves the stream
+ * alone. */
 QUIET void cudago_stream_expose(cudago_stream *s) {
     if (s->clock->exposed || s->foreign) return;
     s->clock->exposed = 1;

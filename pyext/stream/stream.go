@@ -19,7 +19,7 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// Streams are those that are open.
+// Streams are the open streams.
 var Streams = border.NewTable[*cuda.Stream]("stream")
 
 func init() {
@@ -72,8 +72,8 @@ func cudagoStreamNew(ordinal, priority C.int32_t, st *C.cudago_status) (b *C.cud
 	return b
 }
 
-// defaults are the blocks of the default streams, which live until their device
-// is reset: one for each, whoever wraps it.
+// defaults are the blocks of the default streams, one for each stream no matter
+// who wraps it. They live until their device is reset.
 var defaults struct {
 	sync.Mutex
 	by map[*cuda.Stream]*C.cudago_stream // guarded by Mutex
@@ -110,27 +110,27 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 	return b
 }
 
-// Open counts those that somebody holds.
+// Open counts the streams that somebody holds.
 func Open() int {
 	n := Streams.Len()
 	defaults.Lock()
 	defer defaults.Unlock()
 	for _, b := range defaults.by {
-		if b.refs == 1 { // its own
+		if b.refs == 1 { // only its own
 			n--
 		}
 	}
 	return n
 }
 
-// cudagoStreamRelease takes the last reference of a stream's block. Nobody can
-// queue any more: when all has ended the reaper destroys the stream, and a drain
-// frees the block. It needs the GIL.
+// cudagoStreamRelease takes over the last reference to a stream's block. Nobody
+// can queue work on the stream any more: once all its work has ended the reaper
+// destroys it, and a drain frees the block. It needs the GIL.
 //
 //export cudagoStreamRelease
 func cudagoStreamRelease(id C.uint64_t) {
 	s, ok := Streams.Take(uint64(id))
-	l, err := Lines.Get(uint64(id)) // others ask for it until all has ended
+	l, err := Lines.Get(uint64(id)) // stays in Lines: others look it up until all has ended
 	if !ok || err != nil {
 		return
 	}
@@ -172,8 +172,8 @@ func cudagoStreamPriority(id C.uint64_t, st *C.cudago_status) (priority C.int32_
 	return priority
 }
 
-// cudagoDefaultStreamsForget lets go of the blocks of a device's default streams
-// of which a reset has made others. It needs the GIL.
+// cudagoDefaultStreamsForget releases the blocks of a device's default streams,
+// which a reset has replaced. It needs the GIL.
 //
 //export cudagoDefaultStreamsForget
 func cudagoDefaultStreamsForget(ordinal C.int32_t) {

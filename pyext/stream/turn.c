@@ -30,7 +30,7 @@ int cudago_turn_wait(int *mine) {
     Py_BEGIN_ALLOW_THREADS
     usleep(50);
     Py_END_ALLOW_THREADS
-    cudago_exclusive -= *mine; /* not while a signal's handler runs, which is this thread */
+    cudago_exclusive -= *mine; /* not while a signal handler runs: it runs on this thread */
     int r = PyErr_CheckSignals();
     cudago_exclusive += *mine;
     return r;

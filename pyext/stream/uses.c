@@ -6,8 +6,8 @@
 
 #include "_cgo_export.h"
 
-/* Sets of uses: of an allocation, which is freed after them and exported behind them; of an executable, whose operands are
- * kept until they have ended. A use holds the stream's clock, so that a stream may be closed first. */
+/* Sets of uses. An allocation is freed after its uses and exported behind them; an executable keeps its operands until
+ * its uses have ended. A use holds the stream's clock, so the stream may be closed first. */
 
 QUIET void cudago_clock_release(cudago_clock *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1) free(c);
@@ -22,7 +22,7 @@ static QUIET cudago_use *find(cudago_uses *u, const cudago_stream *s) {
 
 static QUIET int is_over(const cudago_use *use) { return !use->reserved && !cudago_pending(use->clock, use->position); }
 
-/* A place for one more, of a use that is over or at the end. */
+/* A place for one more use: that of a use that is over, or one at the end. */
 static QUIET cudago_use *place(cudago_uses *u) {
     cudago_use *v = cudago_uses_at(u);
     for (uint32_t i = 0; i < u->n; i++) {
@@ -42,7 +42,7 @@ static QUIET cudago_use *place(cudago_uses *u) {
     return &v[u->n++];
 }
 
-/* Of a stream that is not the first of the set. */
+/* For a stream that is not the first of the set. */
 QUIET int cudago_uses_reserve_next(cudago_uses *u, cudago_stream *s) {
     cudago_use *use = find(u, s);
     if (!use) {

@@ -3,7 +3,7 @@
 
 //go:build pyext
 
-// Package tensor is the room of tensors, which is all C: typed, shaped views of
+// Package tensor is the room of tensors, all of it in C: typed, shaped views of
 // memory, and their exchange with other libraries.
 package tensor
 
@@ -22,7 +22,7 @@ import (
 	_ "github.com/cudago/cudago/pyext/stream"
 )
 
-// Why: border/room.go.
+// For the reason see border/room.go.
 //
 //go:embed *.h
 var _ embed.FS

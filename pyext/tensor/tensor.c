@@ -54,7 +54,7 @@ QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLData
 
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                                     const int64_t *shape, const int64_t *strides) {
-    /* The check reads no data: any address that is not null will do where the memory has none for the host. */
+    /* The check reads no data: any non-null address will do if the memory has none for the host. */
     DLTensor d = {.data = (void *)(uintptr_t)(ptr ? ptr : 1), .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = (int64_t *)shape, .strides = (int64_t *)strides};
     cudago_extent e = {0};
     const char *wrong = cudago_tensor_check(&d, 0, &e);
@@ -103,7 +103,7 @@ static PyObject *tensor_close(TensorObject *t, PyObject *unused) {
         return NULL;
     }
     cudago_cell *cell = t->cell;
-    t->cell = NULL; /* first: the release may come back here */
+    t->cell = NULL; /* first: the release may re-enter this function */
     if (cell) cudago_cell_let_go(cell);
     Py_RETURN_NONE;
 }
@@ -124,7 +124,7 @@ static void tensor_dealloc(TensorObject *t) {
     if (t->cell && !cudago_forked) cudago_cell_let_go(t->cell);
     if (t->shape != t->small) free(t->shape);
     PyTypeObject *type = Py_TYPE((PyObject *)t);
-    PyObject_Free(t); /* the slot's own function: the type takes no part in garbage collection */
+    PyObject_Free(t); /* the function in its tp_free slot: the type takes no part in garbage collection */
     Py_DECREF(type);
 }
 
@@ -201,7 +201,7 @@ static PyObject *get_handle(TensorObject *t, void *unused) {
     return cudago_tensor_open(t) ? NULL : PyLong_FromUnsignedLongLong(t->ptr);
 }
 
-/* (kind, DLPack device type, DLPack device id, allocation's first byte, allocation's size): for Python's side. */
+/* (kind, DLPack device type, DLPack device id, allocation's first byte, allocation's size): for the Python face. */
 static QUIET PyObject *get_memory(TensorObject *t, void *unused) {
     (void)unused;
     if (cudago_tensor_open(t)) return NULL;
@@ -216,15 +216,15 @@ static Py_ssize_t tensor_length(TensorObject *t) {
     return -1;
 }
 
-/* An object's truth must not depend on a length: `if tensor:` is a mistake unless there is one element to look at, and
- * that may be on a device. */
+/* A tensor's truth value must not depend on its length: `if tensor:` is a mistake unless there is exactly one element
+ * to look at, and that may be on a device. */
 static int tensor_bool(TensorObject *t) {
     (void)t;
     PyErr_SetString(PyExc_TypeError, "a tensor is neither true nor false: compare with None, or look at t.numpy(stream=)");
     return -1;
 }
 
-/* Equal are two views of the same elements, as for Buffers: what the elements are is not looked at. */
+/* Two tensors are equal if they view the same elements, as for Buffers; the elements' values are not compared. */
 static QUIET PyObject *tensor_compare(TensorObject *t, PyObject *other, int op) {
     if ((op != Py_EQ && op != Py_NE) || !cudago_is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;
     const TensorObject *o = (TensorObject *)other;
@@ -292,8 +292,9 @@ static PyType_Slot slots[] = {
     {Py_bf_releasebuffer, cudago_tensor_release_buffer},
     {0, NULL},
 };
-/* A tensor holds a cell and no Python object, so the collector need not see it: making one costs half as much. A Python
- * subclass would be collected whatever its slots, so _tensor.py puts its methods into this type instead. */
+/* A tensor holds a cell and no Python object, so the collector need not see it; this halves the cost of making one. A
+ * Python subclass would take part in garbage collection whatever its __slots__, so _tensor.py puts its methods into
+ * this type instead. */
 static PyType_Spec spec = {
     "cudago.Tensor",
     sizeof(TensorObject),

@@ -18,7 +18,7 @@
 
 enum { CUDAGO_SMALL_NDIM = 4 }; /* shapes up to this need no second allocation */
 
-/* A view of a cell's memory. Never changes but for cell, exports and weak. */
+/* A view of a cell's memory. Only cell, exports and weak ever change. */
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
@@ -49,18 +49,18 @@ int cudago_tensor_room(PyObject *module);
 
 /* --- for later rooms ---------------------------------------------------------------------------------- */
 
-/* A new Tensor over cell, which gets one count more. strides may be NULL: row-major. The range is checked against the
- * cell: ValueError. */
+/* A new Tensor over cell, with a count of its own. strides NULL: row-major. ValueError if the range does not lie within
+ * the cell. */
 PyObject *cudago_tensor_from_cell(cudago_cell *cell, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                   const int64_t *strides);
 
-/* Of Buffer: view(dtype, shape=None, strides=None), and what exports the bytes. */
+/* Methods of Buffer: view(dtype, shape=None, strides=None) and those that export its bytes. */
 extern PyMethodDef cudago_buffer_exchange[];
 extern PyGetSetDef cudago_buffer_exchange_attributes[];
 
 /* -1 with ClosedError if t is closed. */
 static inline QUIET int cudago_tensor_open(const TensorObject *t) { return cudago_cell_now(t->cell, "tensor"); }
-/* The first element's address and the cell of a Tensor, borrowed; -1 with ClosedError. */
+/* The address of a Tensor's first element and its cell, borrowed; -1 with ClosedError. */
 static inline QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, cudago_cell **cell) {
     TensorObject *t = (TensorObject *)tensor;
     if (cudago_tensor_open(t)) return -1;
@@ -69,20 +69,21 @@ static inline QUIET int cudago_tensor_argument(PyObject *tensor, uint64_t *ptr, 
     return 0;
 }
 
-/* The bytes of a tensor that has no gaps; -1 (with BufferError, for the Tensor) if it has some. */
+/* The number of bytes of a tensor without gaps; -1 if it has gaps, with BufferError for a Tensor and without for a
+ * DLTensor. */
 QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
 QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
 
-/* Memory of any object that has the C exchange table or __dlpack__. out describes it, with arrays that live as long as
- * *owned, a new count that is the caller's. Work that the producer has pending is not waited for: see
- * cudago_foreign_stream. -1 with an exception, and *owned NULL. */
+/* The memory of any object that has the C exchange table or __dlpack__. out describes it, with arrays that live as long
+ * as *owned, a new count for the caller. Does not wait for work that the producer has pending: see
+ * cudago_foreign_stream. On failure -1 with an exception, and *owned is NULL. */
 int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned);
 
-/* The stream that o's library works on now, as a CUstream number: 1 for the legacy default stream, which is also the
- * answer for libraries that do not say. -1 with an exception. */
+/* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
+ * default stream. -1 with an exception. */
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream);
 
-/* Is that host memory, pageable or pinned? Simulated device memory is not, though it has a host address. */
+/* Is it host memory, pageable or pinned? Simulated device memory is not, though it has a host address. */
 static inline QUIET int cudago_cell_is_host(const cudago_cell *c) {
     switch (c->kind) {
     case CUDAGO_CELL_PINNED:
@@ -103,12 +104,12 @@ QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, D
 /* A Tensor over t's cell, with a count of its own; ClosedError if t is closed. */
 QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLDataType dtype, int ndim, const int64_t *shape,
                                      const int64_t *strides);
-/* t as DLPack has it: device and address are those of the cell; the arrays are t's own. */
+/* t as DLPack describes it: device and address are those of the cell; the arrays are t's own. */
 QUIET void cudago_tensor_describe(const TensorObject *t, DLTensor *out);
-/* The cell of an open tensor with a count for the caller, who may then give the GIL away, and what it is; NULL with
+/* The cell of an open tensor with a count for the caller, who may then release the GIL, and its description; NULL with
  * ClosedError. */
 QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out);
-/* Gives back a count in a place that must keep a pending exception, such as tp_dealloc. */
+/* Gives back a count in a place that must preserve a pending exception, such as tp_dealloc. */
 void cudago_cell_let_go(cudago_cell *cell);
 
 int cudago_dtype_from_python(PyObject *o, DLDataType *out); /* -1 with TypeError */
@@ -118,10 +119,10 @@ PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key);
 PyObject *cudago_tensor_item(TensorObject *t, Py_ssize_t i);
 PyObject *cudago_tensor_transpose(TensorObject *t, void *unused);
 PyObject *cudago_tensor_reshape(TensorObject *t, PyObject *const *args, Py_ssize_t n);
-/* Reads a shape: an int or a sequence of ints. The number of dimensions, or -1. One -1 is worked out from size if size
- * is not negative. */
+/* Reads a shape: an int or a sequence of ints. Returns the number of dimensions, or -1. If size is not negative, a
+ * single -1 is computed from it. */
 int cudago_dims_from_python(PyObject *o, int64_t *dims); /* runs Python; no check of the sizes */
-/* Checks a shape, and works its one -1 out from size if size is not negative. -1 with an exception. */
+/* Checks a shape and, if size is not negative, computes its single -1 from it. -1 with an exception. */
 QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape);
 int cudago_shape_from_python(PyObject *o, int64_t size, int64_t *shape); /* both */
 PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
@@ -129,15 +130,15 @@ PyObject *cudago_tuple_of(int n, const int64_t *values, int64_t scale);
 int cudago_tensor_get_buffer(TensorObject *t, Py_buffer *view, int flags);
 void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view);
 PyObject *cudago_tensor_cai(TensorObject *t, void *unused);
-/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it; cell is
- * t's, held by the caller. */
+/* A row-major copy in host memory of its own. The memory must have a host address, and nobody may be writing to it;
+ * cell is t's, held by the caller. */
 PyObject *cudago_tensor_host_copy(TensorObject *t, const cudago_cell *cell);
-/* An owner cell over fresh host memory, aligned as DLPack asks; NULL: no memory. No GIL needed. */
+/* An owner cell over new host memory, aligned as DLPack requires; NULL if there is no memory. Needs no GIL. */
 cudago_cell *cudago_host_cell(int64_t size);
 
 PyObject *cudago_tensor_buffer(TensorObject *t, void *unused);
 PyObject *cudago_tensor_span(TensorObject *t, void *unused);
-/* A tensor whose first element is at ptr and that stays within nbytes from base on; ValueError otherwise. */
+/* A tensor whose first element is at ptr and that stays within the nbytes from base on; ValueError otherwise. */
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                                     const int64_t *shape, const int64_t *strides);
 
@@ -145,15 +146,16 @@ PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_
 QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
 PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor);
-/* Waits, if the consumer is the host, for the work pending on the memory, which the caller holds. */
+/* If the consumer is the host, waits for the work pending on the memory, which the caller holds. */
 int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as);
-/* Raises BufferError if t must not be exported as it is; -1 then. */
+/* -1 with BufferError if t must not be exported as it is. */
 int cudago_tensor_exportable(TensorObject *t, const DLTensor *as);
 
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* A Tensor that owns m. On failure m is the caller's as before. */
+/* A Tensor that owns m. On failure m still belongs to the caller. */
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m);
-/* Takes a fresh `__dlpack__` capsule's tensor into a new cell: describes it in out and says what it reaches. */
+/* Moves the tensor of a new `__dlpack__` capsule into a new cell: describes it in out and computes the extent that it
+ * reaches. */
 cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out);
 
 /* The exchange table of a type, or NULL without an exception if it has none. */

@@ -22,7 +22,7 @@ static int read_view_arguments(PyObject *const *args, Py_ssize_t n, PyObject *na
     return 0;
 }
 
-/* ndim -1: as many elements as there are; n_strides -1: row-major. */
+/* ndim -1: one dimension of as many elements as fit; n_strides -1: row-major. */
 static QUIET PyObject *view_now(BufferObject *b, DLDataType dtype, int ndim, int64_t *shape, int n_strides, const int64_t *strides) {
     cudago_span m;
     if (cudago_buffer_now(b, &m)) return NULL;
@@ -58,7 +58,7 @@ static PyObject *buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t
     return view_now(b, dtype, ndim, shape, n_strides, strides);
 }
 
-/* --- a Buffer's exchange: that of its bytes --------------------------------------------------------------------------- */
+/* --- a Buffer's exchange: as its bytes --- ------------------------------------------------------------------------ */
 
 static QUIET TensorObject *bytes_of(PyObject *buffer) {
     BufferObject *b = (BufferObject *)buffer;
@@ -104,19 +104,20 @@ PyObject *cudago_tensor_buffer(TensorObject *t, void *unused) {
     return buffer_now(t);
 }
 
-/* The cell with a count for the caller, and how far t reaches from its first element. */
+/* The cell with a count for the caller, and the extent of t around its first element. */
 static QUIET cudago_cell *span_now(const TensorObject *t, cudago_extent *e) {
     DLTensor d;
     cudago_cell *cell = cudago_tensor_hold(t, &d);
     if (!cell) return NULL;
-    d.data = &d; /* not looked at: memory without a host address has none to give */
+    d.data = &d; /* never read: memory without a host address has no address to give */
     const char *wrong = cudago_tensor_check(&d, 0, e);
     if (!wrong) return cell;
     cudago_cell_release(cell);
     return PyErr_Format(PyExc_SystemError, "BUG: %s", wrong), NULL;
 }
 
-/* (Buffer, offset): the bytes from the lowest to the highest that t reaches, and where among them its first element is. */
+/* (Buffer, offset): the bytes from the lowest to the highest that t reaches, and where among them its first element
+ * is. */
 PyObject *cudago_tensor_span(TensorObject *t, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);

@@ -5,7 +5,7 @@
 
 #include "tensor.h"
 
-/* NumPy is a soft dependency: asked for when somebody needs one of its types, and done without where it is missing. */
+/* NumPy is an optional dependency: imported when one of its types is needed, and done without where it is missing. */
 
 static int parse_text(PyObject *o, DLDataType *out) {
     PyObject *text = PyObject_Str(o);
@@ -24,8 +24,8 @@ static PyObject *numpy_dtype(PyObject *o) {
     return d;
 }
 
-/* str() of NumPy's and PyTorch's types and of names is a name that we know, or an unknown one: foreign byte order,
- * structures, objects. Anything else NumPy may understand: float, numpy.float32, "single". */
+/* str() of NumPy's and PyTorch's types and of names gives a name that we know, or an unknown one: foreign byte order,
+ * structures, objects. NumPy may understand anything else: float, numpy.float32, "single". */
 int cudago_dtype_from_python(PyObject *o, DLDataType *out) {
     if (o != Py_None) {
         if (!parse_text(o, out)) return 0;
@@ -48,7 +48,8 @@ PyObject *cudago_dtype_to_python(DLDataType d) {
     static PyObject *cache[CODES][WIDTHS];
     const char *typestr = cudago_dtype_typestr(d);
     if (!typestr) return PyUnicode_FromString(cudago_dtype_name(d));
-    PyObject **slot = &cache[d.code][__builtin_ctz(d.bits) - 3]; /* types with a typestr have those codes and widths */
+    /* Types with a typestr have only these codes and widths. */
+    PyObject **slot = &cache[d.code][__builtin_ctz(d.bits) - 3];
     if (*slot) return NEW_REF(*slot);
     PyObject *name = PyUnicode_FromString(typestr);
     PyObject *found = name ? numpy_dtype(name) : NULL;

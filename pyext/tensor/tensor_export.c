@@ -45,7 +45,7 @@ static int read_pair(PyObject *o, const char *name, long *a, long *b) {
 int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
     for (int i = 0; i < as->ndim; i++) {
         if (t->strides[i] >= 0 || t->shape[i] < 2) continue;
-        /* PyTorch ends the process when it meets one (pytorch/pytorch#188023). */
+        /* PyTorch aborts the process when it meets one (pytorch/pytorch#188023). */
         PyErr_Format(PyExc_BufferError, "dimension %d has a negative stride, which not every consumer can read: export "
                                         "with copy=True",
                      i);
@@ -54,7 +54,7 @@ int cudago_tensor_exportable(TensorObject *t, const DLTensor *as) {
     return 0;
 }
 
-/* Labels d as memory of the device asked for. 1: that needs a copy. */
+/* Labels d as memory of the requested device. Returns 1 if that needs a copy. */
 static int relabel(const TensorObject *t, const cudago_cell *cell, const long *device, DLTensor *d) {
     long type = device[0], id = device[1];
     if (type == d->device.device_type && id == d->device.device_id) return 0;
@@ -82,9 +82,9 @@ int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as) {
 /* Orders our pending work before the consumer's. */
 static int order(cudago_cell *cell, const DLTensor *d, const long long *stream) {
     int on_host = d->device.device_type == kDLCPU;
-    if (!stream) /* the host reads pinned and managed memory without a word about streams: NumPy does */
+    if (!stream) /* the host reads pinned and managed memory without naming a stream, as NumPy does */
         return cudago_cell_order(cell, d->device.device_type == kDLCUDA ? 1 : 0);
-    if (*stream == -1) return 0; /* the consumer takes care */
+    if (*stream == -1) return 0; /* the consumer does it itself */
     if (!on_host) return cudago_cell_order(cell, (intptr_t)*stream);
     return PyErr_SetString(PyExc_ValueError, "stream must be None for memory that is exported to the host"), -1;
 }
@@ -128,7 +128,8 @@ static PyObject *export(TensorObject *t, cudago_cell *cell, const DLTensor *d, i
 }
 
 /* A row-major copy, finished when this returns. Memory that the host cannot read is copied on the device, or from it to
- * the host; Python's side does that, which has allocations and streams at hand. cell is t's, held by the caller. */
+ * the host; the Python face does that, because it has allocations and streams at hand. cell is t's, held by the
+ * caller. */
 static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
     if (cudago_cell_order(cell, 0)) return NULL;
     int at_home = cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost;
@@ -159,7 +160,7 @@ static PyObject *export_copy(TensorObject *t, cudago_cell *cell, int to_host, in
     return capsule;
 }
 
-/* A wish, evaluated. */
+/* What a consumer asks for, evaluated. */
 typedef struct {
     int versioned, on_device, copy, has_stream; /* copy: 1 True, 0 False, -1 not given */
     long device[2];
@@ -216,7 +217,7 @@ QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {
 
 /* --- to PyTorch ----------------------------------------------------------------------------------------------------------- */
 
-/* PyTorch's exchange table, or NULL without an exception if it is too old to have one. */
+/* PyTorch's exchange table, or NULL without an exception if PyTorch is too old to have one. */
 static const DLPackExchangeAPI *torch_table(PyObject *torch) {
     PyObject *type = PyObject_GetAttrString(torch, "Tensor");
     const DLPackExchangeAPI *api = type ? cudago_exchange_table_of((PyTypeObject *)type) : NULL;
@@ -224,8 +225,8 @@ static const DLPackExchangeAPI *torch_table(PyObject *torch) {
     return api;
 }
 
-/* PyTorch knows neither pinned nor managed memory of others (pytorch/pytorch#96318): pinned memory is the host's to it,
- * managed memory the device's. */
+/* PyTorch recognises neither pinned nor managed memory of others (pytorch/pytorch#96318): it gets pinned memory as the
+ * host's and managed memory as the device's. */
 static void for_torch(const TensorObject *t, DLTensor *d) {
     if (d->device.device_type == kDLCUDAHost) d->device = (DLDevice){kDLCPU, 0};
     if (d->device.device_type == kDLCUDAManaged) {
@@ -247,7 +248,7 @@ static PyObject *table_export(TensorObject *t, cudago_cell *cell, DLTensor *d, c
     DLManagedTensorVersioned *m = cudago_export(d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
     if (!m) return PyErr_NoMemory();
     if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
-    cudago_dl_delete(m); /* PyTorch takes it over on success only */
+    cudago_dl_delete(m); /* PyTorch takes it over only on success */
     return NULL;
 }
 
@@ -261,7 +262,7 @@ static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {
 
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor) {
     (void)module;
-    static const DLPackExchangeAPI *api; /* PyTorch, once imported, stays */
+    static const DLPackExchangeAPI *api; /* valid for good: PyTorch, once imported, stays loaded */
     CUDAGO_ENTER(NULL);
     if (!cudago_is_tensor(tensor)) {
         PyErr_Format(PyExc_TypeError, "to_torch() takes a Tensor, got %R", (PyObject *)Py_TYPE(tensor));

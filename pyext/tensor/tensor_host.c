@@ -5,7 +5,8 @@
 
 #include "tensor.h"
 
-/* --- the buffer protocol: memory that is the host's on a GPU too ------------------------------------------------------ */
+/* --- the buffer protocol: only memory that is the host's on a GPU too
+ * ------------------------------------------------------ */
 
 static QUIET int refuse(Py_buffer *view, const char *why) {
     view->obj = NULL;
@@ -13,7 +14,7 @@ static QUIET int refuse(Py_buffer *view, const char *why) {
     return -1;
 }
 
-/* Is the tensor contiguous the way flags ask for it? */
+/* Is the tensor contiguous in the way that flags asks for? */
 static QUIET int fits(const TensorObject *t, int flags) {
     int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
     int c = (t->flags & TENSOR_COMPACT) != 0;
@@ -48,7 +49,7 @@ static QUIET int view_now(TensorObject *t, Py_buffer *view, int flags) {
     for (int i = 0; i < t->ndim; i++) strides[i] = (Py_ssize_t)(t->strides[i] * itemsize);
     cudago_tensor_describe(t, &d);
     *view = (Py_buffer){
-        .buf = t->size ? d.data : strides, /* not null: some take that for a failure */
+        .buf = t->size ? d.data : strides, /* not null: some consumers take null for a failure */
         .obj = NEW_REF(t),
         .len = (Py_ssize_t)(t->size * itemsize),
         .itemsize = (Py_ssize_t)itemsize,
@@ -81,7 +82,7 @@ void cudago_tensor_release_buffer(TensorObject *t, Py_buffer *view) {
 
 /* --- __cuda_array_interface__ ------------------------------------------------------------------------------------------ */
 
-/* AttributeError rather than another one, so that hasattr() tells the truth. */
+/* Raises AttributeError rather than another exception, so that hasattr() tells the truth. */
 static PyObject *interface(TensorObject *t, cudago_cell *cell) {
     const char *typestr = cudago_dtype_typestr(t->dtype);
     if (cell->device_type == kDLCPU || !typestr) {
@@ -90,7 +91,7 @@ static PyObject *interface(TensorObject *t, cudago_cell *cell) {
                                 : "__cuda_array_interface__ has no name for this element type");
         return NULL;
     }
-    /* Who synchronises with the stream named below must have waited for all of our work. */
+    /* A consumer that synchronises with the stream named below must thereby wait for all of our work. */
     if (cudago_cell_order(cell, 1)) return NULL;
     PyObject *shape = cudago_tuple_of(t->ndim, t->shape, 1);
     PyObject *strides = t->flags & TENSOR_COMPACT ? NEW_REF(Py_None)

@@ -7,8 +7,9 @@
 
 PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
 
-/* The order of an import: look, check, make everything that can fail, rename the capsule, take. An error before the
- * renaming leaves the capsule to its own destructor; after it nothing can fail. So the deleter runs once, always. */
+/* The order of an import: look, check, make everything that can fail, rename the capsule, take over. An error before
+ * the renaming leaves the tensor to the capsule's own destructor; after it nothing can fail. So the deleter always runs
+ * exactly once. */
 
 static int refuse(const char *why) {
     PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s", why);
@@ -23,7 +24,7 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
     }
     const char *wrong = cudago_tensor_check(&m->dl_tensor, m->flags, e);
     if (wrong) return refuse(wrong);
-    /* Our element types have one layout each, and the padded one is not it. */
+    /* Each of our element types has one layout, and it is not the padded one. */
     if (m->dl_tensor.dtype.bits < 8 && m->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
         return refuse("its elements of less than a byte are padded, not packed");
     return 0;
@@ -115,8 +116,9 @@ static int put(PyObject *dict, const char *key, PyObject *value) {
     return r;
 }
 
-/* o.__dlpack__ with what it may understand. A producer from before DLPack 1.0 raises TypeError for the new keywords and
- * is asked again without; a producer that is asked for a copy and cannot make one must say so itself. */
+/* Calls o.__dlpack__ with the keywords that it may understand. A producer from before DLPack 1.0 raises TypeError for
+ * the new keywords and is called again without them; a producer that is asked for a copy and cannot make one must say
+ * so itself. */
 static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
     int cuda = on_cuda(o);
     if (cuda < 0) return NULL;
@@ -139,13 +141,13 @@ static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
 }
 
 /* The managed tensor of an object with an exchange table, if the table may be used: it skips checks that __dlpack__
- * makes. *m NULL without an error: ask __dlpack__. */
+ * makes. *m NULL without an error: use __dlpack__. */
 static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLManagedTensorVersioned **m) {
     void *theirs = NULL;
     *m = NULL;
     if (api->managed_tensor_from_py_object_no_sync(o, m)) return -1;
     const DLTensor *d = &(*m)->dl_tensor;
-    if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with better words */
+    if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with a better message */
     /* A complex tensor of PyTorch may be conjugated lazily, and only __dlpack__ refuses that. */
     int suits = d->dtype.code != kDLComplex;
     if (suits && d->device.device_type != kDLCPU && stream != -1) {
@@ -198,7 +200,7 @@ static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
     StreamObject *wrapper = cudago_stream_arg(o, &keep);
     cudago_stream *s = wrapper ? cudago_stream_now(wrapper) : NULL;
     if (s) {
-        cudago_stream_retain(*held = s); /* the producer's code runs, and may close it */
+        cudago_stream_retain(*held = s); /* the producer's code runs and may close the stream */
         cudago_stream_expose(s);
         *stream = s->h ? (intptr_t)s->h : 1;
     }
@@ -233,8 +235,8 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
 
-/* A producer that is asked over __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the same
- * one: what it has pending is ordered before whoever waits for that stream. */
+/* A producer that is asked through __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the
+ * same one: so the producer's pending work comes before whoever waits for that stream. */
 int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned) {
     const DLPackExchangeAPI *api = cudago_exchange_table(o);
     DLManagedTensorVersioned *m = NULL;

@@ -5,16 +5,16 @@
 
 #include "tensor.h"
 
-/* A view in the making. */
+/* A view under construction. */
 typedef struct {
     const TensorObject *t;
-    int axis;         /* next dimension of t to be used */
+    int axis;         /* the next dimension of t to use */
     int ndim;         /* dimensions so far */
-    int64_t offset;   /* elements from t's first */
+    int64_t offset;   /* in elements, from t's first */
     int64_t shape[CUDAGO_MAX_NDIM], strides[CUDAGO_MAX_NDIM];
 } building;
 
-/* The checked layout of every tensor fits the address space in bits, so offsets cannot overflow here. */
+/* The layout of every tensor has been checked to fit the address space, in bits, so offsets cannot overflow here. */
 static QUIET PyObject *finish(building *b) {
     const TensorObject *t = b->t;
     int64_t itemsize = cudago_itemsize(t->dtype);
@@ -49,7 +49,7 @@ static int take_slice(building *b, PyObject *slice) {
     if (PySlice_Unpack(slice, &start, &stop, &step)) return -1;
     Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)b->t->shape[b->axis++], &start, &stop, step);
     if (n) b->offset += start * stride;
-    /* With fewer than two elements the stride is never used, and a huge step must not overflow it. */
+    /* With fewer than two elements the stride is never used, and must not overflow because of a huge step. */
     return push(b, n, n > 1 ? stride * step : stride);
 }
 
@@ -122,7 +122,7 @@ PyObject *cudago_tensor_transpose(TensorObject *t, void *unused) {
 
 /* --- shapes from Python -------------------------------------------------------------------------------------------- */
 
-/* Replaces the one -1, if there is one, by what is left of size. */
+/* Replaces the single -1, if there is one, by what is left of size. */
 QUIET int cudago_shape_now(int64_t size, int n, int64_t *shape) {
     int64_t known = 1;
     int open = -1;

@@ -13,8 +13,8 @@ static const char *const attributes[] = {
 
 /* --- ours ----------------------------------------------------------------------------------------------------------------- */
 
-/* The functions are called with the GIL by other libraries, without any of our API being entered: they do not drain,
- * because what a drain runs is not what such a caller expects inside a conversion. */
+/* Other libraries call these functions with the GIL and without entering any of our API. So they do not drain: such a
+ * caller does not expect what a drain runs inside a conversion. */
 static TensorObject *usable(void *o) {
     if (cudago_unusable) return cudago_raise_unusable(), NULL;
     if (!cudago_is_tensor(o)) {
@@ -30,7 +30,7 @@ static int from_py(void *o, DLManagedTensorVersioned **out) {
     DLTensor d;
     cudago_cell *cell = t ? cudago_tensor_hold(t, &d) : NULL;
     if (!cell) return -1;
-    /* The table need not synchronise, but a consumer of host memory has no stream to ask for and reads at once. */
+    /* The table need not synchronise, but a consumer of host memory has no stream to name and reads at once. */
     int r = cudago_tensor_exportable(t, &d) || cudago_tensor_settle(cell, &d) ? -1 : 0;
     if (!r && !(*out = cudago_export(&d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0)))
         r = (PyErr_NoMemory(), -1);
@@ -45,7 +45,7 @@ static int borrow(void *o, DLTensor *out) {
     if (!t->size) out->data = NULL;
     int r = cudago_tensor_exportable(t, out) || cudago_tensor_settle(cell, out) ? -1 : 0;
     cudago_cell_let_go(cell);
-    return r || cudago_tensor_open(t) ? -1 : 0; /* what was borrowed must still be there */
+    return r || cudago_tensor_open(t) ? -1 : 0; /* the borrowed tensor must still be open */
 }
 
 static int to_py(DLManagedTensorVersioned *m, void **out) {
@@ -55,7 +55,7 @@ static int to_py(DLManagedTensorVersioned *m, void **out) {
     return *out ? 0 : -1;
 }
 
-/* We have no stream of our own for other people's work: the legacy default stream is everybody's. */
+/* We have no stream of our own for other libraries' work; the legacy default stream is common to all. */
 static int current_stream(int32_t device_type, int32_t device_id, void **out) {
     (void)device_type;
     (void)device_id;
@@ -63,14 +63,14 @@ static int current_stream(int32_t device_type, int32_t device_id, void **out) {
     return 0;
 }
 
-/* A host tensor; may be called without the GIL, so nothing of Python's is used. */
+/* A host tensor; may be called without the GIL, so it uses nothing of Python's. */
 static int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *context,
                     void (*fail)(void *, const char *, const char *)) {
     *out = NULL;
     DLTensor d = *like;
     int64_t strides[CUDAGO_MAX_NDIM];
     cudago_extent e = {0};
-    d.data = &d; /* not looked at: any address passes */
+    d.data = &d; /* never read: any address passes */
     d.strides = NULL;
     d.byte_offset = 0;
     const char *wrong = cudago_tensor_check(&d, 0, &e);
@@ -110,8 +110,9 @@ int cudago_exchange_init(PyObject *type) {
 
 /* --- those of other types ------------------------------------------------------------------------------------------------- */
 
-/* What is known of a type, by its address; the strong reference keeps the address from being used again. A type without
- * a table is remembered too: if it gets one later, the way over __dlpack__ is slower but right. Guarded by the GIL. */
+/* What is known about types, by their addresses; a strong reference keeps each address from being reused. A type
+ * without a table is remembered too: if it gets one later, the way through __dlpack__ is slower but still right.
+ * Guarded by the GIL. */
 enum { SLOTS = 64 };
 static struct {
     PyTypeObject *type;
@@ -139,6 +140,6 @@ const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type) {
     Py_INCREF(type);
     seen[i].type = type;
     seen[i].api = api;
-    Py_XDECREF(old); /* last: it may run code */
+    Py_XDECREF(old); /* last: it may run foreign code */
     return api;
 }
