@@ -110,8 +110,8 @@ func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func(
 	return nil, c.Synchronize, nil
 }
 
-// Relaxed: a wait for something that is not being captured must not invalidate
-// the capture of another thread.
+// Relaxed returns wait in relaxed capture mode: a wait for something that is not
+// being captured must not invalidate the capture of another thread.
 func Relaxed(wait func() error) func() error {
 	return func() (err error) {
 		Driver.Load().Relaxed(func() { err = wait() })
@@ -119,6 +119,7 @@ func Relaxed(wait func() error) func() error {
 	}
 }
 
+// RelaxedQuery is [Relaxed] for a query.
 func RelaxedQuery(query func() (bool, error)) func() (bool, error) {
 	return func() (done bool, err error) {
 		Driver.Load().Relaxed(func() { done, err = query() })

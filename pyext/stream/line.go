@@ -102,7 +102,7 @@ func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_s
 	guard(st, func() error {
 		l, err := Lines.Get(uint64(id))
 		if err != nil {
-			return nil // closed, so all its work has ended
+			return nil //nolint:nilerr // closed, so all its work has ended
 		}
 		target := l.Stream().Context().WrapStream(uintptr(handle))
 		if into != 0 {
