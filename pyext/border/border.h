@@ -122,7 +122,7 @@ int cudago_stall_wait(void);        /* -1 with an exception of a signal */
         if (cudago_exclusive && cudago_stall_wait()) return bad; \
     } while (0)
 
-/* --- driver calls that C makes directly ----------------------------------------------------------------- */
+/* --- driver calls that C makes directly --------------------------------------------------------------------------- */
 
 extern cudago_calls cu;
 void cudago_trampolines(cudago_calls *calls); /* trampoline.c: fills in the exported Go functions */
@@ -240,7 +240,7 @@ static inline void cudago_host_access(uint64_t address, uint64_t size) {
     if (cudago_checking && size) cudago_host_access_now(address, size);
 }
 
-/* --- what room.c adds to the module, and what Go calls ------------------------------------------------------- */
+/* --- what room.c adds to the module, and what Go calls ------------------------------------------------------------ */
 
 PyObject *cudago_set_checks(PyObject *module, PyObject *names);
 PyObject *cudago_set_package(PyObject *module, PyObject *directory);

@@ -73,7 +73,7 @@ int cudago_callbacks_running(int32_t device) {
 QUIET uintptr_t cudago_host_function(void) { return (uintptr_t)host_function; }
 
 static void run(call_record *r) {
-    if (!r->callable) return; /* taken away by a reset */
+    if (!r->callable) return; /* a reset has freed the record */
     PyObject *callable = NEW_REF(r->callable);
     PyObject *result = PyObject_CallObject(callable, NULL);
     if (result) Py_DECREF(result);

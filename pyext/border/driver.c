@@ -57,5 +57,5 @@ PyObject *cudago_is_open(PyObject *module, PyObject *unused) {
     return PyBool_FromLong(opened);
 }
 
-/* For Go: a file with exported functions cannot define any. */
+/* For Go: a file with exported functions cannot define C functions. */
 void cudago_call_host(uintptr_t fn, uintptr_t user_data) { ((void (*)(void *))fn)((void *)user_data); }

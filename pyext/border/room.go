@@ -3,13 +3,13 @@
 
 //go:build pyext
 
-// Package border is what all rooms of the border to Python share, and knows no
-// noun: errors, the entry of a call, tables, waiting, dropping, the driver.
+// Package border is what all rooms of the border to Python share and what knows
+// no noun: errors, the entry of a call, tables, waiting, dropping, the driver.
 //
 // # Handles
 //
-// C refers to Go's objects by numbers that are never used twice (table.go), and
-// to the parts that it needs at once by C blocks that Go allocates.
+// C refers to Go's objects by numbers that are never used twice (table.go). The
+// parts that it needs without a call into Go are in C blocks that Go allocates.
 //
 // # Locks
 //
@@ -30,9 +30,9 @@ import (
 	_ "github.com/cudago/cudago/dlpack"
 )
 
-// Go builds a package anew when one that it imports has changed, and knows
-// nothing of headers in other folders. So a change of a header here is one of
-// the package.
+// Go rebuilds a package when one that it imports has changed, but does not see
+// headers in other folders. Because it is embedded, a changed header here counts
+// as a change to this package.
 //
 //go:embed *.h
 var _ embed.FS

@@ -54,8 +54,8 @@ func report(st *C.cudago_status, err error) {
 	fill(st, kind, code, err.Error(), detail)
 }
 
-// Encode is report for the half of the API that gopy binds, whose errors are
-// texts: errors.py:_decode reads them.
+// Encode is report for the half of the API that gopy binds. Its errors are
+// texts, which errors.py:_decode reads.
 func Encode(err error) string {
 	kind, code, detail := classify(err)
 	text, _ := json.Marshal(map[string]any{"kind": kind, "code": code, "message": err.Error(), "detail": detail})
@@ -162,7 +162,7 @@ func Contained(fn func() error) (err error) {
 	return fn()
 }
 
-// JoinClose closes something after err, which stays the first.
+// JoinClose closes something after err, which stays the first error.
 func JoinClose(err error, closeIt func() error) error {
 	if second := closeIt(); err == nil {
 		return second
