@@ -40,8 +40,8 @@ QUIET int cudago_event_now(const EventObject *self) {
     return cudago_event_closed(self) ? cudago_raise_lost("event", self->device) : 0;
 }
 
-/* Go's handle of an event that can be queried; 0 with an exception. A query invalidates the capture that the event was
- * recorded in while that is open, and the driver refuses it afterwards. */
+/* Go's handle of an event that can be queried; 0 with an exception. While a capture is open a query of an event that
+ * was recorded in it invalidates the capture; afterwards the query is refused. */
 static QUIET uint64_t askable(EventObject *self) {
     if (cudago_event_now(self)) return 0;
     if (!self->captured) return self->id;

@@ -85,8 +85,8 @@ static QUIET int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* A wait this old is past the driver's look at the stream: its thread may be waiting for something that comes after the
- * capture. */
+/* A wait this old no longer holds up a capture: it is past the driver's look at the stream, and what it waits for may
+ * come only after the capture. */
 enum { ENTERED_MS = 100 };
 
 QUIET int cudago_waited_for(const cudago_stream *s) {

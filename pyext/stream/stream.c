@@ -108,7 +108,7 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
 }
 
 /* _stream_wrap(device, handle, owner): another library's stream, which owner keeps alive. Handle 0 or 1 is the legacy
- * default stream, 2 the per-thread one. Does not call the driver. */
+ * default stream, 2 the per-thread one. Does not ask the driver about the handle. */
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);

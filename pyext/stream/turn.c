@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-/* Whose turn is it to call the driver with the GIL? See stream.h. */
+/* Turns: which thread may call the driver with the GIL? See stream.h. */
 
 QUIET int cudago_queues_busy(void) {
     for (cudago_stream *s = cudago_streams; s; s = s->next)
