@@ -54,11 +54,11 @@ func cudagoBufferNew(mr, size, on C.uint64_t, ptr, host *C.uint64_t, st *C.cudag
 // patience is how long an allocation waits for earlier releases.
 const patience = C.CUDAGO_PATIENCE_MS * time.Millisecond
 
-// AfterReleases calls allocate, and once more if that fails because what was
-// released before still has to be given back, which the reaper does later. An
-// allocation then has no memory; a graph that can have only one executable
-// cannot be instantiated. It tries again even if nothing is pending any more:
-// the last release may have ended just after the first attempt.
+// AfterReleases calls allocate. If there is no memory, or a graph that can have
+// only one executable still has it, the reaper may yet have to give back what
+// was released before. So AfterReleases waits for the reaper and tries once
+// more, even if nothing is pending any more: the last release may have ended
+// just after the first attempt.
 func AfterReleases(allocate func() error) error {
 	err := allocate()
 	if errors.Is(err, cuda.ErrorOutOfMemory) || errors.Is(err, cuda.ErrorNotSupported) {

@@ -52,7 +52,7 @@ static PyObject *resource_of(DeviceObject *self) {
     return NEW_REF(self->resource);
 }
 
-/* allocate(size, *, stream): the default resource's, without a detour through Python. */
+/* allocate(size, *, stream): allocates from the default resource, without a detour through Python. */
 static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     PyObject *resource = resource_of(self);

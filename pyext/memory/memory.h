@@ -44,7 +44,7 @@ typedef struct {
     int32_t home;         /* the device whose reset destroys it */
     uint32_t generation;
 } ResourceObject;
-QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open one; 0 with ClosedError */
+QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open resource; 0 with ClosedError */
 
 /* Stream-ordered memory: C allocates and frees it without calling Go. */
 typedef struct {
@@ -164,8 +164,7 @@ PyObject *cudago_pointer_new(PyObject *buffer, int64_t offset);
 int32_t cudagoHostVisible(int32_t ordinal);
 uint64_t cudagoHostAddress(int32_t ordinal, uint64_t ptr);
 
-/* --- what room.c adds to the module, and types
- * --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 PyObject *cudago_device_new(PyObject *module, PyObject *ordinal);
 PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args);

@@ -6,8 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* --- work that is pending on our memory
- * ----------------------------------------------------------------------------- */
+/* --- work that is pending on our memory --------------------------------------------------------------------------- */
 
 static QUIET int refuse_own_capture(void) {
     PyErr_SetString(PyExc_BufferError, "a stream that uses the memory is capturing, so its work cannot be waited for; pass "

@@ -48,10 +48,10 @@ func cudagoPin(address, size C.uint64_t, readOnly C.int, export C.uintptr_t, st 
 }
 
 // An unpinning is a pinned Python object as an item of the reaper. It begins
-// only while no capture is open: if the driver put it off until a capture ends,
-// the thread that ends the capture would wait for the device with the GIL held.
-// A goroutine makes the wait, so that the reaper can go on with other items
-// while a long kernel runs.
+// only while no capture is open: if it were left to the end of a capture, the
+// thread that ends the capture would wait for the device with the GIL held. A
+// goroutine makes the wait, so that the reaper can go on with other items while
+// a long kernel runs.
 type unpinning struct {
 	b     *cuda.Buffer
 	ended chan error // nil until begun

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /* The reset of a device. A device has a *generation*, and everything made on it remembers the one it was made in. So a
- * reset loses all of it at once, as it notices at its next use, and no list has to be walked. We never pass a lost
- * handle to the driver again, where it may by now mean something else or nothing. */
+ * reset loses all of it at once: each object finds out at its next use, and no list has to be walked. We never pass a
+ * lost handle to the driver again, where it may by now mean something else or nothing. */
 
 int64_t cudago_host_allocations[CUDAGO_MAX_DEVICES];
 static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell made before the latest reset */
