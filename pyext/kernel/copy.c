@@ -77,7 +77,7 @@ static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) 
     return -1;
 }
 
-/* The other side, open and of the right size. */
+/* The other side of the copy, open and of the right size. */
 static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
     if (c->operand) {
         if (cudago_operand_now(c->operand)) return -1;

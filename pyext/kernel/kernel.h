@@ -121,8 +121,7 @@ typedef struct {
 } cudago_recorder;
 extern cudago_recorder cudago_record;
 
-/* --- what room.c adds to the module, and types
- * --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 PyObject *cudago_compile(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);

@@ -6,7 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* The one way from a Python object to an address, and to what keeps the bytes there. An Operand holds the object, and:
+/* The only way from a Python object to an address, and to what keeps the bytes there. An Operand holds the object, and:
  *
  *   Buffer, view, Pointer, Tensor   a count of the allocation's cell, so that close() of the wrapper is safe
  *   buffer protocol                 an open export, so that a bytearray or an array cannot be resized
