@@ -40,7 +40,7 @@ static QUIET int whole_memory(PyObject *buffer) {
     return PyErr_SetString(PyExc_ValueError, "buffer must be the whole of what the graph allocates, and is a view of some of it"), -1;
 }
 
-/* _add_free(deps, buffer, name): the buffer may belong to another graph, whose address must stay reserved */
+/* _add_free(deps, buffer, name): the buffer may belong to another graph; its address must stay reserved */
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     cudago_place p;

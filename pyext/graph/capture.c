@@ -74,7 +74,7 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
 }
 
 /* CUDAGO_AGAIN while another thread is in the driver with the stream: its work must neither fall into the capture nor
- * collide with the begin. */
+ * collide with its beginning. */
 static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
@@ -165,8 +165,7 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_RETURN_NONE;
 }
 
-/* --- captures whose graph is gone
- * -------------------------------------------------------------------------------------- */
+/* --- captures whose graph is gone --------------------------------------------------------------------------------- */
 
 /* Only its own thread can end a capture that is not relaxed. If another thread drops its graph, the capture is ended
  * here when its own thread next enters. Guarded by the GIL. */

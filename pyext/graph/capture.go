@@ -118,7 +118,7 @@ func record(on C.uint64_t, op graph.Operation, st *C.cudago_status, call func(*c
 
 //export cudagoCaptureMemcpy
 func cudagoCaptureMemcpy(on, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified memory type, as a capture records it
+	p := cuda.MemcpyParams{Dst: uint64(dst), Src: uint64(src), Size: uint64(size)} // unified, as a capture records it
 	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
 		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
 	})

@@ -7,7 +7,7 @@
 #include "_cgo_export.h"
 #include <unistd.h>
 
-/* An executable: the launch stays in C, on a block that Go made. */
+/* Executables. A launch stays in C, on a block that Go made. */
 
 QUIET int cudago_exec_lost(const cudago_exec *x) { return cudago_lost(x->device, x->generation); }
 QUIET int cudago_exec_open(ExecObject *self) {

@@ -195,8 +195,7 @@ void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
 /* Go functions for later rooms. */
 void cudagoCloseGraphs(void); /* at exit */
 
-/* --- what room.c adds to the module, and types
- * --------------------------------------------------------------------- */
+/* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 extern const cudago_recorder cudago_recording; /* capture.c */
 extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */
