@@ -25,7 +25,7 @@ type pyFinalizer struct {
 	*finalize.Finalizer
 
 	mu   sync.Mutex
-	over chan struct{} // guarded by mu; closed when the work has ended, nil until that is waited for
+	over chan struct{} // guarded by mu; closed when the work has ended, nil until the wait begins
 }
 
 // A turn is the turn of a Python Finalizer, with a reference to it. The number
