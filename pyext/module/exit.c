@@ -24,9 +24,9 @@ static int others_have_left(long limit_ms) {
     return 1;
 }
 
-/* For atexit. In order: finalizers, newest first; executables and graphs; buffers; what their launches kept, once these
- * have ended; events, code, resources and streams. What does not end in time is left to the end of the process, and
- * nothing is touched after that. */
+/* For atexit. In order: finalizers, newest first; executables and graphs; buffers; what the executables' launches kept,
+ * once those have ended; events, code, resources and streams. What does not end in time is left to the end of the
+ * process, and nothing is touched after that. */
 PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
