@@ -58,7 +58,7 @@ static PyObject *buffer_view(PyObject *buffer, PyObject *const *args, Py_ssize_t
     return view_now(b, dtype, ndim, shape, n_strides, strides);
 }
 
-/* --- a Buffer's exchange: as its bytes --- ------------------------------------------------------------------------ */
+/* --- a Buffer's exchange: as its bytes ---------------------------------------------------------------------------- */
 
 static QUIET TensorObject *bytes_of(PyObject *buffer) {
     BufferObject *b = (BufferObject *)buffer;

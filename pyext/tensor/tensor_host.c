@@ -5,8 +5,7 @@
 
 #include "tensor.h"
 
-/* --- the buffer protocol: only memory that is the host's on a GPU too
- * ------------------------------------------------------ */
+/* --- the buffer protocol: only memory that is the host's on a GPU too --------------------------------------------- */
 
 static QUIET int refuse(Py_buffer *view, const char *why) {
     view->obj = NULL;
