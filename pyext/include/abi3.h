@@ -11,13 +11,13 @@
 #ifndef Py_LIMITED_API
 #define Py_LIMITED_API 0x030B0000 /* 3.11: the first with the buffer protocol */
 #endif
-/* Python.h wants to be included first, to define these itself; in what cgo compiles, system headers come before it. By
- * then they have had their effect, and compilers warn of two definitions. */
+/* Python.h is meant to be included first and to define these itself, but in what cgo compiles system headers come
+ * before it. By then these have had their effect, and compilers warn of a second definition. */
 #undef _POSIX_C_SOURCE
 #undef _XOPEN_SOURCE
 #include <Python.h>
 
-/* The limited Python.h does not bring these. */
+/* The limited Python.h does not include these. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
