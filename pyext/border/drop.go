@@ -77,7 +77,7 @@ func Once(f func() error) finalize.Item {
 	})
 }
 
-// alsoDrained are queues of later rooms. Only init functions write it.
+// alsoDrained are queues of later rooms. Only init functions add any.
 var alsoDrained []func()
 
 // AlsoDrain registers drain, which is called with the GIL after each drain of
