@@ -6,6 +6,7 @@ package sim_test
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,8 +22,13 @@ func TestShuffledStreams(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range 8 {
 		o := newOne(t, open(t, fmt.Sprintf("seed=%d", seed+1)))
+		var mu sync.Mutex // streams without an order may run at the same time
 		var ran []byte
-		hostFunctions[fn] = func(i uintptr) { ran = append(ran, byte(i)) }
+		hostFunctions[fn] = func(i uintptr) {
+			mu.Lock()
+			defer mu.Unlock()
+			ran = append(ran, byte(i))
+		}
 		// All of it is there before any of it can run.
 		release := holdStream(t, o)
 		e := o.newEvent(t)
