@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import warnings
+import weakref
 
 import pytest
 
@@ -62,6 +63,22 @@ def test_leaks_without_a_trace_says_what_but_not_where(device):
     with device.create_stream() as stream:
         (leak,) = (leak for leak in debug.leaks() if leak.object is stream)
         assert (leak.kind, leak.where, str(leak)) == ("Stream", (), repr(stream))
+
+
+def test_leaks_asks_nothing_of_other_peoples_objects(device):
+    class Liar:
+        @property
+        def __class__(self):
+            raise RuntimeError("asked for its class")
+
+    class Gone:
+        pass
+
+    gone = Gone()
+    kept = [Liar(), weakref.proxy(gone)]
+    del gone
+    assert isinstance(debug.leaks(), tuple)
+    del kept
 
 
 def test_leaks_does_not_keep_what_it_found(device):

@@ -132,7 +132,9 @@ def _in_a_child(options: argparse.Namespace) -> int:
                 continue
         if status >= 0:
             return status
-        print(f"cudago: {signal.Signals(-status).name}; the last driver calls:", file=sys.stderr)
+        named = {s.value: s.name for s in signal.Signals}
+        how = named.get(-status, f"signal {-status}")
+        print(f"cudago: {how}; the last driver calls:", file=sys.stderr)
         lines = calls.read_text(errors="replace").splitlines() if calls.exists() else []
         for line in sorted(filter(str.strip, lines)):  # they are a ring, and numbered
             print(f"  {line.rstrip()}", file=sys.stderr)

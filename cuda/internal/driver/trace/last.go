@@ -30,9 +30,10 @@ type Last struct {
 	next int    // guarded by mu: how many calls have begun
 }
 
-// OpenLast makes the file, or empties it.
+// OpenLast makes the file, or empties it. It is never cut: another process, such
+// as this one's parent, may have it mapped, and would die by its next line.
 func OpenLast(name string) (*Last, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

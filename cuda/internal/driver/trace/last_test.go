@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,6 +80,29 @@ func TestAnOldCallEndsWhereANewOneIs(t *testing.T) {
 	}
 	last.end(old, "old = 0")
 	require.NotContains(t, strings.Join(lines(t, name), "\n"), "old")
+}
+
+// A process that opens the file does not cut it under one that writes there,
+// which would die by SIGBUS.
+func TestTwoProcessesMayHaveOneFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "calls")
+	first, err := OpenLast(name)
+	require.NoError(t, err)
+	var over atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for !over.Load() {
+			first.begin("parent")
+		}
+	})
+	for range 300 {
+		_, err := OpenLast(name)
+		require.NoError(t, err)
+	}
+	over.Store(true)
+	writer.Wait()
+	first.begin("parent again")
+	require.Contains(t, strings.Join(lines(t, name), "\n"), "parent again")
 }
 
 func TestAFileThatCannotBeMade(t *testing.T) {
