@@ -42,3 +42,20 @@ func (c *Context) PutEvent(e *Event) {
 	defer c.events.mu.Unlock()
 	c.events.idle = append(c.events.idle, e)
 }
+
+// OrderStreams makes work queued in then from now on wait for everything in
+// first. It does nothing and reports false if one of them is capturing. It may
+// create an event, and block where [Context.NewEvent] does.
+//
+// Errors: [ErrClosed] if a stream is closed; otherwise an [*Error].
+func (c *Context) OrderStreams(first, then *Stream) (ordered bool, err error) {
+	e, err := c.TakeEvent(true)
+	if err != nil {
+		return false, err
+	}
+	defer c.PutEvent(e) // the wait is for this record, whatever e is used for next
+	if recorded, err := first.RecordUncaptured(e); err != nil || !recorded {
+		return false, err
+	}
+	return then.WaitUncaptured(e)
+}

@@ -82,8 +82,8 @@ func (r *recordings) isForeign() bool {
 	return r.foreign
 }
 
-// noteOfRecord returns a function that notes that e was recorded in s, if s is
-// capturing. A capture without a number, or with one that is not open here,
+// noteOfRecord returns a function that notes that e was recorded in s, or nil if
+// s is not capturing. A capture without a number, or with one that is not open here,
 // belongs to another library.
 //
 // Preconditions: the context is current, the handle is valid, and drv.capture is
@@ -91,7 +91,7 @@ func (r *recordings) isForeign() bool {
 func (s *Stream) noteOfRecord(e *Event) (note func(), err error) {
 	const op = "cuStreamGetCaptureInfo"
 	if capturing, err := s.capturing(); err != nil || !capturing {
-		return func() {}, err
+		return nil, err
 	}
 	info, r := s.ctx.drv.api.CuStreamGetCaptureInfo(s.h)
 	if isCaptureRefusal(r) { // the legacy default stream, where the record will fail too

@@ -253,21 +253,39 @@ func (s *Stream) Done() (bool, error) {
 // Errors: [ErrClosed] if s or e is closed; [ErrorStreamCaptureIsolation] if s
 // is capturing and e was recorded outside the capture.
 func (s *Stream) Wait(e *Event) error {
+	_, err := s.waitUnless(e, func() (bool, error) { return false, nil })
+	return err
+}
+
+// WaitUncaptured is [Stream.Wait], unless s is capturing: then it does nothing
+// and reports false. No capture of this package begins in s between the check
+// and the wait, which would invalidate it.
+func (s *Stream) WaitUncaptured(e *Event) (waits bool, err error) {
+	return s.waitUnless(e, s.capturing)
+}
+
+// waitUnless makes the call with the context current and the capture lock held,
+// unless refuse, called there, says otherwise.
+func (s *Stream) waitUnless(e *Event, refuse func() (bool, error)) (waits bool, err error) {
 	if err := e.begin(); err != nil {
-		return err
+		return false, err
 	}
 	defer e.end()
 	if err := e.ctx.hold(); err != nil { // its context may be another one than that of s
-		return err
+		return false, err
 	}
 	defer e.ctx.release()
 	leave, err := s.enter()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer leave()
 	defer s.ctx.drv.lockJoin()()
-	return s.ctx.check("cuStreamWaitEvent", s.ctx.drv.api.CuStreamWaitEvent(s.h, e.h, 0))
+	if refused, err := refuse(); err != nil || refused {
+		return false, err
+	}
+	r := s.ctx.drv.api.CuStreamWaitEvent(s.h, e.h, 0)
+	return r == driver.CUDA_SUCCESS, s.ctx.check("cuStreamWaitEvent", r)
 }
 
 // Record makes e mark all work queued on s so far. It replaces an earlier
@@ -279,29 +297,38 @@ func (s *Stream) Wait(e *Event) error {
 // Errors: [ErrClosed] if s or e is closed; an [*ArgumentError] if they belong
 // to different devices.
 func (s *Stream) Record(e *Event) error {
+	_, err := s.RecordCaptured(e)
+	return err
+}
+
+// RecordCaptured is [Stream.Record], and reports whether s was capturing: then
+// e stands for a place in a graph, and must not be queried.
+func (s *Stream) RecordCaptured(e *Event) (captured bool, err error) {
 	if e.ctx != s.ctx {
-		return badValue("event", "must be of %v, as the stream is, got one of %v", s.ctx.dev, e.ctx.dev)
+		return false, badValue("event", "must be of %v, as the stream is, got one of %v", s.ctx.dev, e.ctx.dev)
 	}
 	if err := e.begin(); err != nil {
-		return err
+		return false, err
 	}
 	defer e.end()
 	leave, err := s.enter()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer leave()
 	s.ctx.drv.capture.RLock()
 	defer s.ctx.drv.capture.RUnlock()
 	note, err := s.noteOfRecord(e)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.ctx.check("cuEventRecord", s.ctx.drv.api.CuEventRecord(e.h, s.h)); err != nil {
-		return err
+		return false, err
 	}
-	note()
-	return nil
+	if note != nil {
+		note()
+	}
+	return note != nil, nil
 }
 
 // LaunchHostFunc enqueues a call of the C function fn, of type

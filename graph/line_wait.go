@@ -65,9 +65,12 @@ func (l *Line) AfterAll(then func()) {
 // the mark that covers it, or one recorded now by this thread, which must be a
 // user of the line's stream. Never creates an event.
 //
-// Errors: [ErrLineCapturing] if no mark covers pos and the stream is capturing;
-// those of [cuda.Stream.Wait]; otherwise an [*cuda.Error]. Nothing was ordered
-// then.
+// It records, waits for the line's lock, and so must not be called with the GIL
+// while a Python callback exists.
+//
+// Errors: [ErrLineCapturing] if into is capturing, or if no mark covers pos and
+// the stream is; those of [cuda.Stream.Wait]; otherwise an [*cuda.Error]. No
+// work was ordered then.
 func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 	if !l.Pending(pos) || (!l.perThread && into.Handle() == l.s.Handle() && into.Context() == l.s.Context()) {
 		return nil
@@ -86,8 +89,10 @@ func (l *Line) Join(pos uint64, into *cuda.Stream) error {
 		}
 	}
 	for _, e := range events {
-		if err := into.Wait(e); err != nil {
+		if waits, err := into.WaitUncaptured(e); err != nil {
 			return err
+		} else if !waits {
+			return ErrLineCapturing
 		}
 	}
 	return nil
@@ -135,12 +140,21 @@ func (l *Line) covering(pos uint64) (events []*cuda.Event, ok bool) {
 // the line destroys its events, releases the handle and runs then on the
 // reaper: then may destroy the stream. Close may be called again; each then
 // runs.
+//
+// It marks the work in a stream of another library, and so waits as Mark does.
 func (l *Line) Close(then func() error) {
 	if l.shared { // now: a stream of another library may not exist later
 		if err := l.Mark(); err != nil && !isGone(err) {
 			warn(err)
 		}
 	}
+	l.CloseUnmarked(then)
+}
+
+// CloseUnmarked is Close for a caller that must not wait. Work of another
+// library's stream that has no mark, which is work whose mark has failed, ends
+// with all work of the context.
+func (l *Line) CloseUnmarked(then func() error) {
 	l.ask.Lock()
 	defer l.ask.Unlock()
 	if l.closed {

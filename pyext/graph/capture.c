@@ -117,9 +117,13 @@ static QUIET int ended(cudago_stream *s, int32_t open) {
     return 1;
 }
 
-static QUIET int end_now(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cudago_status *st) {
+/* Nobody else has the capture, nor what of its stream belongs to it. The end waits for records of events, by a lock: see
+ * Driver.capture in Go. */
+static int end(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cudago_status *st) {
     int32_t open = 0;
+    PyThreadState *t = cudago_step_aside();
     *id = cudagoCaptureEnd(capture, discard, &open, st);
+    cudago_step_back(t);
     return ended(s, open);
 }
 
@@ -143,7 +147,7 @@ static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     uint64_t id = 0;
     cudago_stream *s = take_capture(g);
     if (!s) return -1;
-    int over = end_now(s, g->capture, discard, &id, st);
+    int over = end(s, g->capture, discard, &id, st);
     if (over) become(g, id);
     else go_on(g, s);
     return over;
@@ -168,11 +172,12 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
 /* --- captures whose graph is gone --------------------------------------------------------------------------------- */
 
 /* Only its own thread can end a capture that is not relaxed. If another thread drops its graph, the capture is ended
- * here when its own thread next enters. Guarded by the GIL. */
+ * here when its own thread next enters. So is any capture dropped while callbacks are alive: its end may have to release
+ * the GIL, and a drop must not. Guarded by the GIL. */
 typedef struct orphan {
     cudago_stream *s;
     uint64_t capture;
-    unsigned long thread;
+    unsigned long thread; /* 0: any can end it */
     struct orphan *next;
 } orphan;
 static orphan *orphans;
@@ -181,7 +186,7 @@ static orphan *orphans;
 static int discard(cudago_stream *s, uint64_t capture) {
     uint64_t id;
     cudago_status st = {0};
-    int over = end_now(s, capture, 1, &id, &st);
+    int over = end(s, capture, 1, &id, &st);
     free(st.message); /* nobody will see this capture's error */
     free(st.detail);
     return over;
@@ -191,9 +196,10 @@ void cudago_capture_abandon(GraphObject *self) {
     unsigned long thread = self->thread;
     cudago_stream *s = take_capture(self);
     uint64_t capture = self->capture;
-    if (!s || discard(s, capture)) return;
+    if (!s || (!cudago_callbacks_alive && discard(s, capture))) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
+    if (self->mode == CU_STREAM_CAPTURE_MODE_RELAXED) thread = 0;
     *o = (orphan){s, capture, thread, orphans};
     orphans = o;
     atomic_store(&cudago_drop_hint, 1);
@@ -205,7 +211,7 @@ void cudago_captures_end_orphans(void) {
     orphans = NULL;
     for (orphan *o = list; o; o = next) {
         next = o->next;
-        if (o->thread == me && discard(o->s, o->capture)) {
+        if ((!o->thread || o->thread == me) && discard(o->s, o->capture)) {
             free(o);
             continue;
         }

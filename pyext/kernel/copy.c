@@ -26,6 +26,7 @@ typedef struct {
     cudago_stream *s;
     OperandObject *keep;   /* kept until the work has ended, or NULL */
     int pageable;
+    uintptr_t theirs;      /* another library's stream, whose work comes first, or 0 */
 } transfer;
 
 static QUIET int32_t call_driver(const transfer *t) {
@@ -46,17 +47,28 @@ static QUIET int finish(const transfer *t, int32_t r, uint64_t position) {
     return 0;
 }
 
+static QUIET void unreserve(const transfer *t) {
+    for (int i = 0; i < 2; i++)
+        if (t->cells[i]) cudago_cell_note(t->cells[i], t->s, 0);
+}
+
 /* With the GIL released: the cells are held for the call. */
 static int transfer_away(const transfer *t) {
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_retain(t->cells[i]);
+    cudago_status st = {0};
+    int32_t r = CUDAGO_NOT_CALLED;
+    int stopped = 0, result = 0;
     cudago_leave l = cudago_gil_leave(t->s);
-    int32_t r = call_driver(t);
-    int result = finish(t, r, cudago_gil_back(&l, r));
+    if (t->theirs) stopped = cudagoStreamsOrder(t->s->device, t->theirs, t->s->h, &st) || st.kind;
+    if (!stopped) r = call_driver(t);
+    uint64_t position = cudago_gil_back(&l, r);
+    if (stopped) unreserve(t);
+    else result = finish(t, r, position);
     for (int i = 0; i < 2; i++)
         if (t->cells[i]) cudago_cell_release(t->cells[i]);
     cudago_leave_end(&l);
-    return result;
+    return stopped ? cudago_not_ordered(&st) : result;
 }
 
 /* Device and pinned memory is enqueued like a launch; pageable memory makes the driver block. */
@@ -67,6 +79,7 @@ static QUIET int transfer_now(const transfer *t) {
         return -1;
     }
     if (t->pageable || !cudago_keeps_gil(t->s)) return transfer_away(t);
+    if (t->theirs && cudago_order_streams(t->s->device, t->theirs, t->s->h)) return unreserve(t), -1;
     int32_t r = call_driver(t);
     return finish(t, r, r ? 0 : cudago_queued(t->s));
 }
@@ -103,8 +116,7 @@ static QUIET int copy_now(const copying *c) {
         return cudago_record.memcpy(s, c->from ? c->mine : c->operand, c->from ? c->operand : c->mine, b.size);
     }
     if (!b.size) return 0;
-    if (c->theirs && cudago_order_streams(s->device, c->theirs, s->h)) return -1;
-    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable};
+    transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
     /* Another library frees its memory in the order of its own streams, not of ours. */
     if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
     return transfer_now(&t);

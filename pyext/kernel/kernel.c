@@ -106,7 +106,10 @@ static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssi
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
     cudago_status st = {0};
-    int v = cudagoKernelBlocks(self->code, (char *)name, (int)len, device, block, shared, &st);
+    uint64_t code = self->code;
+    PyThreadState *t = cudago_step_aside();
+    int v = cudagoKernelBlocks(code, (char *)name, (int)len, device, block, shared, &st);
+    cudago_step_back(t);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyLong_FromLong(v);
 }

@@ -67,24 +67,47 @@ static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint
     return 0;
 }
 
+static QUIET void unreserve(const cudago_packing *p, int n, cudago_stream *s) {
+    for (int i = 0; i < n; i++) cudago_cell_note(p->used[i], s, 0);
+}
+
+/* Our work comes after what other libraries have queued on their memory. The GIL is released. */
+static int order_theirs_away(const cudago_packing *p, int32_t device, uintptr_t h, cudago_status *st) {
+    int busy = 0;
+    for (int i = 0; !busy && !st->kind && i < p->n_theirs; i++) busy = cudagoStreamsOrder(device, p->theirs[i], h, st);
+    return busy || st->kind;
+}
+
 /* With the GIL released: the cells and the kernel's code are held for the call. */
 static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) {
     const cudago_packing *p = l->p;
+    cudago_status st = {0};
+    int32_t code = CUDAGO_NOT_CALLED;
     for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
     cudago_leave leave = cudago_gil_leave(s);
-    int32_t code = call_driver(c, p, s);
-    int r = finish(l, s, code, cudago_gil_back(&leave, code));
+    int stopped = order_theirs_away(p, s->device, s->h, &st);
+    if (!stopped) code = call_driver(c, p, s);
+    uint64_t position = cudago_gil_back(&leave, code);
+    int r = 0;
+    if (stopped) unreserve(p, p->natives, s);
+    else r = finish(l, s, code, position);
     for (int i = 0; i < p->natives; i++) cudago_cell_release(p->used[i]);
     cudago_leave_end(&leave);
-    return r;
+    return stopped ? cudago_not_ordered(&st) : r;
 }
 
 static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
     for (int i = 0; i < p->natives; i++) {
         if (!cudago_cell_reserve(p->used[i], s)) continue;
-        while (i-- > 0) cudago_cell_note(p->used[i], s, 0);
+        unreserve(p, i, s);
         return -1;
     }
+    return 0;
+}
+
+static QUIET int order_theirs(const cudago_packing *p, cudago_stream *s) {
+    for (int i = 0; i < p->n_theirs; i++)
+        if (cudago_order_streams(s->device, p->theirs[i], s->h)) return -1;
     return 0;
 }
 
@@ -103,10 +126,10 @@ static QUIET int launch_now(const launching *l) {
         return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p);
     }
     if (cudago_pack_now(p)) return -1;
-    for (int i = 0; i < p->n_theirs; i++)
-        if (cudago_order_streams(s->device, p->theirs[i], s->h)) return -1;
+    int away = !cudago_keeps_gil(s);
+    if (!away && order_theirs(p, s)) return -1;
     if (reserve(p, s)) return -1;
-    if (!cudago_keeps_gil(s)) return launch_away(l, &c, s);
+    if (away) return launch_away(l, &c, s);
     int32_t code = call_driver(&c, p, s);
     return finish(l, s, code, code ? 0 : cudago_queued(s));
 }

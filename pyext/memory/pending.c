@@ -85,14 +85,17 @@ static int order_host(cudago_cell *cell) {
 }
 
 /* A wait for work outside a capture would invalidate the capture. */
-static QUIET int join_all(const pendings *list, uintptr_t ctx, uintptr_t consumer) {
-    if (!list->n) return 0;
+static QUIET int may_join(uintptr_t ctx, uintptr_t consumer) {
     int pushed;
     int32_t code = cudago_ctx_enter(ctx, &pushed);
     int busy = cudago_is_capturing(consumer, &code);
     cudago_ctx_leave(pushed);
     if (code) return cudago_raise_result("cuStreamIsCapturing", code);
-    if (busy) return cudago_refuse_capture();
+    return busy ? cudago_refuse_capture() : 0;
+}
+
+static int join_all(const pendings *list, uintptr_t ctx, uintptr_t consumer) {
+    if (list->n && may_join(ctx, consumer)) return -1;
     for (size_t i = 0; i < list->n; i++) {
         int r = cudago_join_handle(consumer, list->at[i].clock, list->at[i].position);
         if (r == CUDAGO_AGAIN) return refuse_own_capture();
@@ -101,11 +104,12 @@ static QUIET int join_all(const pendings *list, uintptr_t ctx, uintptr_t consume
     return 0;
 }
 
-static QUIET int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t consumer) {
+/* The caller holds the cell, and so its stream. */
+static int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t consumer) {
     cudago_stream *own = cudago_cell_has_stream(cell) ? ((cudago_pool_cell *)cell)->stream : NULL;
     if (own && consumer != own->h) {
         if (may_wait(own)) return -1;
-        if (cudago_order_streams(own->device, own->h, consumer)) return -1;
+        if (cudago_order(own->device, own->h, consumer)) return -1;
     }
     pendings list;
     if (pending_on(cell, &list)) return -1;
@@ -122,8 +126,11 @@ static QUIET uintptr_t context_of_cell(const cudago_cell *cell) {
 int cudago_cell_order(cudago_cell *cell, intptr_t consumer) {
     int ours = cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
     if (cudago_cell_now(cell, "memory")) return -1;
-    if (consumer) return ours ? order_consumer(cell, context_of_cell(cell), (uintptr_t)consumer) : 0;
-    if (ours) return order_host(cell) ? -1 : cudago_cell_now(cell, "memory"); /* the wait released the GIL */
+    if (ours) {
+        int r = consumer ? order_consumer(cell, context_of_cell(cell), (uintptr_t)consumer) : order_host(cell);
+        return r ? -1 : cudago_cell_now(cell, "memory"); /* both may have released the GIL */
+    }
+    if (consumer) return 0;
     cudago_host_access(cell->ptr, cell->size); /* pinned and managed memory: see the Notes of PinnedMemoryResource */
     return 0;
 }

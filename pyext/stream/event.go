@@ -76,11 +76,12 @@ func cudagoEventRelease(id C.uint64_t) {
 	}
 }
 
-// cudagoEventRecordCaptured records an event in a stream that is capturing. It
-// creates no Python object and takes no lock that is held across a wait.
+// cudagoEventRecord records an event in a stream, and returns 1 if that is
+// capturing. It waits for a thread that is stuck in a graph launch, so it is
+// called with the GIL only while no Python callback exists.
 //
-//export cudagoEventRecordCaptured
-func cudagoEventRecordCaptured(event, stream C.uint64_t, st *C.cudago_status) {
+//export cudagoEventRecord
+func cudagoEventRecord(event, stream C.uint64_t, st *C.cudago_status) (captured C.int) {
 	guard(st, func() error {
 		e, err := Events.Get(uint64(event))
 		if err != nil {
@@ -90,8 +91,11 @@ func cudagoEventRecordCaptured(event, stream C.uint64_t, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		return s.Record(e)
+		is, err := s.RecordCaptured(e)
+		captured = border.Bool[C.int](is)
+		return err
 	})
+	return captured
 }
 
 //export cudagoEventDone

@@ -119,6 +119,29 @@ func cudagoLineJoin(id, pos, into C.uint64_t, handle C.uintptr_t, st *C.cudago_s
 	return again
 }
 
+// cudagoStreamsOrder makes a stream wait for what is queued in another, both
+// given by their handles. It returns 1 if one of them is capturing, and waits as
+// cudagoEventRecord does.
+//
+//export cudagoStreamsOrder
+func cudagoStreamsOrder(ordinal C.int32_t, first, then C.uintptr_t, st *C.cudago_status) (busy C.int) {
+	guard(st, func() error {
+		if first == then {
+			return nil
+		}
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		ordered, err := c.OrderStreams(c.WrapStream(uintptr(first)), c.WrapStream(uintptr(then)))
+		if err == nil && !ordered {
+			busy = 1
+		}
+		return err
+	})
+	return busy
+}
+
 // cudagoKeepUntil takes over references and keeps them until position pos of the
 // stream has ended.
 //

@@ -61,10 +61,26 @@ QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then) 
     return busy ? cudago_refuse_capture() : 0;
 }
 
+/* Through Go: the events here are for callers with the GIL. */
+static int order_away(int32_t device, uintptr_t first, uintptr_t then) {
+    cudago_status st = {0};
+    int busy;
+    Py_BEGIN_ALLOW_THREADS
+    busy = cudagoStreamsOrder(device, first, then, &st);
+    Py_END_ALLOW_THREADS
+    return busy || st.kind ? cudago_not_ordered(&st) : 0;
+}
+
+int cudago_not_ordered(cudago_status *st) { return st->kind ? cudago_raise(st) : cudago_refuse_capture(); }
+
+int cudago_order(int32_t device, uintptr_t first, uintptr_t then) {
+    return cudago_callbacks_alive ? order_away(device, first, then) : cudago_order_streams(device, first, then);
+}
+
 /* Another library's memory may arrive before the first use of the device here. */
 int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then) {
     if (device < 0 || device >= CUDAGO_MAX_DEVICES) return PyErr_SetString(PyExc_BufferError, "no such device"), -1;
     uint32_t generation;
     if (cudago_open() || cudago_device_ready(device, &generation)) return -1;
-    return cudago_order_streams(device, first, then);
+    return cudago_order(device, first, then);
 }

@@ -211,6 +211,20 @@ static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     return wait_event_now(self, event);
 }
 
+/* With the GIL released: the driver may make the record wait for a thread that is stuck in a graph launch behind a Python
+ * callback. Go keeps both handles valid for the call. */
+static PyObject *record_away(EventObject *e, uint64_t event, cudago_stream *s) {
+    cudago_status st = {0};
+    uint64_t stream = s->id;
+    cudago_leave l = cudago_gil_leave(s);
+    int captured = cudagoEventRecord(event, stream, &st);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    if (st.kind) return cudago_raise(&st), NULL;
+    e->captured = captured;
+    return NEW_REF((PyObject *)e);
+}
+
 /* The driver would refuse an event of another device too, but its message helps nobody. An event that stands for a
  * place in a capture must not be queried: that would invalidate the capture. */
 static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
@@ -220,14 +234,13 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
     if (cudago_event_now(e)) return NULL;
     if (e->device != s->device)
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
+    if (cudago_callbacks_alive) return record_away(e, e->id, s);
     int pushed, capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
     if (capturing) { /* Go notes it: the event must not be destroyed while the capture is being ended */
         cudago_status st = {0};
-        cudagoEventRecordCaptured(e->id, s->id, &st);
-        if (st.kind) return cudago_raise(&st), NULL;
-        e->captured = 1;
-        return NEW_REF(event);
+        e->captured = cudagoEventRecord(e->id, s->id, &st);
+        return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(event);
     }
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuEventRecord(e->h, s->h);
@@ -253,21 +266,35 @@ static PyObject *stream_is_capturing(StreamObject *self, void *unused) {
     return is_capturing_now(self);
 }
 
-/* Whoever is given the handle may begin a capture on it unknown to us: from now on the reaper leaves the stream
- * alone. */
-QUIET void cudago_stream_expose(cudago_stream *s) {
+/* Whoever is given the handle may begin a capture on it unknown to us: from now on the reaper leaves the stream alone.
+ * The call waits until it has. */
+void cudago_stream_expose(cudago_stream *s) {
     if (s->clock->exposed || s->foreign) return;
+    cudago_stream_retain(s); /* another thread may close the stream meanwhile */
+    uint64_t id = s->id;
+    PyThreadState *t = cudago_step_aside();
+    cudagoLineExpose(id);
+    cudago_step_back(t);
     s->clock->exposed = 1;
-    cudagoLineExpose(s->id);
+    cudago_stream_release(s);
+}
+
+/* 0 if there is an exception; the legacy default stream's may be 0 too. */
+static uintptr_t exposed_handle(StreamObject *self) {
+    cudago_stream *s = cudago_stream_now(self);
+    if (!s) return 0;
+    cudago_stream_retain(s);
+    cudago_stream_expose(s);
+    uintptr_t h = s->h;
+    cudago_stream_release(s);
+    return h;
 }
 
 static PyObject *stream_handle(StreamObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = cudago_stream_now(self);
-    if (!s) return NULL;
-    cudago_stream_expose(s);
-    return PyLong_FromUnsignedLongLong(s->h);
+    uintptr_t h = exposed_handle(self);
+    return !h && PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(h);
 }
 
 /* The handle as a name: for reprs, and to compare. */
@@ -308,10 +335,8 @@ static QUIET PyObject *stream_is_closed(StreamObject *self, void *unused) {
 static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    cudago_stream *s = cudago_stream_now(self);
-    if (!s) return NULL;
-    cudago_stream_expose(s);
-    return Py_BuildValue("(iK)", 0, (unsigned long long)s->h);
+    uintptr_t h = exposed_handle(self);
+    return !h && PyErr_Occurred() ? NULL : Py_BuildValue("(iK)", 0, (unsigned long long)h);
 }
 
 static void stream_dealloc(StreamObject *self) {

@@ -73,7 +73,8 @@ func cudagoStreamNew(ordinal, priority C.int32_t, st *C.cudago_status) (b *C.cud
 }
 
 // defaults are the blocks of the default streams, one for each stream no matter
-// who wraps it. They live until their device is reset.
+// who wraps it. They live until their device is reset. The lock is taken with the
+// GIL too, so it is never held in the driver.
 var defaults struct {
 	sync.Mutex
 	by map[*cuda.Stream]*C.cudago_stream // guarded by Mutex
@@ -93,20 +94,45 @@ func cudagoStreamWrap(ordinal C.int32_t, handle C.uint64_t, st *C.cudago_status)
 			b, err = newStreamBlock(s, ordinal)
 			return err
 		}
-		defaults.Lock()
-		defer defaults.Unlock()
-		if b = defaults.by[s]; b == nil {
-			if b, err = newStreamBlock(s, ordinal); err != nil {
-				return err
-			}
-			if defaults.by == nil {
-				defaults.by = map[*cuda.Stream]*C.cudago_stream{}
-			}
-			defaults.by[s] = b
-		}
-		C.cudago_stream_retain(b)
-		return nil
+		b, err = defaultBlock(s, ordinal)
+		return err
 	})
+	return b
+}
+
+// defaultBlock returns the block of a default stream, with a reference.
+func defaultBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error) {
+	making.Lock()
+	defer making.Unlock()
+	if b := knownDefault(s, nil); b != nil {
+		return b, nil
+	}
+	b, err := newStreamBlock(s, ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return knownDefault(s, b), nil
+}
+
+// making is held while a default stream's block is made, which can wait for a
+// full launch queue: never taken with the GIL.
+var making sync.Mutex
+
+// knownDefault returns the block of a default stream with a reference: made, if
+// that is not nil.
+func knownDefault(s *cuda.Stream, made *C.cudago_stream) *C.cudago_stream {
+	defaults.Lock()
+	defer defaults.Unlock()
+	if made != nil {
+		if defaults.by == nil {
+			defaults.by = map[*cuda.Stream]*C.cudago_stream{}
+		}
+		defaults.by[s] = made
+	}
+	b := defaults.by[s]
+	if b != nil {
+		C.cudago_stream_retain(b)
+	}
 	return b
 }
 
@@ -134,7 +160,11 @@ func cudagoStreamRelease(id C.uint64_t) {
 	if !ok || err != nil {
 		return
 	}
-	l.Close(func() error {
+	end := l.Close
+	if C.cudago_callbacks_alive > 0 {
+		end = l.CloseUnmarked
+	}
+	end(func() error {
 		Lines.Take(uint64(id))
 		err := s.Close()
 		C.cudago_stream_ended(l.block)

@@ -25,12 +25,14 @@ int cudago_device_ready(int32_t device, uint32_t *generation);
 QUIET void cudago_device_forget(int32_t device);               /* forgets both, which are lost */
 uintptr_t cudago_context_of(int32_t device); /* only for a device that has had an object since its latest reset */
 /* Makes the stream `then` wait for what is queued on `first`, both given as stream numbers of the device. BufferError
- * if one of them is capturing. */
-QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then);
+ * if one of them is capturing. May release the GIL. */
+int cudago_order(int32_t device, uintptr_t first, uintptr_t then);
+QUIET int cudago_order_streams(int32_t device, uintptr_t first, uintptr_t then); /* only while no callbacks are alive */
 /* Is the stream of the current context capturing? Does not ask if *r, an earlier result of the driver, is an error
  * already. */
 QUIET int cudago_is_capturing(uintptr_t stream, int32_t *r);
 QUIET int cudago_refuse_capture(void); /* BufferError; returns -1 */
+int cudago_not_ordered(cudago_status *st); /* what cudagoStreamsOrder did not do: raises, returns -1 */
 int cudago_order_foreign(int32_t device, uintptr_t first, uintptr_t then);
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
@@ -96,7 +98,7 @@ static inline QUIET cudago_stream *cudago_stream_now(StreamObject *o) {
 
 /* Others are given the handle and may begin a capture on it unknown to us: the reaper leaves the stream alone from now
  * on. */
-QUIET void cudago_stream_expose(cudago_stream *s);
+void cudago_stream_expose(cudago_stream *s);
 
 /* --- events ------------------------------------------------------------------------------------------------------ */
 
@@ -166,6 +168,7 @@ static inline cudago_leave cudago_gil_leave(cudago_stream *s) {
     cudago_stream_retain(s);
     return (cudago_leave){s, PyEval_SaveThread()};
 }
+enum { CUDAGO_NOT_CALLED = -1 }; /* no result of the driver */
 /* The position, if the driver accepted the work. The stream stays held. */
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result);
 static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->s); }
@@ -234,10 +237,11 @@ static inline QUIET int cudago_pending(const cudago_clock *c, uint64_t position)
     return position > atomic_load_explicit(&c->proven, memory_order_acquire);
 }
 
-/* Makes a stream, given by its number, wait for everything on `from` up to position. 0 if done, CUDAGO_AGAIN if `from`
- * is capturing and nothing stands behind the position yet, -1 with an exception. */
-QUIET int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position);
-/* The same for a release, which has no caller to report to: not 0 if it must be tried later. *failed: the result of a
+/* Makes a stream, given by its number, wait for everything on `from` up to position. The caller holds `from`. 0 if done,
+ * CUDAGO_AGAIN if `from` is capturing and nothing stands behind the position yet, -1 with an exception. May release the
+ * GIL. */
+int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position);
+/* The same for a release, which has no caller to report to, and which has released the GIL if callbacks are alive: not 0 if it must be tried later. *failed: the result of a
  * call that failed but may succeed the next time. */
 QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t position, int32_t *failed);
 /* Is the stream capturing, so that nothing can stand behind that position until the capture ends? */
@@ -247,6 +251,7 @@ QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
 
 /* Go functions for later rooms. */
+int cudagoStreamsOrder(int32_t ordinal, uintptr_t first, uintptr_t then, cudago_status *st);
 void cudagoProveExposed(void);
 void cudagoDefaultStreamsForget(int32_t ordinal);
 

@@ -72,9 +72,11 @@ static QUIET int join(uint64_t into, uintptr_t handle, cudago_clock *from, uint6
     return cudago_pending(from, position) && cudagoLineJoin(from->id, position, into, handle, st) ? CUDAGO_AGAIN : 0;
 }
 
-QUIET int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position) {
+int cudago_join_handle(uintptr_t into, cudago_clock *from, uint64_t position) {
     cudago_status st = {0};
+    PyThreadState *t = cudago_step_aside();
     int r = join(0, into, from, position, &st);
+    cudago_step_back(t);
     return st.kind ? cudago_raise(&st) : r;
 }
 

@@ -25,14 +25,20 @@ from .border_tables import (
     QUIET_CALLS,
     RAISERS,
     READERS,
+    WAITS,
+    WITH_GIL,
 )
 from .c_source import Call, Function, Program, Tokens
 
 ALWAYS = LIBC | OURS_QUIET | PYTHON_QUIET | {"__builtin_mul_overflow", "__builtin_ctz"}
 # What a statement that returns may do besides: only what fails lets go there.
 LETTING_GO = {"Py_DECREF", "Py_XDECREF", "Py_DecRef", "free"}
-LEAVES = {"Py_BEGIN_ALLOW_THREADS": "Py_END_ALLOW_THREADS", "cudago_gil_leave": "cudago_gil_back",
-          "PyEval_SaveThread": "PyEval_RestoreThread"}  # fmt: skip
+LEAVES = {
+    "Py_BEGIN_ALLOW_THREADS": "Py_END_ALLOW_THREADS",
+    "cudago_gil_leave": "cudago_gil_back",
+    "cudago_step_aside": "cudago_step_back",
+    "PyEval_SaveThread": "PyEval_RestoreThread",
+}
 FREEING = {"cudago_cell_release_gil", "cudago_cells_drain"}  # their release functions enter Go
 NO_CALL = {"Py_tp_dealloc", "Py_tp_traverse", "Py_tp_clear", "Py_bf_releasebuffer"}
 WRAPPERS = {
@@ -53,7 +59,7 @@ class Rules:
 
     def all(self) -> list[str]:
         checks = (self.quiet, self.names, self.fields, self.captures, self.borrowed, self.released,
-                  self.entries)  # fmt: skip
+                  self.waits, self.entries)  # fmt: skip
         return [line for check in checks for line in check()]
 
     def bodies(self) -> Iterator[Function]:
@@ -228,7 +234,24 @@ class Rules:
         if t[i + 1] == "(" and not member and t[i].startswith(("Py", "_Py")):
             yield self.say(f, i, f"calls {t[i]} without the GIL")
 
-    # --- 5: entries -----------------------------------------------------------------------------
+    # --- 5: calls that wait ---------------------------------------------------------------------
+
+    def waits(self) -> Iterator[str]:
+        for f in self.bodies():
+            t, until, away = self.tokens(f), "", set()
+            for i in range(*f.body):
+                until = "" if t[i] == until else until or LEAVES.get(t[i], "")
+                if until:
+                    away.add(i)
+            for c in self.p.calls(f):
+                if (
+                    c.callee in WAITS
+                    and c.at not in away
+                    and not self.excepted(WITH_GIL, f.file, f.name)
+                ):
+                    yield self.say(f, c.at, f"calls {c.callee}, which waits, with the GIL")
+
+    # --- 6: entries -----------------------------------------------------------------------------
 
     def entries(self) -> Iterator[str]:
         for f in self.entry_points():

@@ -9,6 +9,7 @@ GIL_TAKERS = {
     "Py_UNBLOCK_THREADS",
     "PyEval_SaveThread",
     "cudago_gil_leave",
+    "cudago_step_aside",
 }
 
 LIBC = {"malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
@@ -40,12 +41,12 @@ OURS_QUIET = {
 
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
-    "cudagoLineProve", "cudagoProveAll", "cudagoLineExpose", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoLineProve", "cudagoProveAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamDone", "cudagoStreamPriority",
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
-    "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
-    "cudagoCaptureLaunch", "cudagoEventRecordCaptured",
+    "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
+    "cudagoCaptureLaunch", "cudagoEventRecord",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
@@ -56,6 +57,17 @@ RAISERS = {
     "PyErr_SetString", "PyErr_Format", "PyErr_NoMemory", "cudago_raise", "cudago_raise_closed",
     "cudago_raise_closed_as", "cudago_raise_lost", "cudago_raise_no_stream", "cudago_raise_no_cell",
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
+}  # fmt: skip
+
+# Driver calls that wait for a thread that is stuck in a graph launch (RATIONALE, "locks and
+# turns"), and Go functions that make them or take a lock that is held across them. While a Python
+# callback may be what that thread waits for, they are called with the GIL released.
+WAITS = {
+    "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
+    "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
+    "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
+    "cudagoCaptureEnd", "cudagoKernelBlocks", "cudagoMemset", "cudagoGraphInstantiate",
+    "cudagoStreamNew", "cudagoStreamWrap", "cudagoEventNew", "cudagoEventForGood",
 }  # fmt: skip
 
 # Fields that close() clears.
@@ -111,6 +123,24 @@ READERS: dict[str, str] = {
 
 # file:function that asks cudago_capturing without being QUIET.
 LOOKS: dict[str, str] = {}
+
+ASKED = "with the GIL only if cudago_keeps_gil allows it, which no callback does"
+ALONE = "only while no callback is alive"
+
+# file:function that makes a call that waits, but not always without the GIL.
+WITH_GIL: dict[str, str] = {
+    "kernel/launch.c:call_driver": ASKED,
+    "kernel/copy.c:call_driver": ASKED,
+    "graph/exec.c:call_driver": ASKED,
+    "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
+    "stream/stream.c:record_now": ALONE,
+    "stream/order.c:cudago_order_streams": ALONE,
+    "stream/line.c:slow": ALONE,
+    "stream/line.c:cudago_prove_all": ALONE,
+    "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
+    "stream/uses.c:join": "its callers have released the GIL if a callback is alive",
+    "graph/exec.c:end": ALONE,
+}
 
 AT_EXIT = (
     "as weakref.finalize's, it works at exit too: asks cudago_forked and cudago_unusable by itself"

@@ -12,7 +12,7 @@ from . import border_tables
 from .border_rules import Rules
 from .rooms import go_texts, texts
 
-EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "ENTRY")
+EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "WITH_GIL", "ENTRY")
 
 
 def findings(code: str) -> list[str]:
@@ -71,8 +71,8 @@ QUIET_BREAKS = {
         "calls cudagoDrain, which is loud",
     ),
     "an exported function of Go that waits": (
-        "static QUIET int f(uint64_t s) { cudagoLineMarked(s); return 0; }",
-        "calls cudagoLineMarked, which is loud",
+        "static QUIET int f(uint64_t s) { cudagoLineAwait(s); return 0; }",
+        "calls cudagoLineAwait, which is loud",
     ),
     "the last reference": (
         "static QUIET int f(PyObject *o) { Py_DECREF(o); return 0; }",
@@ -143,6 +143,15 @@ READ_BREAKS = {
     ),
 }
 OTHER_BREAKS = {
+    "a call that waits": (
+        "static void f(cudago_stream *s, uintptr_t e) { cu.cuEventRecord(e, s->h); }",
+        "calls cu.cuEventRecord, which waits, with the GIL",
+    ),
+    "a lock that is held across such a call": (
+        "static void f(uint64_t s) { PyThreadState *t = cudago_step_aside(); "
+        "cudago_step_back(t); cudagoLineExpose(s); }",
+        "calls cudagoLineExpose, which waits, with the GIL",
+    ),
     "a look at a capture": (
         "static int f(cudago_stream *s) { return cudago_capturing(s); }",
         "asks whether a stream captures",
@@ -182,7 +191,7 @@ OTHER_BREAKS = {
         "calls PyErr_Clear without the GIL",
     ),
     "an entry": (
-        "static PyObject *f(PyObject *o, PyObject *x) { cudagoProveAll(); return x; }\n"
+        "static PyObject *f(PyObject *o, PyObject *x) { cudagoDrain(); return x; }\n"
         'static PyMethodDef m[] = {{"f", METHOD(f), METH_O, NULL}, {0}};',
         "does not begin with CUDAGO_ENTER",
     ),
@@ -193,7 +202,7 @@ OTHER_BREAKS = {
         "does not begin with CUDAGO_ENTER",
     ),
     "a slot, by way of another function": (
-        "static void g(void) { cudagoProveAll(); }\n"
+        "static void g(void) { cudagoDrain(); }\n"
         "static PyObject *f(PyObject *o) { g(); return o; }\n"
         "static PyType_Slot m[] = {{Py_tp_repr, f}, {0, NULL}};",
         "does not begin with CUDAGO_ENTER",
@@ -211,6 +220,10 @@ def test_a_break_is_found(name):
 
 
 FINE = {
+    "a call that waits, aside": (
+        "static void f(uint64_t s) { PyThreadState *t = cudago_step_aside(); cudagoLineExpose(s); "
+        "cudago_step_back(t); }"
+    ),
     "a look, and a hold": (
         "static int f(StreamObject *o) { cudago_stream *s = cudago_stream_now(o); "
         "if (!s) return -1; cudago_stream_retain(s); cudago_drain(); "
@@ -242,7 +255,7 @@ FINE = {
         "Py_END_ALLOW_THREADS return n; }"
     ),
     "an entry that does enter": (
-        "static PyObject *g(PyObject *o) { CUDAGO_ENTER(NULL); cudagoProveAll(); return o; }\n"
+        "static PyObject *g(PyObject *o) { CUDAGO_ENTER(NULL); cudagoDrain(); return o; }\n"
         "static PyObject *f(PyObject *o, PyObject *x) { (void)x; return g(o); }\n"
         'static PyMethodDef m[] = {{"f", METHOD(f), METH_O, NULL}, {0}};'
     ),

@@ -85,6 +85,8 @@ func (d *simulator) submit(s *stream, w work, kind driver.CUgraphNodeType) drive
 	if captured, r := d.captureWork(s, w, kind); captured {
 		return r
 	}
+	d.behindGraphs()
+	s.awaitRoom(false)
 	s.enqueue(w)
 	return driver.CUDA_SUCCESS
 }
@@ -174,6 +176,7 @@ func (d *simulator) CuStreamBeginCapture(h driver.CUstream, mode driver.CUstream
 	}
 	d.enterCapture(s, &beginsCapture)
 	defer d.leaveCapture(s)
+	d.behindLaunches()
 	tid, _, _ := d.threadState()
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()

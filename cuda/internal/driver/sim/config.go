@@ -20,7 +20,7 @@ type config struct {
 	seed     uint64  // 0: graphs run in the order of building
 	steps    uint64  // loop iterations of a warp after which a kernel is stuck; 0: no limit
 	workers  int     // 0: as many as CPUs
-	hostile  bool    // calls take long, and a stale stream ends the process
+	hostile  bool    // calls take long, queues become full, and a stale stream ends the process
 	faulty   bool    // calls may be made to fail, by the driver around this one
 	faults   float64 // the share of calls that fail at random
 }

@@ -146,6 +146,8 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if w.src.isReserved() || w.dst.isReserved() {
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.behindGraphs()
+	s.awaitRoom(false)
 	if !w.src.pageable() && !w.dst.pageable() {
 		s.enqueue(w)
 		return driver.CUDA_SUCCESS

@@ -80,6 +80,7 @@ func (d *simulator) CuEventCreate(flags uint32) (driver.CUevent, driver.CUresult
 	if flags&^eventFlags != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.behindLaunches()
 	e := &event{ctx: c, flags: flags}
 	e.handle = d.events.add(e)
 	return e.handle, driver.CUDA_SUCCESS
@@ -97,6 +98,7 @@ func (d *simulator) CuEventDestroy(h driver.CUevent) driver.CUresult {
 		d.enterEvent(c.origin, "cuEventDestroy")
 		defer d.leaveEvent(c.origin)
 	}
+	d.behindLaunches()
 	return e.ctx.result()
 }
 
@@ -128,6 +130,7 @@ func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.C
 	}
 	d.enterEvent(s, "cuEventRecord")
 	defer d.leaveEvent(s)
+	d.behindGraphs()
 	if captured, r := d.captureRecord(s, e); captured {
 		return r
 	}

@@ -54,6 +54,7 @@ func (d *simulator) CuGraphInstantiateWithParams(h driver.CUgraph, params *drive
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	d.behindLaunches()
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	g, r := d.graph(h)
@@ -110,6 +111,7 @@ func (d *simulator) CuGraphExecDestroy(h driver.CUgraphExec) driver.CUresult {
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return r
 	}
+	d.behindLaunches()
 	x := d.execs.take(h)
 	if x == nil {
 		return driver.CUDA_ERROR_INVALID_VALUE
@@ -153,6 +155,7 @@ func (d *simulator) CuGraphUpload(h driver.CUgraphExec, hs driver.CUstream) driv
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	d.behindGraphs()
 	return d.refuseCapturing(s)
 }
 
@@ -178,6 +181,8 @@ func (d *simulator) CuGraphLaunch(h driver.CUgraphExec, hs driver.CUstream) driv
 			return r
 		}
 	}
+	d.behindGraphs()
+	s.awaitRoom(true)
 	return x.launch(s)
 }
 

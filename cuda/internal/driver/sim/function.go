@@ -141,6 +141,7 @@ func (d *simulator) CuOccupancyMaxActiveBlocksPerMultiprocessor(h driver.CUfunct
 	if blockSize <= 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.behindGraphs()
 	return f.activeBlocks(blockSize, dynamicSmem), r
 }
 

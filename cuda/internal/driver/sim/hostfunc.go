@@ -42,5 +42,6 @@ func (d *simulator) CuLaunchHostFunc(h driver.CUstream, fn driver.CUhostFn, user
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	d.behindLaunches()
 	return d.submit(s, w, driver.CU_GRAPH_NODE_TYPE_HOST)
 }

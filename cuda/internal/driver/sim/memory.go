@@ -119,6 +119,7 @@ func (d *simulator) CuMemAlloc(size uint64) (driver.CUdeviceptr, driver.CUresult
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	d.behindLaunches()
 	if size == 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
@@ -170,6 +171,7 @@ func (d *simulator) CuMemHostAlloc(size uint64, flags uint32) (uintptr, driver.C
 	if flags&^known != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.behindLaunches()
 	a, r := d.allocateHost(size, memPinned, memory.HostPinned)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r

@@ -82,6 +82,7 @@ type simulator struct {
 
 	check   checker
 	shuffle *shuffler // nil without a seed
+	stuck   stuck
 
 	initialized atomic.Bool
 	workers     sync.WaitGroup // running streams

@@ -267,6 +267,7 @@ func (d *simulator) CuStreamCreateWithPriority(flags uint32, priority int32) (dr
 	if flags&^driver.CU_STREAM_NON_BLOCKING != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
+	d.behindLaunches()
 	s := newStream(c, flags, priority)
 	s.handle = d.streams.add(s)
 	return s.handle, driver.CUDA_SUCCESS
@@ -285,6 +286,7 @@ func (d *simulator) CuStreamDestroy(h driver.CUstream) driver.CUresult {
 	if s == nil {
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
+	d.behindLaunches()
 	if s.capture.Load() != nil {
 		d.abandonStream(s)
 	}
