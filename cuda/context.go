@@ -39,6 +39,7 @@ type Context struct {
 
 	deferred deferred
 	events   eventPool
+	parked   parkedStreams
 	broken   atomic.Bool // a release has reported a sticky error
 }
 

@@ -35,7 +35,10 @@ type Stream struct {
 	h    driver.CUstream // immutable
 	kind streamKind      // immutable
 	name string          // immutable
+	like streamLike      // immutable; of an ownStream
 	uses uses
+
+	exposed   atomic.Bool   // others have the handle
 
 	captured  atomic.Bool   // a capture was begun in it, and counted
 	captureID atomic.Uint64 // the driver's number for that capture; 0 if it has none
@@ -65,7 +68,9 @@ type StreamOptions struct {
 	Name string
 }
 
-// NewStream creates a stream. It calls cuStreamCreateWithPriority.
+// NewStream creates a stream. It calls cuStreamCreateWithPriority, unless a
+// stream of the same kind was closed whose handle others know: see
+// [Stream.Expose]. Then it returns that stream anew, if it is idle.
 //
 // Lifetime: the caller must Close it.
 //
@@ -80,12 +85,19 @@ func (c *Context) NewStream(o StreamOptions) (*Stream, error) {
 		return nil, err
 	}
 	defer leave()
-	h, r := c.drv.api.CuStreamCreateWithPriority(flags, clampInt32(o.Priority))
-	if err := c.check("cuStreamCreateWithPriority", r); err != nil {
-		return nil, err
+	like := streamLike{flags, clampInt32(o.Priority)}
+	h, again := c.parked.take(like, c.isIdle)
+	if !again {
+		var r driver.CUresult
+		h, r = c.drv.api.CuStreamCreateWithPriority(like.flags, like.priority)
+		if err := c.check("cuStreamCreateWithPriority", r); err != nil {
+			return nil, err
+		}
 	}
 	c.drv.live.streams.Add(1)
-	return &Stream{ctx: c, h: h, name: o.Name}, nil
+	s := &Stream{ctx: c, h: h, name: o.Name, like: like}
+	s.exposed.Store(again)
+	return s, nil
 }
 
 // clampInt32 converts a priority so that one outside the driver's range stays
@@ -387,8 +399,8 @@ func (s *Stream) IsClosed() bool { return s.uses.closed() }
 
 // Close ends the use of s. Work already queued still completes. Closing twice
 // is fine, and closing a default stream does nothing. It calls cuStreamDestroy
-// unless the handle is another library's or still in use; then the last user
-// does.
+// unless the handle is another library's, known to others ([Stream.Expose]), or
+// still in use; then the last user does.
 //
 // Does not block. While s is capturing, the handle lives until the capture has
 // ended.
@@ -410,6 +422,10 @@ func (s *Stream) destroy() {
 		return
 	}
 	s.ctx.dispose("cuStreamDestroy", s.String(), s.capturing, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
+		if s.exposed.Load() {
+			s.ctx.parked.put(s)
+			return driver.CUDA_SUCCESS
+		}
 		return api.CuStreamDestroy(s.h)
 	}, s.captureOver)
 }

@@ -236,6 +236,7 @@ func newLine(s *cuda.Stream, o LineOptions) (*Line, error) {
 	}
 	l.noted.Store(l.proven.Load())
 	l.shared = needsMark(s)
+	l.exposed = s.IsExposed()
 	l.perThread = s == s.Context().DefaultStream(cuda.PerThread)
 	l.user.Store(int64(syscall.Gettid()))
 	if s.IsDefault() {
@@ -291,6 +292,7 @@ func (l *Line) Expose() {
 	l.mu.Lock()
 	defer l.unlock()
 	l.exposed = true
+	l.s.Expose()
 }
 
 // used notes that the calling thread uses the stream.

@@ -142,6 +142,34 @@ def test_wrapped_handles_keep_their_owner_and_are_not_destroyed(device, stream):
     stream.sync()
 
 
+def test_a_handle_outlives_its_stream(driver, script):
+    """NVIDIA's driver crashes on the handle of a destroyed stream, as the simulated one may."""
+    run = script(
+        """
+        import gc, time, cudago as cu
+        device = cu.Device()
+        keeper = device.create_stream()
+        memory = device.allocate(64, stream=keeper)
+        stream = device.create_stream()
+        handle = stream.handle
+        memory.fill(1, stream=stream)
+        stream.close()
+        deadline = time.monotonic() + 10
+        while cu.live_objects()["Stream"] > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with cu.Stream.from_handle(handle, device=device) as stale:
+            memory.fill(2, stream=stale)
+            stale.sync()
+        made = []
+        while not any(s.handle == handle for s in made) and time.monotonic() < deadline:
+            made.append(device.create_stream())
+        print(made[-1].handle == handle, made[-1].is_done)
+        """,
+        **({"CUDAGO_SIM": "hostile=1"} if driver == "sim" else {}),
+    )
+    assert (run.returncode, run.stdout) == (0, "True True\n"), run.stderr
+
+
 @pytest.mark.parametrize("handle", [0, 1, 2])
 def test_default_streams_can_be_wrapped(device, handle):
     out = bytearray(4)

@@ -49,6 +49,7 @@ func newStreamBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error)
 	b.ctx = C.uintptr_t(s.Context().Handle())
 	b.device = ordinal
 	b.refs = 1
+	b.clock.exposed = border.Bool[C.int32_t](s.IsExposed())
 	Lines.Set(id, &Timeline{l, b})
 	return b, nil
 }
