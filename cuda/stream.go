@@ -38,7 +38,7 @@ type Stream struct {
 	like streamLike      // immutable; of an ownStream
 	uses uses
 
-	exposed   atomic.Bool   // others have the handle
+	exposed atomic.Bool // others have the handle
 
 	captured  atomic.Bool   // a capture was begun in it, and counted
 	captureID atomic.Uint64 // the driver's number for that capture; 0 if it has none

@@ -19,6 +19,7 @@ one = cu.LaunchConfig(grid=1, block=1)
 code = cu.Program('extern "C" __global__ void nothing(int* p) {}').compile()
 nothing = code["nothing"]
 busy, other, third, capturing = (device.create_stream() for _ in range(4))
+busy_memory = device.allocate(256, stream=busy)
 memory, shared = (device.allocate(256, stream=other) for _ in range(2))
 foreign = cu.Stream.from_handle(third.handle, device=device, owner=third)
 event = device.create_event()
@@ -30,7 +31,8 @@ with cu.Graph(device) as graph:
     graph.callback(lambda: (running.set(), go_on.wait()))
     waits = graph.instantiate()
 graph = cu.Graph(device)
-graph.callback(lambda: None, name="done")
+node = graph.launch(one, nothing, memory)
+node.callback(lambda: None, name="done")
 small = graph.instantiate()
 
 waits.launch(busy)
@@ -93,6 +95,7 @@ CALLS = {
     "records": ["other.record(event)", "third.record()"],
     "queries": [
         "other.wait(start)",
+        "busy.wait(start)",
         "busy.is_done",
         "start.is_done",
         "end.elapsed_ms(start)",
@@ -125,12 +128,14 @@ CALLS = {
         "cu.from_dlpack(np.zeros(4, 'f4'), stream=busy)",
     ],
     "a free": ["memory.close()"],
+    "a free on the busy stream": ["busy_memory.close()"],
     "a free of shared memory": ["shared.close()"],
     "a close": ["busy.close()"],
     "what others make": [
         "device.create_stream().close()",
         "device.create_event().close()",
         "nothing.max_active_blocks(32)",
+        "nothing.attributes.max_dynamic_shared_size = 1024",
         "code['nothing']",
         "cu.finalize(np.zeros(1).view(), int)",
     ],

@@ -106,9 +106,9 @@ int cudago_open(void);                  /* opens the driver if it is not open ye
  * Guarded by the GIL. */
 extern long cudago_exclusive;
 extern long cudago_callbacks_alive; /* Python callbacks that graphs may still run */
-/* Go around a call that waits while a thread is stuck in a graph launch, which the driver makes wait for a Python
- * callback if its queue is full behind one: cuEventRecord is such a call, and so is a lock held across it. They release the
- * GIL only while there are callbacks, because otherwise nothing there needs it. */
+/* Go around a call that waits while a thread is stuck in a launch, which the driver makes wait for a Python callback if
+ * its queue is full behind one: many calls do if that was the launch of a graph or into the same stream, and so do locks
+ * held across them. They release the GIL only while there are callbacks, because otherwise nothing there needs it. */
 static inline PyThreadState *cudago_step_aside(void) { return cudago_callbacks_alive ? PyEval_SaveThread() : NULL; }
 static inline void cudago_step_back(PyThreadState *t) {
     if (t) PyEval_RestoreThread(t);

@@ -127,7 +127,10 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
     cudago_status st = {0};
-    cudagoKernelSetAttribute(self->code, (char *)name, (int)len, device, attribute, value, &st);
+    uint64_t code = self->code;
+    PyThreadState *t = cudago_step_aside();
+    cudagoKernelSetAttribute(code, (char *)name, (int)len, device, attribute, value, &st);
+    cudago_step_back(t);
     if (st.kind) return cudago_raise(&st), NULL;
     if (attribute == 8) k->max_shared = (uint32_t)value; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     Py_RETURN_NONE;

@@ -68,6 +68,23 @@ func AfterReleases(allocate func() error) error {
 	return err
 }
 
+// cudagoMemoryAllocated reports whether a launch has allocated the memory of a
+// graph at ptr.
+//
+//export cudagoMemoryAllocated
+func cudagoMemoryAllocated(ordinal C.int32_t, ptr C.uint64_t, st *C.cudago_status) (allocated C.int) {
+	guard(st, func() error {
+		c, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return err
+		}
+		is, err := c.IsAllocated(uint64(ptr))
+		allocated = border.Bool[C.int](is)
+		return err
+	})
+	return allocated
+}
+
 // cudagoBufferRelease leaves the buffer to the reaper: freeing host memory waits
 // for the device.
 //

@@ -121,11 +121,16 @@ static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /
     return 0;
 }
 
+/* Is memory of a graph allocated now? -1 with ValueError if not: NVIDIA's driver crashes in a copy of such memory, and a
+ * kernel that used it would break the device. */
+QUIET int cudago_cell_allocated(const cudago_cell *cell);
 /* Reserve announces that the cell is about to be used on s; note says that it is, up to position (0: the driver
- * refused). Its own stream needs no note, because the free is ordered on it. */
+ * refused). Its own stream needs no note, because the free is ordered on it. Reserve returns -1 with an exception if the
+ * memory cannot be used in a stream now. */
 static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
-    return cudago_cell_has_stream(cell) && c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
+    if (cudago_cell_has_stream(cell)) return c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
+    return cell->kind == CUDAGO_CELL_GRAPH ? cudago_cell_allocated(cell) : 0;
 }
 static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;

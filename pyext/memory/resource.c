@@ -65,17 +65,9 @@ static QUIET int is_gone(const cudago_pool_cell *c) {
     return !c->cell.ptr || cudago_forked || cudago_closed ||
            (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
 }
-/* Is there a use on another stream to be joined? That records an event: see cudago_step_aside. */
-static QUIET int has_to_join(cudago_pool_cell *c) {
-    cudago_use *use = cudago_uses_at(&c->uses);
-    for (uint32_t i = 0; i < c->uses.n; i++)
-        if (use[i].clock != c->stream->clock && cudago_pending(use[i].clock, use[i].position)) return 1;
-    return 0;
-}
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
-    int away = cudago_stall() || (cudago_callbacks_alive && has_to_join(c));
-    return away ? free_away(c, r) : free_now(c, r);
+    return cudago_callbacks_alive ? free_away(c, r) : free_now(c, r); /* see cudago_step_aside */
 }
 
 static void release_pool(cudago_cell *cell) {

@@ -98,6 +98,23 @@ func cudagoEventRecord(event, stream C.uint64_t, st *C.cudago_status) (captured 
 	return captured
 }
 
+// cudagoStreamWaitEvent waits as cudagoEventRecord does.
+//
+//export cudagoStreamWaitEvent
+func cudagoStreamWaitEvent(stream, event C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		e, err := Events.Get(uint64(event))
+		if err != nil {
+			return err
+		}
+		s, err := Streams.Get(uint64(stream))
+		if err != nil {
+			return err
+		}
+		return s.Wait(e)
+	})
+}
+
 //export cudagoEventDone
 func cudagoEventDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
 	guard(st, func() error {

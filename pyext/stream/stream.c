@@ -176,16 +176,28 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+/* A call with the stream that another thread is stuck in waits for that thread. No capture of the stream begins
+ * meanwhile. */
+static PyObject *ask_aside(cudago_stream *s) {
+    cudago_status st = {0};
+    uint64_t id = s->id;
+    s->inside++;
+    cudago_stream_retain(s);
+    PyThreadState *t = cudago_step_aside();
+    int done = cudagoStreamDone(id, &st);
+    cudago_step_back(t);
+    s->inside--;
+    cudago_stream_release(s);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return PyBool_FromLong(done);
+}
 static QUIET PyObject *done_now(StreamObject *self) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
     if (capturing) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
-    cudago_status st = {0};
-    int done = cudagoStreamDone(s->id, &st);
-    if (st.kind) return cudago_raise(&st), NULL;
-    return PyBool_FromLong(done);
+    return ask_aside(s);
 }
 static PyObject *stream_done(StreamObject *self, void *unused) {
     (void)unused;
@@ -193,11 +205,23 @@ static PyObject *stream_done(StreamObject *self, void *unused) {
     return done_now(self);
 }
 
+/* With the GIL released, as record_away. */
+static PyObject *wait_away(cudago_stream *s, uint64_t event) {
+    cudago_status st = {0};
+    uint64_t stream = s->id;
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoStreamWaitEvent(stream, event, &st);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
 static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s || cudago_expect(event, CLS_EVENT, "event")) return NULL;
     EventObject *e = (EventObject *)event;
     if (cudago_event_now(e)) return NULL;
+    if (cudago_callbacks_alive) return wait_away(s, e->id);
     int pushed;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);

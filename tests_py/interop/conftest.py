@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import time
 
 import pytest
 
@@ -193,12 +194,13 @@ def _held():
 def balance():
     """Everything exchanged in a test is given back by its end, in both directions.
 
-    JAX gives tensors back when Python's collector runs, one link of a chain at a time.
+    JAX gives tensors back when Python's collector runs, one link of a chain at a time; what a
+    launch keeps is given back once it has ended.
     """
     before = _held()
     yield
-    for _ in range(5):  # but not if there is no need: it takes long beside a big framework
-        if _held() == before:
-            break
-        gc.collect()
+    deadline = time.monotonic() + 20
+    while _held() != before and time.monotonic() < deadline:
+        gc.collect()  # not if there is no need: it takes long beside a big framework
+        time.sleep(0.001)
     assert _held() == before

@@ -39,7 +39,7 @@ def test_values_both_ways(stream):
     x = jax.dlpack.from_dlpack(ours)
     assert np.array_equal(x, array)
     assert np.array_equal(jax.dlpack.from_dlpack(ours.T), array.T)
-    back = cu.from_dlpack(x * 2)
+    back = cu.from_dlpack(x * 2, stream=stream)
     out = cu.empty((4, 16), "f4", stream=stream)
     out.copy_from(back, stream=stream)
     assert np.array_equal(out.numpy(stream=stream), array * 2)

@@ -44,7 +44,7 @@ GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamDone", "cudagoStreamPriority",
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
-    "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
+    "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
     "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
     "cudagoCaptureLaunch", "cudagoEventRecord",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
@@ -59,10 +59,11 @@ RAISERS = {
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
 }  # fmt: skip
 
-# Driver calls that wait for a thread that is stuck in a graph launch (RATIONALE, "locks and
-# turns"), and Go functions that make them or take a lock that is held across them. While a Python
+# Driver calls that wait for a thread that is stuck in a launch (RATIONALE, "locks and turns"), and Go functions that make them or take a lock that is held across them. While a Python
 # callback may be what that thread waits for, they are called with the GIL released.
 WAITS = {
+    "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
+    "cudagoGraphMemoryFree", "cudagoKernelSetAttribute",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
@@ -134,6 +135,8 @@ WITH_GIL: dict[str, str] = {
     "graph/exec.c:call_driver": ASKED,
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
     "stream/stream.c:record_now": ALONE,
+    "stream/stream.c:wait_event_now": ALONE,
+    "memory/resource.c:free_now": "its callers have released the GIL if a callback is alive",
     "stream/order.c:cudago_order_streams": ALONE,
     "stream/line.c:slow": ALONE,
     "stream/line.c:cudago_prove_all": ALONE,

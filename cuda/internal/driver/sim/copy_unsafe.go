@@ -142,8 +142,8 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
 		return r
 	}
-	// As observed on an H200, driver 580.159, CUDA 13.0.
 	if w.src.isReserved() || w.dst.isReserved() {
+		d.die("cuMemcpyAsync was called with memory of a graph that is not allocated now")
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	d.behindGraphs()

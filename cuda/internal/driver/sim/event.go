@@ -131,6 +131,7 @@ func (d *simulator) CuEventRecord(h driver.CUevent, hs driver.CUstream) driver.C
 	d.enterEvent(s, "cuEventRecord")
 	defer d.leaveEvent(s)
 	d.behindGraphs()
+	s.behindOwn()
 	if captured, r := d.captureRecord(s, e); captured {
 		return r
 	}
@@ -152,6 +153,7 @@ func (d *simulator) CuStreamWaitEvent(hs driver.CUstream, h driver.CUevent, flag
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	s.behindOwn()
 	if captured, r := d.captureWait(s, e, flags == waitExternal); captured {
 		return r
 	}

@@ -104,6 +104,7 @@ func (d *simulator) CuFuncSetAttribute(h driver.CUfunction, attrib driver.CUfunc
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	d.behindLaunches()
 	switch attrib {
 	case driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
 		if value < 0 || int64(value)+int64(f.attributes.StaticSharedBytes) > int64(f.module.ctx.dev.profile.sharedOptin) {

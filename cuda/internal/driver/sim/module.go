@@ -203,6 +203,7 @@ func (d *simulator) CuModuleGetGlobal(h driver.CUmodule, name string) (driver.CU
 	if r != driver.CUDA_SUCCESS {
 		return 0, 0, r
 	}
+	d.behindLaunches()
 	addr, size, ok := m.vm.Global(name)
 	if !ok {
 		return 0, 0, driver.CUDA_ERROR_NOT_FOUND

@@ -194,6 +194,7 @@ func (d *simulator) CuMemFreeAsync(p driver.CUdeviceptr, h driver.CUstream) driv
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
+	s.behindOwn()
 	a := d.space.start(p)
 	if a == nil || a.kind != memPool && a.kind != memGraph {
 		return driver.CUDA_ERROR_INVALID_VALUE

@@ -40,6 +40,7 @@ type stream struct {
 	// front is what the next captured operation depends on.
 	front   []*node // guarded by simulator.graphMu
 	traffic traffic
+	stuck   atomic.Int32 // threads that wait for room in the queue
 }
 
 // item is one entry of a queue. It runs when the one before it is done and the
@@ -323,6 +324,7 @@ func (d *simulator) CuStreamQuery(h driver.CUstream) driver.CUresult {
 	if r := d.hostWaits(s); r != driver.CUDA_SUCCESS {
 		return r
 	}
+	s.behindOwn()
 	p := s.end()
 	if !p.reached() || s.isLegacy && !allReached(s.implicit(nil)) {
 		return driver.CUDA_ERROR_NOT_READY
