@@ -42,9 +42,10 @@ OURS_QUIET = {
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLineJoin", "cudagoKeepUntil",
-    "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamDone", "cudagoStreamPriority",
+    "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
-    "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
+    "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
+    "cudagoCaptureBegin",
     "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
     "cudagoCaptureLaunch", "cudagoEventRecord",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
@@ -59,8 +60,9 @@ RAISERS = {
     "cudago_raise_expected", "cudago_raise_result", "cudago_raise_unusable", "cudago_launch_error",
 }  # fmt: skip
 
-# Driver calls that wait for a thread that is stuck in a launch (RATIONALE, "locks and turns"), and Go functions that make them or take a lock that is held across them. While a Python
-# callback may be what that thread waits for, they are called with the GIL released.
+# Driver calls that wait for a thread that is stuck in a launch (RATIONALE, "locks and turns"), and
+# Go functions that make them or take a lock that is held across them. While a Python callback may
+# be what that thread waits for, they are called with the GIL released.
 WAITS = {
     "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute",
