@@ -103,3 +103,27 @@ def test_what_is_left(driver, script, name):
     run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="faults=0")
     assert run.stderr == ""
     assert run.returncode == 0
+
+
+# The memory of a graph is the last to hold it, so its end is the graph's, and nobody's call.
+NOBODYS = """
+    import cudago as cu
+    from cudago import _core
+    from cudago.testing import settle
+
+    graph = cu.Graph()
+    x = graph.allocate(64).buffer
+    _core._fail_next("cuGraphDestroy", 1, 2)
+    graph.close()
+    x.close()
+    del graph, x
+    settle()
+"""
+
+
+def test_a_failure_without_a_caller_is_printed(driver, script):
+    run = script(script.dedent(NOBODYS), CUDAGO_SIM="faults=0")
+    assert run.stderr == (
+        "cudago: error ignored: cuGraphDestroy: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+    )
+    assert run.returncode == 0
