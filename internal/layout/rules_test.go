@@ -100,6 +100,10 @@ var mayUseC = map[string]bool{
 	"benchmarks/cfloor":                  true,
 }
 
+// abiHeader tells C of the types of package driver, which uses no C itself: the
+// edges towards Python and towards libcuda include it.
+const abiHeader = "cuda/internal/driver/zabi.h"
+
 // The caps are hard stops; CONTRIBUTING.md asks for half of them.
 const (
 	maxFileLines     = 800
