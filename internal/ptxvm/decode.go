@@ -96,9 +96,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 		d.beginChecks()
 	}
 	for _, f := range reach {
-		if err := d.declare(f); err != nil {
-			return nil, fmt.Errorf("ptxvm: kernel %s: %w", ir.Name, err)
-		}
+		d.declare(f)
 		if watched {
 			d.declareChecked(f)
 		}
@@ -115,7 +113,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 }
 
 // declare lays out a function's registers and local variables.
-func (d *decoder) declare(f *ptxir.Func) error {
+func (d *decoder) declare(f *ptxir.Func) {
 	fn := &function{name: f.Name, ir: f, offsets: make([]uint32, len(f.Regs))}
 	d.funcs[f] = fn
 	// Wide rows first keeps every row aligned to its size.
@@ -152,7 +150,6 @@ func (d *decoder) declare(f *ptxir.Func) error {
 	for _, v := range f.Rets {
 		fn.rets = append(fn.rets, d.local[v])
 	}
-	return nil
 }
 
 func (d *decoder) decodeFunc(f *ptxir.Func) error {

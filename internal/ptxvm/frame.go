@@ -129,7 +129,7 @@ func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 		local: p.local + p.fn.localBytes,
 		base:  p.base - depthStep,
 	}
-	if uint64(f.local)+uint64(fn.localBytes) > uint64(w.cta.LocalStride) || f.regs > maxStack {
+	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack {
 		w.Fault(&lane.Stop{Kind: fault.Stack, Lane: bits.TrailingZeros32(w.running.mask), Detail: "calls nest too deeply in " + fn.name})
 	}
 	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {

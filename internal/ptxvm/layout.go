@@ -26,7 +26,7 @@ func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 			}
 		}
 	}
-	for i := 0; i < len(list); i++ {
+	for i := 0; i < len(list); i++ { //nolint:intrange // the list grows meanwhile
 		g := list[i]
 		if g.Err != nil {
 			return nil, g.Err

@@ -275,12 +275,12 @@ func (d *Decoder) FollowEnd(t *ptxir.Term) (in lane.Inst, ok bool) {
 		return lane.Inst{}, false
 	}
 	r := ptxir.NoReg
-	switch {
-	case t.Kind == ptxir.TermBranch:
+	switch t.Kind {
+	case ptxir.TermBranch:
 		r = t.Pred
-	case t.Kind == ptxir.TermSwitch:
+	case ptxir.TermSwitch:
 		r = t.Index
-	case t.Kind == ptxir.TermCall:
+	case ptxir.TermCall:
 		r = t.Call.Target
 	}
 	if r == ptxir.NoReg || int(r) >= len(d.numbers) || d.numbers[r] < 0 {
