@@ -68,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     logging.getLogger("cudago").addHandler(logging.NullHandler())
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # xdist would begin with the files that have most tests, and not with those marked early.
+    config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,8 +23,8 @@ TESTS = {
     ],
     2: [
         "graph/exec_test.go::TestRejectedUpdateChangesNothing",
-        "tests_py/test_graph.py::test_wrong_operands_add_nothing",
-        "tests_py/test_graph.py::test_refused_updates_change_nothing",
+        "tests_py/graph/test_graph.py::test_wrong_operands_add_nothing",
+        "tests_py/graph/test_update.py::test_refused_updates_change_nothing",
     ],
     3: [
         "cuda/context_test.go::TestEnterRestoresTheCallersContext",
