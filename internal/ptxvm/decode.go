@@ -68,7 +68,8 @@ type decoder struct {
 	funcs  map[*ptxir.Func]*function
 	shared map[*ptxir.Var]uint32
 	local  map[*ptxir.Var]uint32
-	// The lane.Decoder is that of the function being decoded, but for its sites.
+	// The lane.Decoder is for the function being decoded, except for its sites,
+	// which are the kernel's.
 	lane.Decoder
 	fn *function
 	// writes counts the instructions that write each register, up to 2.
@@ -202,8 +203,8 @@ func (d *decoder) addConst(fn *function, c *ptxir.Const) error {
 	return nil
 }
 
-// address returns a variable's address in its own space, or generic. Local
-// variables' addresses lack their frame's place.
+// address returns a variable's address, in its own space or generic. For a local
+// variable the place of the frame is still to be added.
 func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 	var addr, window uint64
 	switch v.Space {
@@ -293,9 +294,9 @@ func countWrites(f *ptxir.Func) []uint8 {
 	return writes
 }
 
-// hoist takes an instruction out of the code whose result is the same for the
-// whole launch: the load of a parameter into a register that nothing else
-// writes, and the conversion of such a register to a global address. It is
+// hoist takes an instruction out of the code if its result is the same for the
+// whole launch: the load of a parameter into a register that nothing else writes,
+// or the conversion of such a register to a global address. The instruction is
 // still counted.
 func (d *decoder) hoist(ir *ptxir.Instr, in *lane.Inst) bool {
 	if ir.Guard != ptxir.NoReg || d.fn.ir != &d.kernel.ir.Func {
