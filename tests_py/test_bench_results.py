@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks are kept with what they depend on, and the page shows the latest."""
+"""Benchmark results are kept with what they depend on, and the page shows the latest."""
 
 from __future__ import annotations
 

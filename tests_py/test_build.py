@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The build says what it does, and what it lacks, in sentences."""
+"""The build says in sentences what it does and what is missing."""
 
 from __future__ import annotations
 

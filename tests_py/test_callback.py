@@ -32,7 +32,7 @@ def graph(device):
 
 
 def number(buffer, stream) -> int:
-    """Return the number that all in a buffer are."""
+    """Return the one number that a buffer is full of."""
     out = np.zeros(N, "i4")
     buffer.copy_to(out, stream=stream)
     stream.sync()
@@ -95,7 +95,7 @@ def test_a_callback_that_closes_its_own_executable(graph, a, stream):
 
 
 def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
-    """More than a queue takes: the launches must let the callback have the GIL."""
+    """More launches than a queue holds: they must release the GIL for the callback."""
     go_on = threading.Event()
     graph.callback(go_on.wait)
     with cu.Graph() as adds:
@@ -165,7 +165,7 @@ def test_callbacks_can_be_any_callable(graph, stream):
 
 
 def test_a_callback_can_look_a_kernel_up(driver, script):
-    """In code that is loaded, without having the kernel loaded: that may wait for the device."""
+    """In code that is loaded. Loading the kernel itself may wait for the device."""
     run = script(
         """
         import os, cudago as cu
@@ -226,7 +226,7 @@ WAITS = {
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream):
-    """It would wait for itself. Nothing has happened by then; work may be queued."""
+    """It would wait for itself. It raises before anything happens, and work may be queued."""
     host, large_host = np.full(N, 7, "i4"), np.zeros(2**16, "i4")
     refused = []
     with (

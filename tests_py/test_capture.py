@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Capturing what is queued on a stream as a graph."""
+"""Capturing a stream's work as a graph."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_the_stream_works_as_before_afterwards(a, stream, kernels):
 
 
 def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
-    """What is dropped during a capture is freed after it, which is when the next one begins."""
+    """What is dropped during a capture is freed after it: here, when the next one begins."""
     failures = []
     done = threading.Event()
 
@@ -386,7 +386,7 @@ def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
 
 
 def test_an_exception_between_any_two_bytecodes_leaves_no_capture_open(stream):
-    """The handler of a signal can raise there."""
+    """A signal handler can raise there."""
 
     def block():
         with stream.capture():

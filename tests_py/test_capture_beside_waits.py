@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that waits for a stream does not spoil the capture that another one begins there."""
+"""A thread that waits for a stream does not invalidate a capture that another one begins."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""To read what an object says of itself neither spoils a capture nor is refused because of one."""
+"""Reading an object's attributes neither invalidates a capture nor fails during one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cudago as cu
 
 np = pytest.importorskip("numpy")
 
-# What a capture does change: the answer, or whether there is one.
+# Attributes that a capture does affect: it changes the answer, or there is none.
 OTHERWISE = {("Stream", "is_capturing"), ("Stream", "is_done")}
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Conditional nodes: bodies that a graph runs, or not, or again, by what kernels have found."""
+"""Conditional nodes: kernels decide whether and how often a graph runs their bodies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A first session with cudago, in the spellings that are promised: these lines must never change.
+"""A first session with cudago, in the promised spellings: these lines must never change.
 
 Each block runs as written, in this order, in one process. What follows a block checks what it said.
 """

@@ -25,7 +25,7 @@ def traced():
 
 @pytest.fixture
 def warned():
-    """Return the warnings of a test in which what dies open is one."""
+    """The warnings of a test, with one for each object that dies open."""
     debug.resource_warnings()
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The README's example and the documentation's pages run as written, with what they say is needed.
+"""The README's example and the documentation's pages run as written, with what they name.
 
 A block that does not run says so by an option: a program of another library has the class
 ``elsewhere``, which readers see too, and one that needs a framework a name, by which

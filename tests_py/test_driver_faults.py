@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Driver calls that fail for a reason that passes: what an object is afterwards."""
+"""Driver calls that fail for a passing reason, and the state of objects afterwards."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_is_left(driver, script, name):
     assert run.returncode == 0
 
 
-# The memory of a graph is the last to hold it, so its end is the graph's, and nobody's call.
+# Memory of the graph is the last to hold it, so no call of the user's destroys the graph.
 NOBODYS = """
     import cudago as cu
     from cudago import _core

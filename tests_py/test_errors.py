@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions: what they tell, what they derive from; a failed call leaves nothing behind."""
+"""Exceptions, their texts and bases; and a failed call leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that nodes of graphs allocate and free, and nodes of events."""
+"""Nodes that allocate and free memory, and event nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of kernels: what is taken for which parameter, bit by bit, and what is refused."""
+"""Kernel arguments: what each parameter accepts, bit by bit, and what it refuses."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_a_simulated_device_as_strict_as_an_old_gpu(script):
 
 @pytest.mark.parametrize("part", [lambda t: t.T, lambda t: t[:, 1:2], lambda t: t[:, 1]])
 def test_a_tensor_with_gaps(kernels, device, stream, part):
-    """The kernel would be told nothing of its strides."""
+    """The kernel would not know its strides."""
     one = cu.LaunchConfig(grid=1, block=1)
     with cu.zeros((4, 6), "i4", stream=stream) as tensor, cu.Graph(device) as graph:
         for launch in (lambda *a: cu.launch(stream, *a), graph.launch):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What graphs and executables say of themselves: nodes by name, edges, and what is kept."""
+"""What graphs and executables tell: nodes by name, edges, and what they retain."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def work(n: int, x) -> tuple[list[int], list[int]]:
 
 
 def test_the_work_of_a_look_up(x, driver):
-    """One node costs the same in any graph; all of them cost as many times more as there are."""
+    """Looking up a node costs the same in any graph, so the cost of all is linear."""
     (few_one, few_all), (many_one, many_all) = work(10, x), work(200, x)
     assert many_one == few_one
     for few, many in zip(few_all, many_all, strict=True):
@@ -299,7 +299,7 @@ def test_the_work_of_a_look_up(x, driver):
 
 @pytest.mark.parametrize("which", ["graph", "executable"])
 def test_what_is_told_stays_until_it_is_told(which, device, x):
-    """Making the answer may run a collection, and that anybody's code."""
+    """Making the answer may run a garbage collection, which may run anybody's code."""
     graph = cu.Graph(device)
     for i in range(200):
         graph.memcpy(x, bytearray(b"%04d" % i), name=f"n{i}")

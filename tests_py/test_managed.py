@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Managed memory: advice, and where it is prefetched to."""
+"""Managed memory: advice and prefetches."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_too_much(device, stream):
     assert e.value.requested == 1 << 50
     assert (e.value.code, e.value.name) == (2, "CUDA_ERROR_OUT_OF_MEMORY")
     assert device.allocate(8, stream=stream).size == 8
-    # Of what failed nothing is counted; others use a real device meanwhile.
+    # A failed allocation counts nowhere. Others may use a real device meanwhile.
     assert device.free_memory > before // 4
 
 

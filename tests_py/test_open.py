@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The first use, from several threads at once."""
+"""First use by several threads at once."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_peers(driver, script, name):
 
 
 def test_fault_without_access(driver, script):
-    """What the driver refuses says whose memory it is."""
+    """The error says whose memory it is."""
     if driver == "nvidia":
         pytest.skip("a fault would end the use of the device")
     run = script(

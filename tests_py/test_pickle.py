@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is plain data can be pickled and copied; what stands for something of the driver cannot."""
+"""Plain data can be pickled and copied; objects that stand for driver objects cannot."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def a(device, stream):
 
 
 class Picture:
-    """What is drawn: boxes by their titles, as (left, top, right, bottom), and ends of lines."""
+    """A picture's boxes by title, as (left, top, right, bottom), and the ends of its lines."""
 
     def __init__(self, text: str) -> None:
         root = ElementTree.fromstring(text)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Host memory of other objects, page-locked where it is."""
+"""Host memory of other objects, page-locked in place."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Device.reset: the device works again, and what it had is lost."""
+"""After Device.reset the device works again, and everything it held is lost."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_drops_what_is_held_back(device, code):
 
 
 def test_nothing_goes_on_afterwards(device, code):
-    """NVIDIA's driver would run the callback after the reset has freed what it is of."""
+    """NVIDIA's driver would run the callback after the reset has freed what it belongs to."""
     kernel = cu.Program(
         'extern "C" __global__ void wait(long long n)'
         "{ long long t = clock64(); while (clock64() - t < n) {} }"
@@ -278,7 +278,7 @@ def callback_running(device, stream):
 
 
 def test_ctrl_c_takes_it_back(device, code, stream):
-    """A reset that waits for a callback is given up, and all is as it was."""
+    """A reset that waits for a callback is abandoned, and nothing has changed."""
     use(device, code)  # loads the kernel, which on NVIDIA's driver can wait for the device
     values = cu.zeros((64,), "i4", stream=stream)
     with callback_running(device, stream):
@@ -298,7 +298,7 @@ class Stopped(Exception):
 
 
 def test_what_goes_during_a_reset_that_is_taken_back(device, code):
-    """It is given back when the reset has been given up: the balance shows it."""
+    """It is released once the reset is abandoned; the check for leaks shows it."""
     stream = device.create_stream()
     used = device.memory_resource.statistics.used
     things = [
@@ -365,7 +365,7 @@ def test_a_cycle_through_lost_objects(device, code):
 
 
 def test_beside_threads_that_use_it(device, code):
-    """A loop of everything sees work that is done, or ClosedError."""
+    """Each operation of a loop succeeds, raises ClosedError, or says that the reset ended it."""
     stop = threading.Event()
     strange, done = [], []
 

@@ -46,7 +46,7 @@ def with_faults(script, text: str):
 
 @pytest.mark.gpu
 def test_refused_while_another_library_uses_the_device(script, driver):
-    """Its threads would crash: JAX has one that looks at its streams all the time."""
+    """Its threads would crash: JAX has one that keeps querying its streams."""
     run = script(
         """
         import ctypes

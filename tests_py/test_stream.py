@@ -265,7 +265,7 @@ def test_closing_while_another_thread_waits(what, device):
 
 
 def test_closing_while_other_threads_launch(device, stream, kernels):
-    """Each launch happens, or says that something is closed."""
+    """Each launch happens, or raises ClosedError."""
     config = cu.LaunchConfig(grid=1, block=16)
     unexpected = []
     for _ in range(30):

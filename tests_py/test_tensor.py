@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: layout, views, copies, what they keep alive."""
+"""Tensors: layout, views, copies, and what they keep alive."""
 
 from __future__ import annotations
 

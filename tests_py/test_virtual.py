@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual memory: buffers that grow where they are."""
+"""Virtual memory: buffers that grow in place."""
 
 from __future__ import annotations
 

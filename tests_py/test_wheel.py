@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a wheel for others promises, and what it tells of its parts."""
+"""What a wheel for other machines promises, and what it says about its parts."""
 
 from __future__ import annotations
 

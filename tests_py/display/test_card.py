@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What notebooks show of objects: true, and harmless markup."""
+"""What notebooks show of objects is true, and its markup is harmless."""
 
 from __future__ import annotations
 

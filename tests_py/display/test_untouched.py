@@ -23,7 +23,7 @@ np = pytest.importorskip("numpy")
 
 @pytest.fixture
 def gate(graph, a, stream):
-    """Holds work up that sets `a` to 7, until it is set."""
+    """An event that holds up work, which then sets `a` to 7."""
     gate = threading.Event()
     graph.callback(lambda: gate.wait()).memset(a, 7)
     with graph.instantiate() as step:

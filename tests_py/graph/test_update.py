@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of executables, and nodes that are switched off."""
+"""Updates of executables, and disabled nodes."""
 
 from __future__ import annotations
 
