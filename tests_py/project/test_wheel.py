@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from .installed import PROJECT, ROOT
+from ..installed import PROJECT, ROOT
 
 X86_64, AARCH64 = (b"\x7fELF".ljust(18, b"\0") + bytes([m, 0]) for m in (62, 183))
 SYMBOLS = b"\0GLIBC_2.3.2\0GLIBC_2.16\0"

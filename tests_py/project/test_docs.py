@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from .installed import BLOCK, ROOT, command, python_blocks
+from ..installed import BLOCK, ROOT, command, python_blocks
 
 ELSEWHERE = ":class: elsewhere"
 NAMED = {

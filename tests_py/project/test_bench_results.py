@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .installed import ROOT
+from ..installed import ROOT
 
 
 @pytest.fixture

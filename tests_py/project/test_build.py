@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from .installed import ROOT
+from ..installed import ROOT
 
 
 def load(folder: str, name: str) -> ModuleType:
