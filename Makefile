@@ -155,7 +155,7 @@ $(INTEROP_VENV)/packages: tests_py/interop/requirements.txt
 test-interop: $(MODULE) $(INTEROP_VENV)/packages ## tensor exchange with the other frameworks, and kernels of other compilers
 	$(INTEROP_VENV)/bin/python -c 'import torch, jax, cupy, numba, numba_cuda, triton, tvm_ffi' # a test skips where one is missing
 	PYTHONPATH=python $(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) --ignore tests_py/interop/kernels \
-		tests_py/interop tests_py/test_contract.py tests_py/test_tensor.py
+		tests_py/interop tests_py/api/test_contract.py tests_py/tensor
 	PYTHONPATH=python CUDAGO_DRIVER=sim CUDAGO_SIM=cc=9.0 CUDAGO_REQUIRE_COMPILERS=1 CUDAGO_REQUIRE_GPU= \
 		$(INTEROP_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests_py/interop/kernels
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share: drivers, devices, streams, kernels, scripts, and a balance after each test.
+"""What all tests share: drivers, devices, streams, kernels, scripts, and a check for leaks.
 
 A process uses one driver, chosen by CUDAGO_DRIVER. A test that asks for `driver`, or for what is
 built on it, exists once per driver; those of the other driver need another run. What only a GPU can
@@ -62,17 +62,19 @@ def driver_in_use() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say nothing of the driver that "auto" takes: the summary does. And hear Ctrl-C.
+    """Keep quiet about the driver that "auto" chose, which the summary names; and hear Ctrl-C.
 
     A shell's job in the background ignores SIGINT, and so would Python.
     """
     logging.getLogger("cudago").addHandler(logging.NullHandler())
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # xdist would begin with the files that have most tests, and not with those marked early.
+    config.option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take what this process's driver can run, and account for the rest."""
+    """Keep the tests that this process's driver can run, and account for the rest."""
     chosen, left_out = [], []
     for item in items:
         driver = item.callspec.params.get("driver") if hasattr(item, "callspec") else None
@@ -91,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare each test's full collections what was loaded until now."""
+    """Exclude what is loaded by now from the full collections that each test makes."""
     gc.collect()
     gc.freeze()
 
@@ -115,7 +117,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def spared() -> None:
-    """Spare each test's full collections what pytest kept of the modules before: its reports."""
+    """Exclude pytest's reports on earlier modules from the collections that each test makes."""
     gc.collect()
     gc.freeze()
 
@@ -130,7 +132,7 @@ def driver(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def device(driver: str) -> cu.Device:
-    """Device 0, with the things that it makes once."""
+    """Device 0, which has already made what it makes once."""
     device = cu.Device()
     with device.create_stream() as stream:
         device.allocate(1, stream=stream).close()
@@ -140,7 +142,7 @@ def device(driver: str) -> cu.Device:
 
 @pytest.fixture
 def stream(device: cu.Device):
-    """A stream that has nothing to do."""
+    """An idle stream."""
     with device.create_stream() as stream:
         yield stream
         if not stream.is_closed:
@@ -158,7 +160,7 @@ def kernels(device: cu.Device) -> cu.ObjectCode:
 
 @pytest.fixture
 def pinned(device: cu.Device):
-    """64 bytes of pinned memory: copies to it do not make the host wait."""
+    """64 bytes of pinned memory, so that copies to it do not block the host."""
     with cu.PinnedMemoryResource() as resource, resource.allocate(64) as buffer:
         memoryview(buffer)[:] = bytes(64)
         yield buffer
@@ -166,13 +168,13 @@ def pinned(device: cu.Device):
 
 @pytest.fixture(autouse=True)
 def balance(request: pytest.FixtureRequest):
-    """Check that a test leaves as many objects of cudago behind as it found."""
+    """Check that a test leaves as many live cudago objects behind as it found."""
     settle()
     before = cu.live_objects() if cu._core._is_open() else None
     failed = request.session.testsfailed
     yield
     settle()
-    # A failed test's traceback keeps what its frames name, until another one takes its place.
+    # The traceback of a failed test keeps the objects in its frames alive until the next failure.
     if before is not None and not failed and not request.session.testsfailed:
         assert cu.live_objects() == before
 

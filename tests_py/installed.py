@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Environments with what a text tells its reader to install, and nothing else.
+"""Environments with exactly what a text tells its reader to install.
 
 They are folders of links into the environment of the tests, for a Python without one of its own.
 """
@@ -41,7 +41,7 @@ def named(text: str) -> set[str]:
 
 
 def command(text: str, script: Path, folder: Path) -> list[str]:
-    """Return what runs a script with that which `text` names, kept in `folder`.
+    """Return a command that runs a script with what `text` names, which is kept in `folder`.
 
     A script finds what lies beside it too, so it should lie alone.
     """

@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"hash/crc32"
 	"log"
 	"path/filepath"
 	"regexp"
@@ -103,11 +104,21 @@ func (a *abi) isStruct(name string) bool {
 	return false
 }
 
-// header writes the types for C.
-func (a *abi) header(guard string) string {
+// writeHeader writes the types for C. The two edges include it: package nvidia
+// and the border.
+func (a *abi) writeHeader() { writeText("cuda/internal/driver/zabi.h", banner+a.header()) }
+
+// stamp is a comment for a header beside Go files that include zabi.h. Go sees
+// a package's own headers, and not that one.
+func (a *abi) stamp() string {
+	return fmt.Sprintf("// zabi.h of package driver has the CRC-32 %08x: when it changes this does, and Go builds the package again.\n\n",
+		crc32.ChecksumIEEE([]byte(a.header())))
+}
+
+func (a *abi) header() string {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "#ifndef %s\n#define %s\n\n#include <stdint.h>\n\n"+
-		"// Types of package driver, which says where they come from. Pointers and handles are numbers.\n\n", guard, guard)
+	b.WriteString("#ifndef CUDAGO_ZABI_H\n#define CUDAGO_ZABI_H\n\n#include <stdint.h>\n\n" +
+		"// Types of package driver, which says where they come from. Pointers and handles are numbers.\n\n")
 	for _, s := range a.scalars {
 		fmt.Fprintf(&b, "typedef %s %s;\n", a.cType(s.kind), s.name)
 	}

@@ -31,8 +31,7 @@ func writeBinding(calls []call, a *abi) {
 		"// entries lists every call that is looked up.\nvar entries = [entryCount]entry{\n"+entries.String()+"}\n")
 	writeGo(nvidia+"zcalls.go", banner+"package nvidia\n\n// #include <stdlib.h>\n// #include \"calls.h\"\nimport \"C\"\n\nimport (\n\t\"unsafe\"\n\n"+
 		"\t\"github.com/cudago/cudago/cuda/internal/driver\"\n)\n\n"+sizes(a)+methods.String())
-	writeText(nvidia+"zcalls.h", banner+"// The trampolines of calls that a method maps to one by one. calls.h includes this.\n"+trampolines.String())
-	writeText(nvidia+"zabi.h", banner+a.header("CUDAGO_NVIDIA_ZABI_H"))
+	writeText(nvidia+"zcalls.h", banner+a.stamp()+"// The trampolines of calls that a method maps to one by one. calls.h includes this.\n"+trampolines.String())
 }
 
 // sizes lets the compiler compare the structs of Go and C.

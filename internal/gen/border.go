@@ -27,13 +27,12 @@ func writeBorder(calls []call, a *abi) {
 			c.writeRaw(&raws, a)
 		}
 	}
-	writeText(border+"zabi.h", banner+a.header("CUDAGO_ZABI_H"))
-	writeText(border+"zcalls.h", banner+`#ifndef CUDAGO_ZCALLS_H
+	writeText(border+"zcalls.h", banner+a.stamp()+`#ifndef CUDAGO_ZCALLS_H
 #define CUDAGO_ZCALLS_H
 
 #include <stddef.h>
 
-#include "zabi.h"
+#include "../../cuda/internal/driver/zabi.h"
 
 /* Entry points with the C ABI of cuda.h: libcuda's own, or the exported Go functions of ztrampoline.go and trampoline.go
  * where the driver has none (simulated, fault, trace). Filled once by cudago_open. */

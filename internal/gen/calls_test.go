@@ -108,8 +108,8 @@ func TestMethodRefusesSlicesOfTwoLengths(t *testing.T) {
 }
 
 func TestHeader(t *testing.T) {
-	require.Equal(t, `#ifndef GUARD
-#define GUARD
+	require.Equal(t, `#ifndef CUDAGO_ZABI_H
+#define CUDAGO_ZABI_H
 
 #include <stdint.h>
 
@@ -129,7 +129,7 @@ enum {
 };
 
 #endif
-`, testABI(t).header("GUARD"))
+`, testABI(t).header())
 }
 
 func TestReadCall(t *testing.T) {

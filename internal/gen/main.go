@@ -31,6 +31,7 @@ func main() {
 	writeWrappers(methods)
 	abi := readABI()
 	calls := readCalls(methods, abi)
+	abi.writeHeader()
 	writeBinding(calls, abi)
 	writeStandin(calls, abi)
 	writeBorder(calls, abi)

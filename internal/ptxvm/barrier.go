@@ -96,7 +96,7 @@ func (w *warp) storeReduction(in *lane.Inst, b *barrier, mask uint32) {
 	}
 }
 
-// releaseBarrier lets everyone who waits at a barrier go on.
+// releaseBarrier resumes everyone who waits at a barrier.
 func (c *cta) releaseBarrier(id int) {
 	b := c.barriers[id]
 	c.barriers[id] = barrier{}
@@ -125,8 +125,8 @@ func (c *cta) releaseBarrier(id int) {
 	}
 }
 
-// ending are the lanes that have nothing left to do but to end: an early return
-// that the compiler has put behind the barrier is no defect.
+// ending returns the lanes that are about to exit. A compiler may move an early
+// return behind the barrier, which is no defect.
 func (w *warp) ending() uint32 {
 	var mask uint32
 	for _, g := range w.ready {

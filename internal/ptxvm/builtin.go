@@ -243,8 +243,8 @@ func assertFail(w *warp, b *block, mask uint32) {
 	w.Fault(&lane.Stop{Kind: fault.Assert, Lane: l, Detail: fmt.Sprintf("%s:%d: %s: assertion `%s` failed", text[1], uint32(w.arg(b, 2, l)), text[3], text[0])})
 }
 
-// deviceMalloc allocates from the device's memory; null when it is full, and for
-// an alignment that is no power of two.
+// deviceMalloc allocates from the device's memory. It returns null when the memory
+// is full, and for an alignment that is not a power of two.
 func deviceMalloc(w *warp, b *block, mask uint32) {
 	m := w.cta.kernel.module.device.memory
 	for ; mask != 0; mask &= mask - 1 {
@@ -258,7 +258,7 @@ func deviceMalloc(w *warp, b *block, mask uint32) {
 	}
 }
 
-// alignment is that of what a lane allocates.
+// alignment is the alignment of the memory that a lane allocates.
 func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
 	if len(b.call.args) == 1 { // malloc
 		return memory.AllocAlign, true
@@ -267,7 +267,8 @@ func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
 	return max(align, memory.AllocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
 }
 
-// maxAlign is more than any object asks for. Addresses are never used again.
+// maxAlign is more than any object asks for. It has a limit because addresses are
+// never used again.
 const maxAlign = 1 << 30
 
 func deviceFree(w *warp, b *block, mask uint32) {

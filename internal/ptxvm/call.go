@@ -85,8 +85,8 @@ func costBackEdges(f *ptxir.Func, fn *function) {
 	}
 }
 
-// maySpin reports whether a block reads what other threads may write in order
-// to be waited for.
+// maySpin reports whether a block reads what other threads may write, as a loop
+// does that waits for them.
 func maySpin(b *ptxir.Block) bool {
 	for i := range b.Instrs {
 		switch in := &b.Instrs[i]; in.Op {

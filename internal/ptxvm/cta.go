@@ -53,7 +53,8 @@ func (c *cta) runBlock(mayYield bool) (finished bool) {
 	}
 }
 
-// breathe is called when a warp has used up its quantum.
+// breathe is called when a warp has used up its quantum. It ends the block if the
+// launch was canceled or has failed elsewhere, and lets other goroutines run.
 func (c *cta) breathe(w *warp) {
 	c.run.check(w)
 	runtime.Gosched()
@@ -73,7 +74,7 @@ func (c *cta) exited(w *warp, n int) {
 	}
 }
 
-// deadlock reports that every thread that is left waits.
+// deadlock reports that every remaining thread waits.
 func (c *cta) deadlock() {
 	for i := range c.warps {
 		w := &c.warps[i]

@@ -68,7 +68,8 @@ type decoder struct {
 	funcs  map[*ptxir.Func]*function
 	shared map[*ptxir.Var]uint32
 	local  map[*ptxir.Var]uint32
-	// The lane.Decoder is that of the function being decoded, but for its sites.
+	// The lane.Decoder is for the function being decoded, except for its sites,
+	// which are the kernel's.
 	lane.Decoder
 	fn *function
 	// writes counts the instructions that write each register, up to 2.
@@ -96,9 +97,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 		d.beginChecks()
 	}
 	for _, f := range reach {
-		if err := d.declare(f); err != nil {
-			return nil, fmt.Errorf("ptxvm: kernel %s: %w", ir.Name, err)
-		}
+		d.declare(f)
 		if watched {
 			d.declareChecked(f)
 		}
@@ -115,7 +114,7 @@ func (m *Module) decodeKernel(ir *ptxir.Kernel, watched bool) (*Kernel, error) {
 }
 
 // declare lays out a function's registers and local variables.
-func (d *decoder) declare(f *ptxir.Func) error {
+func (d *decoder) declare(f *ptxir.Func) {
 	fn := &function{name: f.Name, ir: f, offsets: make([]uint32, len(f.Regs))}
 	d.funcs[f] = fn
 	// Wide rows first keeps every row aligned to its size.
@@ -152,7 +151,6 @@ func (d *decoder) declare(f *ptxir.Func) error {
 	for _, v := range f.Rets {
 		fn.rets = append(fn.rets, d.local[v])
 	}
-	return nil
 }
 
 func (d *decoder) decodeFunc(f *ptxir.Func) error {
@@ -205,8 +203,8 @@ func (d *decoder) addConst(fn *function, c *ptxir.Const) error {
 	return nil
 }
 
-// address returns a variable's address in its own space, or generic. Local
-// variables' addresses lack their frame's place.
+// address returns a variable's address, in its own space or generic. For a local
+// variable the place of the frame is still to be added.
 func (d *decoder) address(v *ptxir.Var, generic bool) (uint64, error) {
 	var addr, window uint64
 	switch v.Space {
@@ -296,9 +294,9 @@ func countWrites(f *ptxir.Func) []uint8 {
 	return writes
 }
 
-// hoist takes an instruction out of the code whose result is the same for the
-// whole launch: the load of a parameter into a register that nothing else
-// writes, and the conversion of such a register to a global address. It is
+// hoist takes an instruction out of the code if its result is the same for the
+// whole launch: the load of a parameter into a register that nothing else writes,
+// or the conversion of such a register to a global address. The instruction is
 // still counted.
 func (d *decoder) hoist(ir *ptxir.Instr, in *lane.Inst) bool {
 	if ir.Guard != ptxir.NoReg || d.fn.ir != &d.kernel.ir.Func {

@@ -19,8 +19,8 @@ type Config struct {
 	CCMinor         int    // 5
 
 	// SharedBytes is the most shared memory a block may have, static and
-	// dynamic together: 48 KiB, or 64 KiB of which the driver grants what
-	// exceeds 48 KiB (compute capability 7.5). The VM checks this limit only.
+	// dynamic together: 48 KiB, or 64 KiB with compute capability 7.5, where the
+	// driver has to grant what exceeds 48 KiB. The VM checks this limit only.
 	SharedBytes uint32 // 64 KiB
 	// StackBytes is the local memory of one thread for recursive kernels, whose
 	// need is not known beforehand.

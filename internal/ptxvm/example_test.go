@@ -5,6 +5,7 @@ package ptxvm_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
 
@@ -65,7 +66,10 @@ func Example() {
 
 	launch.Block[0] = 5 // one thread too many
 	err = k.Launch(&launch)
-	fmt.Println(err.(*fault.Fault).Kind, "in thread", err.(*fault.Fault).Thread)
+	var f *fault.Fault
+	if errors.As(err, &f) {
+		fmt.Println(f.Kind, "in thread", f.Thread)
+	}
 	// Output:
 	// [2 0 0 0 4 0 0 0 6 0 0 0 8 0 0 0]
 	// illegal address in thread [4 0 0]

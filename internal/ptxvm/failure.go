@@ -18,8 +18,8 @@ import (
 // stopSignal unwinds a worker whose launch has failed elsewhere.
 type stopSignal struct{}
 
-// check ends the block if the launch has failed or been canceled. The warp, if
-// any, is where it was noticed.
+// check ends the block if the launch has failed or was canceled. The warp, if
+// there is one, is the one that noticed.
 func (r *execution) check(w *warp) {
 	if r.stop.Load() {
 		panic(stopSignal{})

@@ -27,7 +27,7 @@ type callSite struct {
 	noReturn bool
 }
 
-// argument is a piece of local memory that a call copies between frames.
+// argument is a range of local memory that a call copies between frames.
 type argument struct {
 	caller uint32 // offset in the caller's variables
 	size   uint32
@@ -119,8 +119,8 @@ func (w *warp) findFrame(caller int32, b *block, fn *function) int32 {
 	return -1
 }
 
-// newFrame makes an activation above the caller's. The caller's own reference
-// by g becomes that of the new frame.
+// newFrame makes an activation above the caller's. The reference of g to the caller
+// becomes the new frame's.
 func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 	p := &w.frames[caller]
 	f := frame{
@@ -129,7 +129,7 @@ func (w *warp) newFrame(caller int32, b *block, fn *function) int32 {
 		local: p.local + p.fn.localBytes,
 		base:  p.base - depthStep,
 	}
-	if uint64(f.local)+uint64(fn.localBytes) > uint64(w.cta.LocalStride) || f.regs > maxStack {
+	if uint64(f.local)+uint64(fn.localBytes) > w.cta.LocalStride || f.regs > maxStack {
 		w.Fault(&lane.Stop{Kind: fault.Stack, Lane: bits.TrailingZeros32(w.running.mask), Detail: "calls nest too deeply in " + fn.name})
 	}
 	if need := int(f.regs+fn.regBytes) / 8; need > len(w.stack) {

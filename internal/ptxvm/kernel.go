@@ -57,12 +57,12 @@ type Launch struct {
 	// Instructions, if set, receives the number of thread-level PTX
 	// instructions that the launch executed.
 	Instructions *uint64
-	// Seed, unless 0, decides the order of the blocks, which else is ascending.
+	// Seed, unless 0, decides the order of the blocks, which is ascending otherwise.
 	Seed uint64
-	// Priority: while a launch of a greater one has blocks that wait, this one
+	// Priority: while a launch with a higher one has blocks waiting, this launch
 	// starts none.
 	Priority int32
-	// Watch, if set, has the launch checked.
+	// Watch, if set, receives what the checks find in the launch.
 	Watch *check.Watch
 }
 

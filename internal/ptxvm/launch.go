@@ -108,7 +108,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 	return r, nil
 }
 
-// leastParams is where the last parameter ends.
+// leastParams is the end of the last parameter.
 func (k *Kernel) leastParams() int {
 	if n := len(k.ir.Args); n > 0 {
 		return int(k.ir.Args[n-1].Offset + k.ir.Args[n-1].Size)
@@ -161,7 +161,7 @@ func (r *execution) runAll(d *Device) {
 	helpers.Wait()
 }
 
-// work runs blocks, in ascending order, until none is left.
+// work runs blocks in ascending order until none is left.
 func (r *execution) work(d *Device) {
 	if r.next.Load() >= r.total {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// reachable returns f and all functions that it may call, f first. One that
-// cannot run is an error where its name is called; where any function may be
-// meant, it is left out.
+// reachable returns f and all functions that it may call, f first. A function that
+// cannot run is an error if it is called by name, and is left out if it is one of
+// those that a call through a pointer may reach.
 func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 	seen := map[*ptxir.Func]bool{f: true}
 	list := []*ptxir.Func{f}
@@ -26,7 +26,7 @@ func (m *Module) reachable(f *ptxir.Func) ([]*ptxir.Func, error) {
 			}
 		}
 	}
-	for i := 0; i < len(list); i++ {
+	for i := 0; i < len(list); i++ { //nolint:intrange // the list grows meanwhile
 		g := list[i]
 		if g.Err != nil {
 			return nil, g.Err

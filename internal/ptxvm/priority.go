@@ -13,8 +13,8 @@ import (
 const (
 	// givingWay is how often a launch that gives way looks again.
 	givingWay = 20 * time.Microsecond
-	// stalled is how long the launch that it gives way to may hand out no block:
-	// it could be waiting for what the other writes.
+	// stalled is how long the other launch may start no block before this one goes
+	// on: the other could be waiting for something that this one writes.
 	stalled = 50 * time.Millisecond
 )
 
@@ -27,7 +27,7 @@ type priorities struct {
 	list  []*execution // guarded by mu
 }
 
-// enter says that r runs; leave takes it back.
+// enter adds r to the running launches; leave removes it.
 func (p *priorities) enter(r *execution) (leave func()) {
 	if r.priority <= 0 {
 		return func() {}
@@ -66,7 +66,7 @@ func (p *priorities) giveWay(r *execution) {
 	}
 }
 
-// before returns a launch that goes before r, or nil.
+// before returns a launch that takes precedence over r, or nil.
 func (p *priorities) before(r *execution) *execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()

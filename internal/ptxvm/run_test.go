@@ -5,7 +5,6 @@ package ptxvm_test
 
 import (
 	"encoding/binary"
-	"errors"
 	"reflect"
 	"runtime"
 	"sync"
@@ -230,7 +229,7 @@ func TestUnknownKernel(t *testing.T) {
 	defer d.Close()
 	m, _ := vmtest.Counter(t, d)
 	_, err := m.Kernel("nobody")
-	require.True(t, errors.Is(err, ptxvm.ErrNotFound))
+	require.ErrorIs(t, err, ptxvm.ErrNotFound)
 	require.Equal(t, []string{"count", "endless", "grid_barrier"}, m.KernelNames())
 }
 

@@ -8,13 +8,12 @@ import (
 	"sync"
 )
 
-// shuffleWindow is how many blocks are shuffled among each other. They are
-// resident together: a block that waits for one before it, as a look-back scan
-// does, must not keep that from running.
+// shuffleWindow is how many blocks are shuffled at a time. They are all resident,
+// so that a block that waits for an earlier one, as in a look-back scan, does not
+// keep that one from running.
 const shuffleWindow = 32
 
-// runShuffled runs the blocks, window by window, in an order that the seed
-// decides.
+// runShuffled runs the blocks window by window, in an order that the seed decides.
 func (r *execution) runShuffled(d *Device, seed uint64) {
 	windows := (r.total + shuffleWindow - 1) / shuffleWindow
 	var group sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 // mostWaiting is how many places a report of waiting lanes names.
 const mostWaiting = 16
 
-// waiting says which lanes wait where, and for whom: for a block in which every
-// thread that is left waits.
+// waiting says which lanes wait where, and for whom, in a block whose remaining
+// threads all wait.
 func (c *cta) waiting() string {
 	var parts []string
 	for i := range c.warps {

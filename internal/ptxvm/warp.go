@@ -18,8 +18,8 @@ import (
 // costs SpinCost, so that waiting is cheap and working loops stay converged.
 const (
 	quantum = 1 << 16
-	// quantumAgain is for a group that has given way before, while others wait: it
-	// may be a loop that waits for them and does not look like one.
+	// quantumAgain is for a group that has given way before, if others wait: it may
+	// be a loop that waits for them without looking like one.
 	quantumAgain = 1 << 10
 )
 
@@ -144,12 +144,12 @@ func (w *warp) runGroup(g *group) {
 	}
 }
 
-// setRunning says which group runs.
+// setRunning sets the group that runs.
 func (w *warp) setRunning(g *group) {
 	w.running, w.Frame = *g, g.frame
 }
 
-// diverge splits the group: lanes taken go to b.next, the others to b.other.
+// diverge splits the group: the lanes in taken go to b.next, the others to b.other.
 // The part that is behind goes on as g; diverge returns its block.
 func (w *warp) diverge(g *group, b *block, taken uint32) int32 {
 	first, second := b.next, b.other
@@ -188,14 +188,14 @@ func (w *warp) push(g group) {
 	w.ready = slices.Insert(w.ready, i, g)
 }
 
-// deferred is the key of groups that have given way: they have to wait until
-// each other group has ended, waits, or has given way too.
+// deferred is the key of groups that have given way. They go on once every other
+// group has ended, waits, or has given way too.
 const deferred = math.MaxInt64
 
-// defer_ makes a group ready behind all others, whatever its place, so that
-// lanes it may be waiting for get on. With its own key, the first block that
-// these run would bring it back: a loop that waits in a deeper call would then
-// leave them one block for all that it has to spend.
+// defer_ makes a group ready behind all others, wherever it is in the code, so that
+// lanes it may be waiting for make progress. With the key of its place, it would be
+// back after one block of the others: a loop that waits in a deeper call would then
+// run its whole quantum for each block of theirs.
 func (w *warp) defer_(g group) {
 	for i := range w.ready {
 		if o := &w.ready[i]; o.block == g.block && o.frame == g.frame {
@@ -208,7 +208,7 @@ func (w *warp) defer_(g group) {
 	w.ready = slices.Insert(w.ready, 0, g)
 }
 
-// terminate does what ends a block other than jumps and branches. It reports
+// terminate runs the end of a block that is not a jump or a branch. It reports
 // whether g goes on, at g.block; otherwise g has ended or waits.
 func (w *warp) terminate(g *group, b *block) bool {
 	switch b.kind {

@@ -20,8 +20,8 @@ func (k *Kernel) launchWatched(l *Launch) error {
 	return watched.launch(l)
 }
 
-// watchedForm decodes the kernel a second time, with checks around its
-// accesses, so that the other form pays nothing for them.
+// watchedForm decodes the kernel a second time, with checks around its accesses, so
+// that the ordinary form does not pay for them.
 func (k *Kernel) watchedForm() (*Kernel, error) {
 	if k.checked != nil {
 		return k, nil
@@ -43,7 +43,7 @@ func (k *Kernel) watchedForm() (*Kernel, error) {
 	return w, nil
 }
 
-// beginChecks readies the decoder for a watched form.
+// beginChecks prepares the decoder for a watched form.
 func (d *decoder) beginChecks() {
 	k := d.kernel
 	k.checked = &check.Code{Kernel: k.ir.Name, Files: k.module.ir.Files, DynamicOffset: k.dynamicOffset}
@@ -53,7 +53,7 @@ func (d *decoder) beginChecks() {
 	d.checks = check.NewDecoder(&d.Decoder, k.checked)
 }
 
-// declareChecked tells the checks of a function and its local variables.
+// declareChecked tells the checks about a function and its local variables.
 func (d *decoder) declareChecked(f *ptxir.Func) {
 	fn := d.funcs[f]
 	fn.checked = &check.Function{IR: f, LocalBytes: fn.localBytes}

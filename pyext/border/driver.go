@@ -21,7 +21,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda"
-	"github.com/cudago/cudago/graph"
 )
 
 // The process has one driver, opened at first use. Once set it is read without
@@ -69,7 +68,6 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 		// Draining can wait for the device, and the thread that ends a capture
 		// holds the GIL.
 		d.OnCaptureEnd(func() { Reaper.Add(Once(func() error { d.Drain(); return nil })) })
-		graph.OnWarning(ReportAside)
 		Driver.Store(d)
 		return nil
 	})

@@ -31,6 +31,9 @@ var versionC = sync.OnceValue(func() *C.char { return C.CString(version) })
 func cudagoVersion() *C.char { return versionC() }
 
 func init() {
+	// Package graph fails on its own goroutines, and the border, which has a way
+	// for such failures, does not know it.
+	graph.OnWarning(border.ReportAside)
 	api.Use(api.Source{Open: border.Open, Encode: border.Encode, LiveObjects: liveObjects, LiveStreams: stream.Streams.Len})
 }
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the simulated driver's checks share: kernels, and memory for them."""
+"""Kernels for the tests of the simulated driver's checks, and memory for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def planted(device):
 
 @pytest.fixture(scope="module")
 def correct(device):
-    """The same with them."""
+    """The same kernels with their barriers."""
     return compiled()
 
 

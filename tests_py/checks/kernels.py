@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels into which FORGET plants bugs, and what the reports of them are compared with."""
+"""Kernels in which FORGET plants bugs, and what tests compare the reports with."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Correct kernels and programs: the checks have nothing to say about them."""
+"""Correct kernels and programs, in which the checks find nothing."""
 
 from __future__ import annotations
 

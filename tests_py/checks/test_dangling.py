@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of graphs whose memory is gone: the launch is refused."""
+"""Graph launches are refused if a node refers to memory that is gone."""
 
 from __future__ import annotations
 

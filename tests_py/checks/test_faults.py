@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Faults, which stop the kernel."""
+"""Faults that stop a kernel."""
 
 from __future__ import annotations
 

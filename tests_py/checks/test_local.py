@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Local memory that nobody wrote: reported where something depends on it, and not before."""
+"""Reads of unwritten local memory, which are reported where something depends on them."""
 
 from __future__ import annotations
 

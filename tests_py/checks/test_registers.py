@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Registers that nobody wrote: reported where something depends on them, and not before."""
+"""Reads of unwritten registers, which are reported where something depends on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Where the checks are on, and which."""
+"""Which checks are on, and where."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that synchronize by hand, and correctly: the checks have nothing to say about them."""
+"""Kernels that synchronize by hand and correctly, in which the checks find nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a check finds is raised once, by some wait, whoever the driver told it to."""
+"""A finding is raised once, by some wait, whichever call the driver reported it to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def memory(stream, device):
 
 @pytest.fixture
 def alarm():
-    """Return a function that has LookupError raised a moment later."""
+    """Return a function that makes a signal handler raise LookupError a moment later."""
 
     def raises(number, frame):
         raise LookupError
@@ -100,7 +100,7 @@ def test_what_the_release_of_a_graphs_memory_is_told(reads, memory, stream, capf
 
 
 def test_no_python_code_runs_while_a_call_is_noted(kernels, memory, stream, device):
-    """The handler of a signal would raise there what nobody can be given."""
+    """What a signal handler raises there would reach no caller."""
     entered = []
     kernel, config = kernels["nothing"], CONFIG
     sys.settrace(lambda frame, event, arg: entered.append(frame.f_code.co_name))

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that nobody wrote."""
+"""Reads of memory that nobody wrote."""
 
 from __future__ import annotations
 

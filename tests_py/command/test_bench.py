@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m cudago bench``: which figures there are; never how large they are."""
+"""``python -m cudago bench`` prints the figures that it should, however large they are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m cudago doctor``, on machines that are folders."""
+"""``python -m cudago doctor``, on machines that consist of a folder."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_the_module_of_unified_memory(made):
 def test_two_nvrtcs(made):
     wheel = made.write("site-packages/nvidia/cu13/lib/libnvrtc.so.13")
     made.info["nvrtc"] |= {"library": str(wheel), "looked_in": [str(wheel.parent)]}
-    # The same one by another name is no second one.
+    # A second name of the same library does not make it a second library.
     made.loader = f"\tlibnvrtc.so.13 (libc6,x86-64) => {wheel}\n"
     assert made.findings() == []
     toolkit = made.write("usr/local/cuda/lib64/libnvrtc.so.12")

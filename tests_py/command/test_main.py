@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The command itself."""
+"""The command line as such: subcommands, help, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m cudago run``: whose an argument is, and what a check finds."""
+"""``python -m cudago run``: which arguments are the script's, and what a check finds."""
 
 from __future__ import annotations
 

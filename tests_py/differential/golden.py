@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Make golden files of what ``run.py FOLDER`` left: ``golden.py FOLDER``.
+"""Make golden files from the results of ``run.py FOLDER``: ``golden.py FOLDER``.
 
 A family that the folder does not have keeps its file.
 """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Run every case on the driver in use, and write what came out: ``run.py FOLDER [FAMILY ...]``.
+"""Run every case on the driver in use, and write the results: ``run.py FOLDER [FAMILY ...]``.
 
 ``FOLDER/<family>.npz`` then holds an array for each case, raw bits, and ``FOLDER/device.json`` says
 where it was made.
@@ -30,7 +30,7 @@ def device(stream: cu.Stream) -> dict[str, str]:
 
 
 def main(folder: Path, chosen: list[str]) -> None:
-    """Run families, and leave a file for each."""
+    """Run families, and write a file for each."""
     with cu.Device().create_stream() as stream:
         (folder / "device.json").write_text(json.dumps(device(stream)))
         for family in chosen or families.FAMILIES:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The same programs on a GPU and on the simulated driver: results in ``goldens/`` are an H200's."""
+"""The simulated driver gives the results that are in ``goldens/``, recorded on an H200."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Processes end: with exit code 0, nothing on stderr, in time, whatever they leave open."""
+"""Processes end in time, with exit code 0 and a silent stderr, whatever they leave open."""
 
 from __future__ import annotations
 

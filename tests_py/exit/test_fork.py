@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A forked child cannot use cudago: it gets an error, never a hang. Spawned ones can."""
+"""A forked child that uses cudago gets an error and never hangs. A spawned one can use it."""
 
 from __future__ import annotations
 

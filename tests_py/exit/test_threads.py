@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The end of the interpreter, seen from threads: every call gets an error, none waits for ever."""
+"""While the interpreter ends, calls of other threads raise errors, and none waits for ever."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the names of all units, after checking that nothing public is without a recipe."""
+"""Prints the names of all units, after checking that everything public has a recipe."""
 
 from __future__ import annotations
 

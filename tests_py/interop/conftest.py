@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the interop tests share: a made-up DLPack producer, and a balance after every test."""
+"""What the interop tests share: a DLPack producer of our own, and a check for leaks."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def opened():
 
 
 def _held():
-    """Tensors of ours that others hold, of others that we hold, and their cells."""
+    """How many of our tensors others hold, how many of theirs we hold, and their cells."""
     _core._drain()
     s = cu.exchange_stats()
     return (
@@ -192,7 +192,7 @@ def _held():
 
 @pytest.fixture(autouse=True)
 def balance():
-    """Everything exchanged in a test is given back by its end, in both directions.
+    """Whatever a test exchanges, in both directions, is given back by its end.
 
     JAX gives tensors back when Python's collector runs, one link of a chain at a time; what a
     launch keeps is given back once it has ended.

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What objects say with __cuda_array_interface__ is read, and refused where it cannot be."""
+"""__cuda_array_interface__ of objects is read, and refused where it is wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Exports, looked at with a consumer of our own making."""
+"""Exports, checked with a consumer of our own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Imports from a producer of our own making: what other libraries do wrong, one by one."""
+"""Imports from a producer of our own, which makes the mistakes of other libraries one by one."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_an_exception_on_its_way_survives_a_deleter(producer):
 
 
 def test_an_exception_of_ours_survives_a_deleter(producer, device, stream, capfd):
-    """Here it is raised before what was taken is let go of."""
+    """Here it is raised before the imported tensor is released."""
     p = producer(flags=READ_ONLY)
     with (
         device.allocate(64, stream=stream) as buffer,

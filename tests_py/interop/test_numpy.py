@@ -142,7 +142,7 @@ def test_simulated_device_memory_is_shared(stream):
 
 
 def test_at_the_end_of_the_interpreter():
-    """Arrays and tensors in module globals, in each other's hands, when Python goes."""
+    """Arrays and tensors in module globals hold each other when Python exits."""
     script = """
         import numpy as np, cudago as cu
         host = np.arange(8.0)
@@ -167,7 +167,7 @@ def test_at_the_end_of_the_interpreter():
 
 
 def test_in_a_forked_child():
-    """A child gives back what it inherited without a word; it makes nothing new."""
+    """A child silently releases what it inherited, and can make nothing new."""
     script = """
         import os, warnings
         warnings.simplefilter("ignore")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Apache TVM's FFI, the chief consumer of DLPack's C exchange table."""
+"""Apache TVM's FFI, the main consumer of DLPack's C exchange table."""
 
 from __future__ import annotations
 

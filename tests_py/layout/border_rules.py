@@ -92,7 +92,7 @@ class Rules:
         return c.callee in RAISERS or f"{f.file}:{c.callee}" in RAISERS
 
     def ends_loud(self, f: Function) -> bool:
-        """May what has run in f be Python, though f reports no error? The GIL was away, say."""
+        """May Python have run in f, though f reports no error, as when the GIL was released?"""
         key = (f.file, f.name)
         if key not in self.loud_ends:
             self.loud_ends[key] = False
@@ -283,7 +283,7 @@ class Rules:
         return any(d.body and self.enters(d) for d in self.p.find(first.callee, f.file))
 
     def reaches(self, f: Function, seen: set[tuple[str, str]]) -> bool:
-        """May a call of f come to Go or the driver, other than to word an error?"""
+        """May a call of f reach Go or the driver, other than to format an error?"""
         seen.add((f.file, f.name))
         for c in self.p.calls(f):
             if c.callee in FREEING or re.match(r"cu\.|cudago[A-Z]", c.callee):

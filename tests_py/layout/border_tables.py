@@ -84,7 +84,7 @@ CLEARED = {
     "ExecObject": {"id", "x", "held"},
 }
 
-# QUIET function:what it calls: why that is no break of the rule.
+# QUIET function:what it calls: why that does not break the rule.
 QUIET_CALLS: dict[str, str] = {
     "cudago_tensor_alloc:PyType_GenericAlloc": "of a type that takes no part in garbage collection",
 }

@@ -17,7 +17,7 @@ from .c_source import INCLUDE, Program
 ROOT = Path(__file__).resolve().parents[2]
 PYEXT = ROOT / "pyext"
 KEYWORDS = {"struct", "union"}  # of members without a name of their own
-GENERATED = {"zabi.h", "zcalls.h", "zdocs.h", "ztrampoline.go"}
+GENERATED = {"zcalls.h", "zdocs.h", "ztrampoline.go"}
 ROW = re.compile(r"^\| `(\w+)` \| ((?:`\w+`,? ?)+) \|", re.M)
 VARIABLES = re.compile(r"^extern (?!\w+ \()([^;()]*);", re.M)
 LAST_NAME = re.compile(r"(\w+)(?:\[\w*\])?$")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The C of pyext keeps the rules that border.h tells; and broken ones are found."""
+"""The C of pyext keeps the rules that border.h states, and the test finds violations."""
 
 from __future__ import annotations
 

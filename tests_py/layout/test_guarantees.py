@@ -19,32 +19,32 @@ TESTS = {
     1: [
         "cuda/faults_test.go::TestFailedCallLeavesNothing",
         "graph/fault_test.go::TestEveryDriverCallMayFail",
-        "tests_py/test_errors.py::test_failed_calls_leave_nothing_behind",
+        "tests_py/api/test_errors.py::test_failed_calls_leave_nothing_behind",
     ],
     2: [
         "graph/exec_test.go::TestRejectedUpdateChangesNothing",
-        "tests_py/test_graph.py::test_wrong_operands_add_nothing",
-        "tests_py/test_graph.py::test_refused_updates_change_nothing",
+        "tests_py/graph/test_graph.py::test_wrong_operands_add_nothing",
+        "tests_py/graph/test_update.py::test_refused_updates_change_nothing",
     ],
     3: [
         "cuda/context_test.go::TestEnterRestoresTheCallersContext",
         "cuda/faults_test.go::TestFailedCallLeavesNothing",
     ],
     4: [
-        "tests_py/test_kernel_args.py::test_wrong_count",
-        "tests_py/test_launch.py::test_launch_checks_its_arguments",
-        "tests_py/test_launch.py::test_shapes_that_the_device_cannot_run",
+        "tests_py/kernel/test_kernel_args.py::test_wrong_count",
+        "tests_py/kernel/test_launch.py::test_launch_checks_its_arguments",
+        "tests_py/kernel/test_launch.py::test_shapes_that_the_device_cannot_run",
     ],
-    5: ["tests_py/test_errors.py::test_a_driver_error_tells_code_name_and_operation"],
+    5: ["tests_py/api/test_errors.py::test_a_driver_error_tells_code_name_and_operation"],
     6: [
         "tests_py/interop/test_import.py::test_an_error_of_the_producer_is_its_own",
-        "tests_py/test_launch.py::test_what_an_index_raises_comes_out_unchanged",
+        "tests_py/kernel/test_launch.py::test_what_an_index_raises_comes_out_unchanged",
         "tests_py/lifetime/test_finalize.py::test_an_exception_of_the_function_is_raised_by_a_call",
     ],
     7: [f"{HERE}::test_a_second_failure_is_a_note_on_the_first"],
     8: [
         "pyext/api/api_test.go::TestPanicsBecomeErrors",
-        "tests_py/test_errors.py::test_a_panic_is_an_exception_and_the_process_goes_on",
+        "tests_py/api/test_errors.py::test_a_panic_is_an_exception_and_the_process_goes_on",
     ],
     9: [
         "cuda/faults_test.go::TestFailedReleaseWarns",
@@ -52,7 +52,7 @@ TESTS = {
     ],
     10: [
         "tests_py/lifetime/test_finalize.py::test_an_exception_is_reported_when_the_object_goes",
-        "tests_py/test_callback.py::test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on",
+        "tests_py/graph/test_callback.py::test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on",
     ],
     11: ["tests_py/exit/test_interrupt.py::test_interrupted_waits"],
 }

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of pyext are in order; and what is not is found."""
+"""The rooms of pyext are in order, and the test finds violations."""
 
 from __future__ import annotations
 

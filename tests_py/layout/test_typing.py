@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Type checkers pass a program with annotations, and find every mistake of another one."""
+"""Type checkers accept an annotated program, and find every mistake in another one."""
 
 from __future__ import annotations
 

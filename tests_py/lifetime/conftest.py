@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the lifetime tests share: watching operands, of every kind, without keeping them."""
+"""What the lifetime tests share: operands of every kind, and watching without keeping them."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def finalize(request):
 
 @pytest.fixture
 def unraisable(monkeypatch):
-    """List of what could not be raised: the object and the exception."""
+    """List of unraisable exceptions, with their objects."""
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: seen.append((u.object, u.exc_value)))
     return seen
@@ -184,7 +184,7 @@ def unraisable(monkeypatch):
 
 @pytest.fixture
 def poison(device, stream):
-    """Function: takes whatever memory of N numbers is free now, on both sides, and spoils it."""
+    """Function: overwrites free memory for N numbers, on host and device."""
     taken = []
 
     def spoil() -> None:
@@ -205,7 +205,7 @@ def numbers() -> np.ndarray:
 
 @pytest.fixture
 def try_to_release():
-    """Function: does all that could release something, for a moment."""
+    """Function: does everything that could release something, for a moment."""
 
     def attempt() -> None:
         gc.collect()

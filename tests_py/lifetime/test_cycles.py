@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A cycle through a graph is garbage like any other, but for a launch in flight."""
+"""A cycle through a graph is garbage like any other, unless a launch is in flight."""
 
 from __future__ import annotations
 

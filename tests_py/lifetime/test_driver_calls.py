@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""How graphs keep their operands, seen at the driver: nothing is paid per launch."""
+"""Keeping a graph's operands costs no driver call per launch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph was given is released when its last user has ended: not before, and not later."""
+"""A graph's operands are released when their last user has ended, not before and not later."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def build(source, work, stream):
 
 
 def capture(source, work, stream):
-    """Return the same, captured."""
+    """Return such a graph, captured."""
     with stream.capture() as graph:
         work.copy_from(source, stream=stream)
     return graph

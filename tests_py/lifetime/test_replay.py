@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""A graph never reads freed memory: whatever it was given, and however often it is replayed."""
+"""A graph never reads freed memory, whatever its operands are and however often it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS += ["torch", "pinned", "buffer", "view", "pointer", "tensor", "interface"]
 
 
 def build(kind, make, kernels, device, stream, numbers):
-    """Return an executable that adds 1 to `numbers`, of which nobody has any part any more."""
+    """Return an executable that adds 1 to `numbers`, whose parts nobody else holds any more."""
     source = make(kind, numbers)
     work = device.allocate(4 * N, stream=stream)
     graph = cu.Graph()
@@ -26,7 +26,7 @@ def build(kind, make, kernels, device, stream, numbers):
 
 
 def capture(kind, make, kernels, device, stream, numbers):
-    """Return the same, captured."""
+    """Return such an executable, captured."""
     source = make(kind, numbers)
     work = device.allocate(4 * N, stream=stream)
     result = np.zeros(N, "i4")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every notebook is what its text gives, every cell of it runs, and shows what it showed."""
+"""Every notebook agrees with its text, and every cell runs and shows what it showed before."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Planted bugs: the checks of the simulated driver name each, and compute-sanitizer agrees."""
+"""The simulated driver's checks name each planted bug, and compute-sanitizer agrees."""
 
 from __future__ import annotations
 

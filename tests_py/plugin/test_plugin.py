@@ -78,7 +78,7 @@ def project(pytester, monkeypatch):
     for name in ("CUDAGO_SIM", "CUDAGO_REQUIRE_GPU", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CUDAGO_DRIVER", "sim")
-    # Where pytest finds it without being told, it does not load it twice.
+    # pytest does not load it a second time where it finds it by itself.
     path = [str(Path(cu.__file__).parents[1]), str(ROOT / "python"), os.environ.get("PYTHONPATH")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
 

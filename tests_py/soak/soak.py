@@ -81,7 +81,7 @@ class Soak:
             self.watched += work.watched
 
     def failed(self, name: str, e: Exception) -> None:
-        """Count an exception: one that nobody had asked for, or of a driver call made to fail."""
+        """Count an exception: an unexpected one, or one of a driver call that was made to fail."""
         with self.lock:
             if self.faults.rate and isinstance(e, cu.CUDAError):
                 self.injected[f"{type(e).__name__} of {e.operation}"] += 1
@@ -156,7 +156,7 @@ def figures(
 
 
 def problems(soak: Soak, table: dict[str, Any], finalized: int) -> list[str]:
-    """What must not be."""
+    """The failures."""
     found = [f"wrong value: {text}" for text in soak.wrong[:MOST_SHOWN]]
     found += [f"exception: {name}, {n} times" for name, n in soak.exceptions.items()]
     if table["captures invalidated"]:

@@ -52,7 +52,7 @@ def pattern(value: int) -> bytes:
 
 
 class Wrong(Exception):
-    """A result is not what the operands give."""
+    """A result is wrong for its operands."""
 
 
 class Shared:
@@ -186,7 +186,7 @@ class Work:
         step.check()
 
     def record_and_wait(self, stream: cu.Stream) -> None:
-        """Wait for what is in a stream now."""
+        """Wait for the work that is in a stream now."""
         with stream.record() as event:
             event.sync()
 
@@ -279,7 +279,7 @@ class Work:
         expect(np.frombuffer(out, "i4"), number)
 
     def close_in_flight(self) -> None:
-        """Close a step while it runs, and overwrite what memory is free: it ends as it began."""
+        """Close a step while it runs, and overwrite free memory: the step still ends correctly."""
         step = self.some()
         self.steps.remove(step)
         step.exec.launch(self.stream)
@@ -309,7 +309,7 @@ class Work:
         gc.collect(self.draw.choice((0, 1, 2)))
 
     def finalize(self) -> None:
-        """Hang a finalizer on something that goes at once, in a cycle or not."""
+        """Attach a finalizer to an object that dies at once, in a cycle or not."""
 
         class Thing:
             pass
@@ -333,7 +333,7 @@ class Work:
             raise Wrong(f"the callback was called {len(called)} times instead of 2")
 
     def fault(self) -> None:
-        """Ask for what the driver refuses: nothing must be left of it."""
+        """Ask for something that the driver refuses, which must leave nothing behind."""
         kind = self.draw.choice(("memory", "shape", "export", "stream"))
         self.counts[f"faults: {kind}"] += 1
         refused: dict[str, tuple[type[Exception], Callable[[], Any]]] = {

@@ -113,7 +113,7 @@ func measure(d *ptxvm.Device, dir string, c *benchCase, rounds int, checks check
 	return m, check()
 }
 
-// cpuTime is what the process has used of all processors.
+// cpuTime is the processor time that the process has used.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -101,7 +101,7 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 	return err
 }
 
-// watch has the next launch checked, after all before it.
+// watch turns the checks on for the next launch, which comes after all before it.
 func (s *session) watch() *check.Watch {
 	if s.checks == 0 {
 		return nil

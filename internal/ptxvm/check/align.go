@@ -11,18 +11,18 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// comings are the lanes of one warp that have come to a barrier.
+// comings are the lanes of one warp that have arrived at a barrier.
 type comings struct {
 	mask uint32
-	// due are the lanes that the barrier must see: those that lived when the
-	// first came, but for those that were about to end.
+	// due are the lanes that have to arrive: those that had not exited when the
+	// first arrived, and were not about to.
 	due uint32
 	at  *lane.Place // where the first came
 }
 
-// Come notes that lanes have come to an aligned barrier, of which due are those
-// that live and are not about to end. All lanes of a warp
-// must then execute the same one. PTX ISA, "bar, barrier".
+// Come notes that lanes have arrived at an aligned barrier. All lanes in due, which
+// have not exited and are not about to, must execute the same one. PTX ISA, "bar,
+// barrier".
 func (v *Block) Come(w *lane.Warp, mask, due uint32, at *lane.Place, id int) {
 	if v.Checks&Races == 0 {
 		return
@@ -36,7 +36,7 @@ func (v *Block) Come(w *lane.Warp, mask, due uint32, at *lane.Place, id int) {
 	}
 }
 
-// Complete reports the warps of which only a part came to a barrier.
+// Complete reports the warps of which only a part arrived at a barrier.
 func (v *Block) Complete(id int) {
 	all := v.comings[id*len(v.warps):][:len(v.warps)]
 	for i := range all {
@@ -55,7 +55,7 @@ func (v *Block) parted(warp int, c *comings) {
 	})
 }
 
-// at is a place in the code that a lane has come to.
+// at is a place in the code that a lane has reached.
 func (v *Block) at(warp, l int, at *lane.Place) Access {
 	here := Access{
 		Kernel: v.code.Kernel, Name: v.Name, PTXLine: at.Pos.Line, SourceLine: at.Pos.SourceLine, Instruction: at.Text,

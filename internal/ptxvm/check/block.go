@@ -20,7 +20,7 @@ type Block struct {
 	epoch  uint32 // time of the block's last barrier or fence
 	strong uint32 // time of its last strong access
 	warps  []meetings
-	// comings are those to each barrier of each warp.
+	// comings are the arrivals at each barrier, by warp.
 	comings []comings
 	cells   []shadow.Cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
@@ -32,8 +32,8 @@ type Block struct {
 	locked  *shadow.Range // whose mu is held while the lanes of an instruction are looked at
 }
 
-// Bind readies the checks of a block of so many warps for a launch. It returns v,
-// or what is to take its place.
+// Bind readies the checks of a block with that many warps for a launch. It returns
+// v, or the Block to use instead.
 func (v *Block) Bind(c *lane.CTA, watch *Watch, entry *Function, warps int) *Block {
 	if v == nil {
 		v = &Block{}
@@ -54,8 +54,8 @@ func (v *Block) Bind(c *lane.CTA, watch *Watch, entry *Function, warps int) *Blo
 	return v
 }
 
-// Start forgets what belongs to the block before, and where things were if
-// the memory's epoch has changed.
+// Start forgets what belongs to the previous block. If the memory's epoch has
+// changed, it also forgets where things were.
 func (v *Block) Start(epoch uint64) {
 	v.strong = 0
 	v.epoch = v.clock.Add(1)
@@ -84,13 +84,13 @@ func runWatched(w *lane.Warp, in *lane.Inst, m uint32) {
 	inner := &in.Parts[0]
 	inner.Fn(w, inner, m)
 	if len(x.accesses) > 0 && x.accesses[0].kind.Strong() {
-		// Only now: what it has seen may have been written while it was on its way.
+		// Only now: what it has read may have been written in the meantime.
 		v.strong = v.clock.Add(1)
 	}
 }
 
-// check looks at one access of the lanes of m, which is about to happen. What
-// the access itself will fault on is left to it.
+// check looks at one access of the lanes of m, before it happens. It ignores what
+// will make the access itself fault.
 func (v *Block) check(w *lane.Warp, a *access, m uint32) {
 	if a.space == ptxir.SpaceGlobal && !v.looksAtGlobal() {
 		return
@@ -235,7 +235,7 @@ func (v *Block) unlock() {
 	}
 }
 
-// visit compares an access with what is remembered of a word, and remembers it.
+// visit compares an access with what is known of a word, and notes the access.
 func (v *Block) visit(t *touch, c *shadow.Cell, shared bool, place uint64) {
 	now := &t.now
 	if v.conflict(t, &c.Write, shared) {
@@ -254,7 +254,7 @@ func (v *Block) visit(t *touch, c *shadow.Cell, shared bool, place uint64) {
 	*c = shadow.Cell{Write: *now}
 }
 
-// noteRead remembers two readers, of different warps if there are.
+// noteRead remembers two readers, of different warps if possible.
 func (v *Block) noteRead(c *shadow.Cell, now *shadow.Trace) {
 	switch {
 	case v.stale(&c.Read, now):
@@ -270,8 +270,8 @@ func sameWarp(r, o *shadow.Trace) bool {
 	return sameBlock(r, o) && r.Thread/register.Lanes == o.Thread/register.Lanes
 }
 
-// stale reports whether nothing that comes after now can race with r unless it
-// races with now too.
+// stale reports whether r can be forgotten: every later access that races with r
+// also races with now.
 func (v *Block) stale(r, now *shadow.Trace) bool {
 	switch {
 	case r.Task == 0:
@@ -295,9 +295,9 @@ func (v *Block) conflict(t *touch, before *shadow.Trace, shared bool) bool {
 	case before.Task != now.Task:
 		return !shared && v.unordered(before.Task) != nil
 	}
-	// A program that looks at a counter before it updates the counter loses
-	// nothing but a little time if it sees an old value; shared memory is where
-	// a missing barrier makes a result of it.
+	// A program that reads a counter before it updates the counter loses only a
+	// little time if it sees an old value. In shared memory, though, a missing
+	// barrier makes the old value part of a result.
 	if !shared && (before.Kind == shadow.StrongWrite && now.Kind == shadow.WeakRead || before.Kind == shadow.WeakRead && now.Kind == shadow.StrongWrite) {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/lane"
 )
 
-// Code is what the checks know of a kernel: of its watched form.
+// Code is what the checks know of the watched form of a kernel.
 type Code struct {
 	Kernel        string
 	Files         []string // of the module
@@ -42,8 +42,8 @@ type Decoder struct {
 	pieces  map[*ptxir.Instr]bool // see findPieces
 }
 
-// NameShared notes a shared variable's place. Those of no size are one: the
-// dynamic shared memory.
+// NameShared notes a shared variable's place. Variables without a size are all the
+// same one: the dynamic shared memory.
 func (k *Code) NameShared(v *ptxir.Var, off uint32) {
 	if v.Size > 0 {
 		k.sharedVars = append(k.sharedVars, placedVar{localName(v), uint64(off), v.Size})
@@ -74,8 +74,8 @@ type placedVar struct {
 	off, size uint64
 }
 
-// localName is what the source calls a variable of a function: PTX has that at
-// the end of a mangled name, "_ZZ…E<length><name>".
+// localName is the source's name of a variable of a function. In PTX it is the end
+// of a mangled name, "_ZZ…E<length><name>".
 func localName(v *ptxir.Var) string {
 	if !strings.HasPrefix(v.Name, "_ZZ") {
 		return v.Name
@@ -93,7 +93,7 @@ func localName(v *ptxir.Var) string {
 	return v.Name
 }
 
-// file is the source that a place in the PTX was made of.
+// file is the source file that a place in the PTX was compiled from.
 func (k *Code) file(pos ptxir.Pos) string {
 	if pos.File > 0 && pos.File < len(k.Files) {
 		return k.Files[pos.File]
@@ -101,6 +101,6 @@ func (k *Code) file(pos ptxir.Pos) string {
 	return ""
 }
 
-// NewDecoder returns one that puts the checks of a kernel around what the
-// other decodes.
+// NewDecoder returns a Decoder that puts a kernel's checks around what the other
+// one decodes.
 func NewDecoder(l *lane.Decoder, k *Code) *Decoder { return &Decoder{lane: l, code: k} }

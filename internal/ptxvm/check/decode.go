@@ -27,7 +27,7 @@ type access struct {
 	// registers that stmatrix writes there.
 	rows     int
 	matrices []uint32
-	// quiet says that the access never races: a fence stands around it.
+	// quiet says that the access never races, because there are fences around it.
 	quiet bool
 	// limit is a register that cuts the size short (cp.async), or None; or
 	// a predicate that makes it 0.
@@ -41,7 +41,7 @@ type value struct {
 	size  uint64
 }
 
-// watched is what stands around an instruction in a watched kernel.
+// watched is the check around an instruction in a watched kernel.
 type watched struct {
 	accesses []access
 	fence    bool // what the block did before is visible to all after

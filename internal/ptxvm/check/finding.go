@@ -74,7 +74,7 @@ func (a *Access) at() string {
 	return " (" + strings.TrimPrefix(text, ": ") + ")"
 }
 
-// who names the thread, and its block where that is not the one named before.
+// who names the thread, and its block unless that was the one named last.
 func (a *Access) who(block *[3]uint32) string {
 	if a.Kernel == "" {
 		return "it"
@@ -168,7 +168,7 @@ func verb(k shadow.Kind, atomic bool) string {
 	return "writes"
 }
 
-// access describes a trace that work under v left.
+// access describes an access from the trace that work under v has left.
 func (v *Watch) access(t *shadow.Trace) Access {
 	a := Access{Name: v.Name, Verb: verb(t.Kind, false)}
 	if v.code == nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// What a thread reads from local memory that it has not written is no defect
-// yet: compilers copy structures with what lies between their members, load
-// before they know whether the value is wanted, and return structures half
-// filled. The same holds for registers that it has not written. So the registers
-// into which such a value can get are followed, and it is reported where
-// something depends on it: a branch, an address, a store to global memory. The
-// decoder finds out which registers that are, and puts runFollowed around the
-// instructions that read or write one.
+// It is no defect yet when a thread reads local memory that it has not written:
+// compilers copy structures together with the padding between their members, load
+// before they know whether the value is needed, and return structures half filled.
+// The same holds for registers. So the checks follow such a value through
+// registers, and report it where something depends on it: a branch, an address, a
+// store to global memory. The decoder finds the registers that the value can reach,
+// and puts runFollowed around the instructions that read or write one.
 
 // none is the number of a register that is not followed.
 const none = -1
 
-// follow is what stands around an instruction that works on followed registers,
-// or on local memory.
+// follow is the check around an instruction that works on followed registers, or
+// on local memory.
 type follow struct {
 	ir       *ptxir.Instr // nil: the end of a block, which depends on src
 	rule     followRule
@@ -36,8 +35,8 @@ type follow struct {
 	lane.Place
 }
 
-// followRule makes of masks of lanes, in which sources are unset, that of the
-// destination.
+// followRule computes the lanes in which the destination is unset, from the lanes
+// in which each source is.
 type followRule uint8
 
 const (
@@ -85,8 +84,9 @@ func inLocal(ir *ptxir.Instr) bool {
 	return false
 }
 
-// NumberFollowed finds the registers of a function that may hold something
-// unset. Locals says that there is local memory. Registers that a convergent operation writes are left out.
+// NumberFollowed finds the registers of a function that may hold something unset.
+// Locals says that there is local memory. Registers that a convergent operation
+// writes are left out.
 func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
 	d.fn, d.numbers = fn, nil
 	unwritten := unwrittenRegisters(f)
@@ -132,9 +132,9 @@ func (d *Decoder) NumberFollowed(f *ptxir.Func, fn *Function, locals bool) {
 	d.numbers = numbers
 }
 
-// findPieces finds the stores of a block that copy a structure: two or more to
-// places around one address, of what was loaded around another at the same
-// distances; or the one of a loop that copies byte by byte.
+// findPieces finds the stores of a block that copy a structure. Either there are
+// two or more around one address, which store what was loaded at the same distances
+// around another; or there is one, in a loop that copies byte by byte.
 func (d *Decoder) findPieces(code []ptxir.Instr, loop bool) {
 	type spot struct {
 		base ptxir.Reg
@@ -180,7 +180,7 @@ func (d *Decoder) findPieces(code []ptxir.Instr, loop bool) {
 	}
 }
 
-// spread numbers the destinations of an instruction that may make one unset.
+// spread numbers the destinations of an instruction that may leave one unset.
 func (d *Decoder) spread(ir *ptxir.Instr, numbers []int32) {
 	switch ruleOf(ir) {
 	case followLoad:
@@ -211,8 +211,8 @@ func anyFollowed(regs []ptxir.Reg, numbers []int32) bool {
 	return false
 }
 
-// halves is a list of registers with both halves of one of 128 bits. Elements of
-// a vector that are left out stay.
+// halves lists registers, with both halves of each one of 128 bits. Elements of a
+// vector that are left out keep their place.
 func halves(ir *ptxir.Instr, list []ptxir.Reg) []ptxir.Reg {
 	if ir.Type == ptxir.B128 && len(list) == 1 && list[0] != ptxir.NoReg {
 		return []ptxir.Reg{list[0], list[0] + 1}
@@ -268,19 +268,19 @@ func (d *Decoder) numbersOf(list []ptxir.Reg) (numbers []int32, places []uint32)
 	return numbers, places
 }
 
-// FollowEnd returns a check to put before the end of a block, if that depends on
-// a followed register.
+// FollowEnd returns a check to put before the end of a block, if the end depends
+// on a followed register.
 func (d *Decoder) FollowEnd(t *ptxir.Term) (in lane.Inst, ok bool) {
 	if d.numbers == nil {
 		return lane.Inst{}, false
 	}
 	r := ptxir.NoReg
-	switch {
-	case t.Kind == ptxir.TermBranch:
+	switch t.Kind {
+	case ptxir.TermBranch:
 		r = t.Pred
-	case t.Kind == ptxir.TermSwitch:
+	case ptxir.TermSwitch:
 		r = t.Index
-	case t.Kind == ptxir.TermCall:
+	case ptxir.TermCall:
 		r = t.Call.Target
 	}
 	if r == ptxir.NoReg || int(r) >= len(d.numbers) || d.numbers[r] < 0 {

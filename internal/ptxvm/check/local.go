@@ -17,15 +17,15 @@ import (
 // localWatch is what the checks know of a block's local memory, and of the
 // registers into which it was loaded.
 type localWatch struct {
-	// written are the bytes that their threads have written, as they lie in
-	// the block's: one thread's after the other's.
+	// written are the bytes that their threads have written, one thread's local
+	// memory after the other's.
 	written shadow.ByteSet
 	// frames are the followed registers, by warp and frame.
 	frames [][]followedFrame
-	// carried says where that was loaded which was then stored as undefined as
-	// it was, by the place of its first byte in written.
+	// carried says where an undefined value was loaded that was then stored, by
+	// the place of its first byte in written.
 	carried map[uint64]origin
-	// told are the origins that were reported.
+	// told are the origins that have been reported.
 	told map[toldKey]bool
 }
 
@@ -41,7 +41,8 @@ type followedFrame struct {
 	local  uint32 // where its variables begin
 	parent int32
 	unset  []uint32 // by number: the lanes that hold what nobody wrote
-	// origins says where that was loaded; nil for registers never unset.
+	// origins says where the value was loaded; nil for registers that were never
+	// unset.
 	origins []*[register.Lanes]origin
 }
 
@@ -55,7 +56,7 @@ type origin struct {
 	size     uint32
 	fn       *Function // to whose variables it belongs
 	base     uint32    // where they begin
-	// masked says that the value has since been cut down to some of its bits.
+	// masked says that only some bits of the value are left.
 	masked bool
 }
 
@@ -78,7 +79,7 @@ func newFollowedFrame(fn *Function) followedFrame {
 	return followedFrame{fn: fn, parent: -1, unset: make([]uint32, fn.followed), origins: make([]*[register.Lanes]origin, fn.followed)}
 }
 
-// Start forgets what the block before wrote.
+// Start forgets what the previous block wrote.
 func (v *localWatch) startBlock() {
 	if v == nil {
 		return
@@ -92,15 +93,15 @@ func (v *localWatch) startBlock() {
 	}
 }
 
-// Activation is one of a function: a frame.
+// Activation is one activation of a function: a frame.
 type Activation struct {
 	Fn     *Function
 	Local  uint32 // where its variables begin
 	Parent int32  // number of the caller's frame
 }
 
-// Enter says that lanes have entered the function of a frame, whose variables
-// are undefined: another function may have had their place before.
+// Enter says that lanes have entered the function of a frame. Its variables are
+// undefined: their place may have been another function's before.
 func (v *Block) Enter(w *lane.Warp, i int32, f Activation, mask uint32) {
 	if v.local == nil {
 		return
@@ -127,8 +128,8 @@ func (v *Block) Enter(w *lane.Warp, i int32, f Activation, mask uint32) {
 	}
 }
 
-// Pass says that size bytes of a thread's local memory were copied between a
-// call's two sides: what was undefined stays so.
+// Pass says that a call has copied size bytes of a thread's local memory between
+// caller and callee. What was undefined still is.
 func (v *Block) Pass(outer, inner, size uint64, in bool) {
 	if v.local == nil {
 		return
@@ -166,8 +167,8 @@ func (v *Block) localBit(w *lane.Warp, l int, off uint64) uint64 {
 	return uint64(w.Index*register.Lanes+l)*v.cta.LocalStride + off
 }
 
-// localOffset returns where in local memory an access is. What lies outside is
-// none: the access itself will fault.
+// localOffset returns where in local memory an access is. There is no such place
+// outside: the access itself will fault.
 func (v *Block) localOffset(a *access, addr uint64) (off uint64, ok bool) {
 	switch {
 	case a.space == ptxir.SpaceLocal:
@@ -218,8 +219,8 @@ func (v *Block) uninitializedLocal(w *lane.Warp, l int, o origin) {
 	})
 }
 
-// Print looks at an argument of printf, which lies in local memory. A compiler
-// that knows that nobody wrote it leaves out the store.
+// Print looks at an argument of printf, which lies in local memory. A compiler that
+// knows the value to be undefined leaves out the store.
 func (v *Block) Print(w *lane.Warp, l int, at *lane.Place, addr, size uint64) {
 	if v.local == nil || addr>>memory.WindowShift != memory.LocalWindow {
 		return

@@ -10,14 +10,15 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
-// meetings is what the lanes of a warp know of each other. Each meeting, that is
-// a __syncwarp, a shuffle, a vote …, of whatever lanes, has the next number.
+// meetings is what the lanes of a warp know of each other. A meeting is a
+// __syncwarp, a shuffle, a vote and the like, of any lanes. Each gets the next
+// number.
 type meetings struct {
 	count uint32
 	// all is the last meeting of all lanes.
 	all uint32
-	// known[j][i] is the last meeting of lane i, and before it of any lane, that
-	// lane j has heard of; or less than all.
+	// known[j][i] is the last meeting of lane i that lane j knows of, directly or
+	// through others. A number below all stands for all.
 	known [register.Lanes][register.Lanes]uint32
 }
 
@@ -44,8 +45,8 @@ func (x *meetings) meet(members, live uint32) {
 	}
 }
 
-// metSince reports whether the lanes of two accesses of one warp have met
-// between them, directly or through others.
+// metSince reports whether the lanes of two accesses of one warp have met between
+// the two, directly or through other lanes.
 func (v *Block) metSince(before, now *shadow.Trace) bool {
 	x := &v.warps[now.Thread/register.Lanes]
 	return max(x.all, x.known[now.Thread%register.Lanes][before.Thread%register.Lanes]) > before.Syncs

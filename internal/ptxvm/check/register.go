@@ -17,9 +17,9 @@ type unwrittenRegister struct {
 	number int32 // among the followed registers
 }
 
-// unwrittenRegisters finds the registers of a function that are live where it
-// begins: on some way through the code they are read first. Lowering writes its
-// own before it reads them, so only those count that the PTX names.
+// unwrittenRegisters finds the registers of a function that are live at its
+// beginning: some path through the code reads them first. Lowering writes its own
+// registers before it reads them, so only those that the PTX names count.
 func unwrittenRegisters(f *ptxir.Func) (list []ptxir.Reg) {
 	live := make([]regSet, len(f.Blocks))
 	for i := range live {
@@ -66,8 +66,8 @@ func (s regSet) add(r ptxir.Reg) {
 	}
 }
 
-// throughBlock makes of the registers that are live where a block ends those
-// that are live where it begins.
+// throughBlock computes the registers that are live at the beginning of a block
+// from those that are live at its end.
 func (s regSet) throughBlock(b *ptxir.Block) {
 	switch b.Term.Kind {
 	case ptxir.TermBranch:
@@ -100,8 +100,8 @@ func (s regSet) through(in *ptxir.Instr) {
 	}
 }
 
-// unwrittenBy returns the register that has a number, if it is one of those that
-// a thread may read before it has written them.
+// unwrittenBy returns the register with that number, if a thread may read it before
+// it has written it.
 func (fn *Function) unwrittenBy(number int32) *unwrittenRegister {
 	for i := range fn.unwritten {
 		if fn.unwritten[i].number == number {

@@ -22,9 +22,9 @@ func (a *access) sharedOffset(addr uint64) (off uint64, ok bool) {
 	return 0, false
 }
 
-// allWritten is check for when only uninitialized reads of shared memory can be
-// found. It takes neighbours together, and reports false if it has found one,
-// for which check looks at lane by lane.
+// allWritten is check for the case that only uninitialized reads of shared memory
+// can be found. It looks at neighbouring lanes together, and returns false if it
+// has found such a read: check then looks lane by lane.
 func (v *Block) allWritten(w *lane.Warp, a *access, m uint32) bool {
 	var start, end uint64
 	for n := m; n != 0; n &= n - 1 {
@@ -45,8 +45,8 @@ func (v *Block) allWritten(w *lane.Warp, a *access, m uint32) bool {
 	return v.writtenRange(a, start, end)
 }
 
-// writtenRange notes or checks what allWritten has put together. What is out of
-// bounds is not its business.
+// writtenRange notes or checks a range that allWritten has put together. It ignores
+// what is out of bounds.
 func (v *Block) writtenRange(a *access, start, end uint64) bool {
 	if end > v.cta.SharedBytes {
 		return false

@@ -8,9 +8,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
-// Touch checks an access of [addr, addr+size) by work that is no kernel, such
-// as a copy, and notes it. The range must be live; what is not known memory is
-// left alone. Flush reports what was found.
+// Touch checks an access of [addr, addr+size) by work that is not a kernel, such as
+// a copy, and notes it. The range must be live; unknown memory is ignored. Flush
+// reports what was found.
 func (v *Watch) Touch(m *memory.Memory, addr, size uint64, write bool) {
 	v.memory = m
 	s := m.ShadowAt(addr)
@@ -40,11 +40,11 @@ func (v *Watch) Touch(m *memory.Memory, addr, size uint64, write bool) {
 	}
 }
 
-// Flush reports what was found. Launches do it by themselves.
+// Flush reports what was found. A launch does so itself.
 func (v *Watch) Flush() { v.flush() }
 
-// touchWords visits the words of [off, end), whole pages at once where nothing
-// finer is known of them.
+// touchWords visits the words of [off, end), or whole pages at once where the
+// shadow does not tell their words apart.
 //
 // Preconditions: s.mu must be locked.
 func (v *Watch) touchWords(s *shadow.Range, now shadow.Trace, off, end uint64) {
@@ -64,8 +64,8 @@ func (v *Watch) touchWords(s *shadow.Range, now shadow.Trace, off, end uint64) {
 	}
 }
 
-// visitRange is Block.visit for work that is no kernel: of its own accesses
-// none race.
+// visitRange is Block.visit for work that is not a kernel, whose own accesses never
+// race with each other.
 func (v *Watch) visitRange(c *shadow.Cell, now shadow.Trace, place uint64) {
 	races := func(before *shadow.Trace) bool {
 		if before.Task == 0 || before.Task == now.Task || before.Bytes&now.Bytes == 0 || !before.Kind.Writes() && !now.Kind.Writes() {

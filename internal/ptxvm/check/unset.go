@@ -39,8 +39,8 @@ func runFollowedEnd(w *lane.Warp, in *lane.Inst, m uint32) {
 	}
 }
 
-// depends reports the lanes of m in which a register is unset. Then it is as if
-// it was set.
+// depends reports the lanes of m in which a register is unset. After that the
+// register counts as set.
 func (v *Block) depends(w *lane.Warp, f *followedFrame, x *follow, number int32, m uint32) {
 	for n := m & f.unset[number]; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
@@ -49,7 +49,7 @@ func (v *Block) depends(w *lane.Warp, f *followedFrame, x *follow, number int32,
 	f.unset[number] &^= m
 }
 
-// lanesOf is the lanes of m in which source i is unset.
+// lanesOf returns the lanes of m in which source i is unset.
 func (f *followedFrame) lanesOf(x *follow, i int, m uint32) uint32 {
 	if n := x.src[i]; n >= 0 {
 		return f.unset[n] & m
@@ -103,8 +103,8 @@ func (v *Block) follow(w *lane.Warp, f *followedFrame, x *follow, m uint32) {
 	}
 }
 
-// set makes a destination unset in some lanes of m, by the first source that is,
-// and set in the others.
+// set makes a destination unset in some lanes of m, with the origin of the first
+// source that is unset, and set in the others.
 func (f *followedFrame) set(x *follow, from []int32, number int32, m, some uint32) {
 	for n := some; n != 0; n &= n - 1 {
 		l := bits.TrailingZeros32(n) & 31
@@ -120,8 +120,8 @@ func (f *followedFrame) set(x *follow, from []int32, number int32, m, some uint3
 	f.unset[number] = f.unset[number]&^m | some
 }
 
-// originOf is where an unset register's value comes from. One that nobody has
-// written comes from where it is read first, which is x.
+// originOf is the origin of an unset register's value. For a register that was
+// never written it is the first read, which is x.
 func (f *followedFrame) originOf(x *follow, number int32, l int) origin {
 	if list := f.origins[number]; list != nil && list[l] != (origin{}) {
 		return list[l]
@@ -136,8 +136,8 @@ func (f *followedFrame) origin(number int32) *[register.Lanes]origin {
 	return f.origins[number]
 }
 
-// chosen is the lanes of some in which the result is unset, for operations of
-// which not every operand counts: one may hide the other.
+// chosen returns the lanes of some in which the result is unset, for operations in
+// which one operand may hide another.
 func (f *followedFrame) chosen(w *lane.Warp, x *follow, some, m uint32) uint32 {
 	a, b := f.lanesOf(x, 0, m), f.lanesOf(x, 1, m)
 	switch x.rule {
@@ -162,7 +162,7 @@ func (f *followedFrame) chosen(w *lane.Warp, x *follow, some, m uint32) uint32 {
 	return a&b | a&^b&^f.zeros(w, x, 1, m) | b&^a&^f.zeros(w, x, 0, m)
 }
 
-// zeros is the lanes of m in which source i is 0.
+// zeros returns the lanes of m in which source i is 0.
 func (f *followedFrame) zeros(w *lane.Warp, x *follow, i int, m uint32) (zero uint32) {
 	if x.ir.Type == ptxir.Pred {
 		return ^*w.Pred(x.from[i])
@@ -181,7 +181,7 @@ func (f *followedFrame) zeros(w *lane.Warp, x *follow, i int, m uint32) (zero ui
 	return zero
 }
 
-// followLoad makes the registers unset for which not one byte was written.
+// followLoad makes those registers unset of which not one byte was written.
 func (v *Block) followLoad(w *lane.Warp, f *followedFrame, x *follow, m uint32) {
 	if n := x.src[0]; n >= 0 {
 		v.depends(w, f, x, n, m)
@@ -212,9 +212,9 @@ func (v *Block) followLoad(w *lane.Warp, f *followedFrame, x *follow, m uint32) 
 }
 
 // followStore carries what is unset into local memory. What is stored to global
-// memory must be set, at least in part. Shared memory takes anything: the threads
-// of a block whose last tile is not full exchange what they have, and drop what
-// they need not.
+// memory must be set, at least in part. Shared memory takes anything: if the last
+// tile of a block is not full, its threads exchange what they have, and drop what
+// they do not need.
 func (v *Block) followStore(w *lane.Warp, f *followedFrame, x *follow, m uint32) {
 	if n := x.src[0]; n >= 0 {
 		v.depends(w, f, x, n, m)
@@ -255,9 +255,9 @@ func (v *Block) followStore(w *lane.Warp, f *followedFrame, x *follow, m uint32)
 	}
 }
 
-// isPadding reports whether a piece of a structure that is copied may be what
-// lies between its members: some of the 16 bytes around it were written,
-// and no type's alignment is greater.
+// isPadding reports whether a piece of a copied structure may be padding between
+// its members: some of the 16 bytes around it were written, and no type has a
+// greater alignment.
 func (v *Block) isPadding(w *lane.Warp, l int, o origin) bool {
 	const around = 16
 	n, _ := v.local.written.Missing(v.localBit(w, l, uint64(o.off)&^(around-1)), around)

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// storing is how long a store that was announced may take to happen: its
-	// thread may have lost the processor.
+	// storing is how long an announced store may take: its thread may have lost
+	// the processor.
 	storing = 50 * time.Millisecond
-	// mostWaits bounds what a launch that is full of races waits.
+	// mostWaits limits how often a launch that is full of races waits.
 	mostWaits = 1000
 )
 
-// sameValue reports whether two stores that race write the same, as threads do
-// that raise one flag: nothing depends on which comes last.
+// sameValue reports whether two racing stores write the same value, as threads do
+// that all set one flag. Then it does not matter which comes last.
 func (v *Block) sameValue(t *touch, before *shadow.Trace) bool {
 	if t.now.Kind != shadow.WeakWrite || before.Kind != shadow.WeakWrite || t.a.values == nil && t.a.matrices == nil {
 		return false
@@ -53,7 +53,7 @@ func (v *Block) sameValue(t *touch, before *shadow.Trace) bool {
 	return false
 }
 
-// stored is what a lane stores.
+// stored is the value that a lane stores.
 func (a *access) stored(w *lane.Warp, l int) []byte {
 	out := make([]byte, 0, 16)
 	if a.matrices != nil {
@@ -67,7 +67,7 @@ func (a *access) stored(w *lane.Warp, l int) []byte {
 	return out
 }
 
-// content is what lies at the place of an access now.
+// content is the present content of the memory that is accessed.
 //
 //go:norace
 func (v *Block) content(t *touch) ([]byte, bool) {

@@ -16,7 +16,7 @@ import (
 // Set is a set of checks.
 type Set uint8
 
-// The checks beyond those of addresses, which are always made.
+// The checks. Addresses are checked besides, in every kernel.
 const (
 	// Races finds accesses of the same bytes that nothing orders, one of
 	// which writes.
@@ -27,17 +27,17 @@ const (
 	Uninitialized
 )
 
-// A Watch has one piece of work checked: a launch, or a copy (Touch). It serves
-// one of them, once.
+// A Watch is for the checks of one piece of work, a launch or a copy (Touch), and
+// is used once.
 type Watch struct {
 	Checks Set
-	// Task is a number that no other work has, and not 0.
+	// Task is the work's own number, which is not 0.
 	Task uint32
-	// Name says in messages what work this is, if it is not the one that the
-	// message is about: "kernel saxpy, launched at train.py:12".
+	// Name names this work in messages about other work: "kernel saxpy, launched
+	// at train.py:12".
 	Name string
-	// Unordered returns the Watch of other work unless that happens before this.
-	// It is called with locks of the memory held.
+	// Unordered returns the Watch of other work, unless that work happens before
+	// this. It is called with locks of the memory held.
 	Unordered func(task uint32) *Watch
 	// Report receives each finding once, at the end.
 	Report func(*Finding)
@@ -62,10 +62,11 @@ type findingKey struct {
 	site  uint32
 	other *Watch
 	there uint32 // the other access's site
-	// shared tells the two apart of an access by generic addresses.
+	// shared tells shared from global memory where an access uses generic
+	// addresses.
 	shared bool
 	place  *lane.Place // of a barrier
-	// register and read are of one that nobody wrote.
+	// register and read are for a register that nobody wrote.
 	register *unwrittenRegister
 	read     *follow
 }
@@ -90,8 +91,8 @@ func (v *Watch) unordered(task uint32) *Watch {
 	return o
 }
 
-// fence notes that a block made what it did so far visible to all. It returns
-// the time.
+// fence notes that a block has made all it did so far visible to everyone. It
+// returns the time.
 func (v *Watch) fence(block uint32) uint32 {
 	now := v.clock.Add(1)
 	v.mu.Lock()
@@ -109,8 +110,8 @@ func (v *Watch) fencedAfter(block, when uint32) bool {
 	return v.fenced[block] > when
 }
 
-// add keeps a finding, or counts it where the same was found before. Of several
-// the one that tells most is kept: that of two blocks or warps.
+// add keeps a finding, or counts it if the same was found before. Of several it
+// keeps the one that tells most, which is a finding between two blocks or warps.
 func (v *Watch) add(key findingKey, telling int, make func() *Finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -206,8 +206,8 @@ func (w *Warp) mbarrierLane(in *Inst, l int, old, arg uint64) uint64 {
 		w.SetPred(in.D, b.phase != phase, 1<<l)
 		return old
 	case ptxir.OpCpAsyncMbarrier:
-		// The copies are done: without .noinc the arrival was also added to what
-		// is expected, which leaves nothing.
+		// The copies are done. Without .noinc the arrival was also added to the
+		// expected ones, so the two cancel out.
 		if in.IR.Mod&ptxir.ModNoInc == 0 {
 			return old
 		}
@@ -235,7 +235,7 @@ func (w *Warp) mbarrierArrive(in *Inst, l int, old uint64, b mbarrier, arg uint6
 	return b.word()
 }
 
-// mbarrierPending reads the arrivals still to come out of a state.
+// mbarrierPending returns how many arrivals are still to come, from a state.
 func (s *selection) mbarrierPending() error {
 	s.in.Fn = mbarrierPending
 	return s.operands(&entry{dst: register.Class32, src: []register.Class{register.Class64}})

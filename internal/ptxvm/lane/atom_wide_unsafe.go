@@ -14,10 +14,10 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// wideLocks make accesses of 128 bits atomic, which Go cannot on its hosts: one
-// of them, by address, is held meanwhile. They are no device's, because two may
-// map the same memory. Weak accesses and narrower atomic operations do not take
-// them, so they may see one half exchanged; the words of 64 bits they see whole.
+// wideLocks make accesses of 128 bits atomic, for which Go has no operation: such an
+// access holds one of them, chosen by address. They belong to no device, because two
+// devices may map the same memory. Weak accesses and narrower atomic operations do
+// not take them, so they may see one half exchanged, but each 64-bit word whole.
 var wideLocks [64]sync.Mutex
 
 // atomWide chooses atom.exch.b128 and atom.cas.b128: d and b are the halves of
@@ -67,8 +67,8 @@ func atomWide(w *Warp, in *Inst, m uint32) {
 	}
 }
 
-// accessWide chooses the loads and stores of 128 bits that are volatile or
-// ordered. The lock orders them with each other and with what is around them.
+// accessWide chooses the loads and stores of 128 bits that are volatile or ordered.
+// The lock orders them with each other and with the accesses around them.
 func (s *selection) accessWide(halves []ptxir.Reg, fn Func) error {
 	ir, in := s.ir, s.in
 	if len(halves) != 2 {
@@ -124,9 +124,9 @@ func readWide(p *[2]uint64) [2]uint64 {
 	return [2]uint64{atomic.LoadUint64(&p[0]), atomic.LoadUint64(&p[1])}
 }
 
-// exchangeWide writes 128 bits, if what is there is what it should be: nil is
-// anything. It returns what was there. The lock is released by defer because
-// the host's page may be gone.
+// exchangeWide writes 128 bits if the memory has the expected value, or any if that
+// is nil. It returns the old value. The lock is released by defer because the host's
+// page may be gone.
 //
 //go:norace
 func exchangeWide(p, expected *[2]uint64, value [2]uint64) [2]uint64 {

@@ -10,12 +10,12 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// Decoder finds what the instructions of a function run, and where their
-// operands are.
+// Decoder finds the Go functions that run a function's instructions, and the places
+// of their operands.
 type Decoder struct {
 	Regs    []ptxir.Class
 	Offsets []uint32 // of each register in the frame
-	// known tells the function's constants by register.
+	// Known has the function's constants, by register.
 	Known    map[ptxir.Reg]*ptxir.Const
 	ArgBytes uint32 // of the kernel
 	Sites    uint32 // memory instructions so far
@@ -31,8 +31,7 @@ func (d *Decoder) Choose(ir *ptxir.Instr) (Inst, error) {
 	return in, nil
 }
 
-// Guard has an instruction run for the lanes that its predicate names, if it has
-// one.
+// Guard restricts an instruction to the lanes of its predicate, if it has one.
 func (d *Decoder) Guard(in *Inst) error {
 	if in.IR.Guard == ptxir.NoReg {
 		return nil

@@ -129,7 +129,7 @@ func (s *selection) unpack() error {
 
 // move128 chooses the moves of .b128 registers, which are two registers each, low
 // half first: d and c are the halves of the destination, a and b of the source.
-// NoReg stands for a half that is not wanted.
+// NoReg stands for a half that is not needed.
 func (s *selection) move128(dst, src []ptxir.Reg) error {
 	halves := func(regs []ptxir.Reg) []ptxir.Reg {
 		if len(regs) == 1 {

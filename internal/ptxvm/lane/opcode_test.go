@@ -30,7 +30,7 @@ func TestEveryOperationHasAnExecutor(t *testing.T) {
 	for _, op := range ptxir.Ops() {
 		has := inTable[op] || choosers[op] != nil
 		_, listed := withoutExecutor[op]
-		require.True(t, has != listed, "%s: executor %v, listed as missing %v", op, has, listed)
+		require.NotEqual(t, has, listed, "%s: executor %v, listed as missing %v", op, has, listed)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// variantAny in a key's round stands for the function that looks at the
-// instruction's rounding and flags itself.
+// variantAny in a key's round stands for the function that itself reads the
+// instruction's rounding and modifiers.
 const variantAny ptxir.Round = 255
 
 // threeOperands in a key's mode stands for min and max of three.
@@ -51,8 +51,8 @@ var executors = sync.OnceValue(func() map[opKey]*entry {
 	return m
 })
 
-// errNoExecutor says that the PTX is valid as far as known, but that this form
-// of the instruction is not implemented.
+// errNoExecutor says that the PTX is valid, as far as we know, but that this form of
+// the instruction is not implemented.
 var errNoExecutor = errors.New("this form of the instruction is not supported by the simulated device")
 
 // selection chooses the executor of one instruction.

@@ -15,8 +15,8 @@ import (
 // SpecialFunc returns a special register's value in a lane.
 type SpecialFunc func(w *Warp, l int) uint64
 
-// Special returns how to compute a special register that keeps its value
-// while the block runs; nil if there is none such.
+// Special returns the function of a special register that keeps its value while the
+// block runs; nil if it is not one of those.
 func Special(id ptxir.SpecialID) SpecialFunc {
 	axis := func(first ptxir.SpecialID) int { return int(id - first) }
 	switch {
@@ -79,7 +79,7 @@ func (s *selection) readSpecial() error {
 	return s.take(&s.in.D, s.ir.Dst[0], class)
 }
 
-// clocks are the special registers that change. A cycle is a nanosecond of the
+// clocks are the special registers that change. One cycle is one nanosecond of the
 // host's clock.
 var clocks = map[ptxir.SpecialID]func() uint64{
 	ptxir.SpecialClock:         cycles,

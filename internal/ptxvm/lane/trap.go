@@ -18,7 +18,8 @@ func trap(w *Warp, in *Inst, m uint32) {
 	w.Fault(&Stop{Kind: fault.Trap, In: in, Lane: bits.TrailingZeros32(m)})
 }
 
-// nanosleep takes no time, but who sleeps has nothing to do: it gives way soon.
+// nanosleep takes no time, but uses up fuel: a group that sleeps has nothing to do,
+// so it soon gives way.
 func (s *selection) nanosleep() error {
 	s.in.Fn = func(w *Warp, _ *Inst, _ uint32) { w.Fuel -= SpinCost }
 	return nil
@@ -31,5 +32,5 @@ func (s *selection) nothing() error {
 
 func nothing(*Warp, *Inst, uint32) {}
 
-// SpinCost is what a jump back costs in fuel that may be a spin loop's.
+// SpinCost is the fuel that a back-edge costs if its loop may be a spin loop.
 const SpinCost = 1 << 10

@@ -22,7 +22,7 @@ type Warp struct {
 	fences        atomic.Uint32 // see fence
 }
 
-// CTA is what the warps of a block share, and nobody else touches.
+// CTA is what the warps of a block share with nobody else.
 type CTA struct {
 	Launch *Launch
 	Block  [3]uint32
@@ -41,7 +41,7 @@ type CTA struct {
 	Checks      any // of package check; nil without
 }
 
-// Launch is what special registers tell of a launch.
+// Launch is what special registers say about a launch.
 type Launch struct {
 	Grid, Block   [3]uint32
 	DynamicShared uint32

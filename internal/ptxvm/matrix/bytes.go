@@ -20,8 +20,8 @@ import (
 // PTX ISA, "ldmatrix" and "stmatrix". Which lane holds what was taken from how
 // CUTLASS describes these instructions, not from a GPU: they need an sm_100a.
 
-// Unpacked makes bytes of a row: of its elements of 4 or 6 bits, which are
-// followed by padding, or of what it is.
+// Unpacked turns a row into bytes. Elements of 4 or 6 bits, which padding follows,
+// get a byte each; a row of bytes stays as it is.
 func Unpacked(row *[16]byte, mode ptxir.Mode) (out [16]byte) {
 	switch mode {
 	case ptxir.ModePacked4:
@@ -42,7 +42,7 @@ func Unpacked(row *[16]byte, mode ptxir.Mode) (out [16]byte) {
 // Rows are the rows of up to four matrices of bytes, unpacked.
 type Rows [register.Lanes][16]byte
 
-// Spread gives the lanes their bytes of register j: of matrix j.
+// Spread gives the lanes their bytes of matrix j, which are register j.
 func (rows *Rows) Spread(w register.File, o uint32, j int, m uint32) {
 	d := w.U32(o)
 	for ; m != 0; m &= m - 1 {

@@ -73,7 +73,7 @@ func (f *fragment) number(raw uint64, i int) float64 {
 	return float64(v >> (64 - f.bits))
 }
 
-// The 256 numbers of 8 bits each have.
+// The value of each number of 8 bits.
 var (
 	valuesE4M3 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E4M3) })
 	valuesE5M2 = sync.OnceValue(func() *[256]float64 { return allValues(numeric.E5M2) })

@@ -51,7 +51,7 @@ func (p *Product) multiplyQuarters(w register.File, m uint32) {
 	}
 }
 
-// gatherQuarter reads what a lane holds.
+// gatherQuarter reads a lane's elements.
 func (p *Product) gatherQuarter(w register.File, x *quarters, l int) {
 	q, u, h := &x[l/4%4], l%4, l/16*4
 	for i := range 4 {

@@ -17,7 +17,7 @@ const (
 	largestBlock  = 16 // log2; larger blocks are mapped alone
 )
 
-// backing hands out host memory outside Go's heap.
+// backing hands out host memory that is outside Go's heap.
 type backing struct {
 	slabs    [][]byte
 	free     [largestBlock + 1][]unsafe.Pointer

@@ -14,8 +14,8 @@ import (
 const MappingGranularity = 2 << 20
 
 // A Reservation is a range of device addresses of this process at which memory
-// of any device can be mapped. Once it is freed, its addresses are given out
-// only to who asks for them: see Behind.
+// of any device can be mapped. Once it is freed, its addresses are given out again
+// only to a caller that asks for them: see Behind.
 type Reservation struct {
 	base, size uint64
 	arena      *arena
@@ -31,8 +31,8 @@ func Reserve(size, align uint64) (*Reservation, error) {
 	return a.reserve(a.base, size), nil
 }
 
-// Behind reserves the size addresses that follow r. It returns nil if they are
-// not to be had.
+// Behind reserves the size addresses that follow r. It returns nil if they are not
+// free.
 func (r *Reservation) Behind(size uint64) *Reservation { return r.arena.reserve(r.base+r.size, size) }
 
 // Base returns the first address.
@@ -184,7 +184,8 @@ func (v *mappings) at(addr uint64) *mapping {
 	return v.list[i]
 }
 
-// reachable reports whether who may access the mapping, or anybody if it is nil.
+// reachable reports whether who may access the mapping; if who is nil, whether
+// anybody may.
 func (v *mapping) reachable(who *Memory) bool {
 	if who == nil {
 		return v.access.some()
@@ -224,7 +225,7 @@ func (v *mappings) unmapped(addr uint64) (Nearest, bool) {
 
 func (v *mapping) end() uint64 { return v.base + v.size }
 
-// each describes all mappings and what was one until lately.
+// each describes all mappings, and those that were unmapped lately.
 func (v *mappings) each(yield func(Nearest)) {
 	for _, m := range v.list {
 		n := Nearest{Base: m.base, Size: m.size, Kind: VirtualMemory, Site: m.site}

@@ -49,7 +49,8 @@ func (a *arena) reserve(addr, size uint64) *Reservation {
 	return &Reservation{base: addr, size: size, arena: a}
 }
 
-// free ends a reservation. Those behind the first can be had again.
+// free ends a reservation. Addresses behind the first reservation can be reserved
+// again.
 func (a *arena) free(r *Reservation) {
 	a.mu.Lock()
 	if r.base+r.size == a.next && r.base != a.base {
@@ -63,8 +64,8 @@ func (a *arena) host(addr uint64) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(a.mem)), addr-a.base)
 }
 
-// show lets the host see a mapping, in place of an older one that kernels may
-// still be using.
+// show makes a mapping visible to the host, in place of an older one that kernels
+// may still be using.
 func (a *arena) show(m *mapping) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +83,8 @@ func (a *arena) show(m *mapping) error {
 	return nil
 }
 
-// hide takes a mapping from the host, as far as no newer one has taken its place.
+// hide makes a mapping invisible to the host, except where a newer one has taken
+// its place.
 func (a *arena) hide(m *mapping) {
 	a.mu.Lock()
 	for at := m.base; at < m.end(); {

@@ -115,7 +115,7 @@ type pendingFree struct {
 	free func()
 }
 
-// New returns a memory of so many bytes.
+// New returns a memory of that many bytes.
 func New(capacity uint64) *Memory {
 	m := &Memory{capacity: capacity, epoch: new(atomic.Uint64), holds: map[*hold]struct{}{}}
 	m.open.call = "cuCtxEnablePeerAccess"
@@ -260,8 +260,9 @@ func (m *Memory) at(addr uint64) *allocation {
 	return m.allocs[i]
 }
 
-// Epoch changes when something that was found before may be gone: what is freed,
-// or taken away. Whoever keeps what Reach found compares it.
+// Epoch changes when something that was found before may be gone, because it was
+// freed or access to it was taken away. Whoever keeps a result of Reach compares
+// the epochs.
 func (m *Memory) Epoch() uint64 { return m.epoch.Load() }
 
 // Info returns the free and the total bytes of the device.

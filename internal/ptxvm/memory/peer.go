@@ -9,8 +9,8 @@ import (
 )
 
 // Connect makes the memories of several devices peers, before any is used: a
-// kernel looks up in the others what its own device does not have. What it may
-// touch there an [Permission] says.
+// kernel looks up in the others what its own device does not have. A [Permission]
+// says what it may touch there.
 func Connect(memories ...*Memory) {
 	epoch := memories[0].epoch
 	for i, m := range memories {
@@ -23,18 +23,18 @@ func Connect(memories ...*Memory) {
 	}
 }
 
-// Permission says which devices may touch memory besides the one that has it. The
-// zero Permission is none. Safe for concurrent use.
+// Permission says which devices, besides its own, may touch memory. The zero
+// Permission allows none. Safe for concurrent use.
 type Permission struct {
 	call string
 	mask atomic.Uint32 // a bit for each ordinal
 }
 
-// NewPermission returns the permission of none. The call is what would give some, for
-// messages.
+// NewPermission returns a permission for no device. The call names, in messages, the
+// call that would give access.
 func NewPermission(call string) *Permission { return &Permission{call: call} }
 
-// Allow lets kernels on m's device touch the memory, or not any more.
+// Allow says whether kernels on m's device may touch the memory.
 func (a *Permission) Allow(m *Memory, allowed bool) {
 	if allowed {
 		a.mask.Or(1 << m.ordinal)
@@ -50,7 +50,7 @@ func (a *Permission) Allows(m *Memory) bool { return a.mask.Load()&(1<<m.ordinal
 // some reports whether any device has access.
 func (a *Permission) some() bool { return a.mask.Load() != 0 }
 
-// Peers is the access to what Alloc gives out, and to module variables.
+// Peers is the permission for what Alloc gives out, and for module variables.
 func (m *Memory) Peers() *Permission { return &m.open }
 
 // accessTo returns what other devices may do to an allocation.
@@ -119,8 +119,8 @@ func (m *Memory) contains(addr uint64) bool {
 	return lent
 }
 
-// Denied says why a kernel on m's device may not touch live memory of a peer;
-// the empty string if that is not what is wrong.
+// Denied says why a kernel on m's device may not touch live memory of a peer. It
+// returns the empty string if something else is wrong.
 func (m *Memory) Denied(addr uint64) string {
 	p := m.holder(addr)
 	if p == m {
@@ -133,8 +133,8 @@ func (m *Memory) Denied(addr uint64) string {
 	return fmt.Sprintf("memory of device %d, to which device %d has no access: %s would give it", p.ordinal, m.ordinal, call)
 }
 
-// deniesTo returns the call that would give another device access to addr; the
-// empty string if there is nothing, or it has access.
+// deniesTo returns the call that would give another device access to addr. It
+// returns the empty string if nothing is there, or the device has access.
 func (m *Memory) deniesTo(to *Memory, addr uint64) string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

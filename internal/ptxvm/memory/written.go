@@ -23,8 +23,8 @@ func (m *Memory) Freed(addr uint64) (Nearest, bool) {
 	}, true
 }
 
-// Undefine says that the content of a live allocation is undefined: it is new.
-// From here on it is noted what is written there.
+// Undefine says that the content of a live allocation is undefined, because it is
+// new. From now on the checks note which of its bytes are written.
 func (m *Memory) Undefine(base uint64) {
 	if b, size, _, ok := m.Range(base); ok && b == base {
 		m.shadows.Undefine(base, size)
@@ -61,8 +61,8 @@ func (m *Memory) Undefined() bool {
 	return false
 }
 
-// DefineAll says that somebody unknown may have written anywhere, in the memory
-// of peers too.
+// DefineAll says that anything may have been written anywhere, also in the memory
+// of peers.
 func (m *Memory) DefineAll() {
 	m.shadows.DefineAll()
 	for _, p := range m.peers {
@@ -76,8 +76,8 @@ func (m *Memory) Forget(base uint64) { m.shadows.Forget(base) }
 // ForgetTraces says that all work until now happens before all that follows.
 func (m *Memory) ForgetTraces() { m.shadows.ForgetTraces() }
 
-// ShadowAt returns the shadow of the range that contains addr. Memory that is
-// only lent has none: its owner writes it as he likes.
+// ShadowAt returns the shadow of the range that contains addr. Pageable memory that
+// is only lent has none: its owner may write to it at any time.
 func (m *Memory) ShadowAt(addr uint64) *shadow.Range {
 	at := m.holder(addr)
 	base, size, kind, ok := at.Range(addr)

@@ -9,12 +9,13 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// Combine32 and Combine64 compute an atomic operation's new value from the old
-// one and the operands.
-type (
-	Combine32 func(old, b, c uint32) uint32
-	Combine64 func(old, b, c uint64) uint64
-)
+// Combine32 computes the new value of 32 bits of memory from the old one and an
+// atomic operation's operands. Only cas uses c. It has no effects: where
+// another thread has written in between, it runs again.
+type Combine32 func(old, b, c uint32) uint32
+
+// Combine64 is [Combine32] for 64 bits.
+type Combine64 func(old, b, c uint64) uint64
 
 // integerCombine are the operations that do not depend on sign.
 func integerCombine[T uint32 | uint64](op ptxir.AtomOp) func(old, b, c T) T {

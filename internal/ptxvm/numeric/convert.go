@@ -52,11 +52,11 @@ func Convert(ir *ptxir.Instr, to, from number, raw uint64) uint64 {
 	case from.Integer() && to.Size == 8:
 		return extend(to, math.Float64bits(intToF64(from, raw, ir.Round)))
 	case from.Integer():
-		return extend(to, encodeFloat(ir, to, intToOdd(from, raw, to), false))
+		return extend(to, encodeFloat(ir, to, intToOdd(from, raw, to)))
 	case to.Integer():
 		return extend(to, floatToInt(ir, to, from, decodeFloat(ir, from, raw)))
 	default:
-		return extend(to, floatToFloat(ir, to, from, decodeFloat(ir, from, raw)))
+		return extend(to, floatToFloat(ir, to, decodeFloat(ir, from, raw)))
 	}
 }
 
@@ -179,17 +179,17 @@ func roundIntegral(x float64, mode ptxir.Round) float64 {
 }
 
 // floatToFloat rounds to the destination, or to an integral value of it.
-func floatToFloat(ir *ptxir.Instr, to, from number, x float64) uint64 {
+func floatToFloat(ir *ptxir.Instr, to number, x float64) uint64 {
 	integral := ir.Round >= ptxir.RoundRNI && ir.Round <= ptxir.RoundRPI
 	if integral {
 		x = roundIntegral(x, ir.Round)
 	}
-	return encodeFloat(ir, to, x, from.Size == to.Size)
+	return encodeFloat(ir, to, x)
 }
 
 // encodeFloat rounds a value that is exact or odd to a float's bits, with .sat
 // and .relu and .ftz.
-func encodeFloat(ir *ptxir.Instr, to number, x float64, sameSize bool) uint64 {
+func encodeFloat(ir *ptxir.Instr, to number, x float64) uint64 {
 	if ir.Mod&ptxir.ModSat != 0 {
 		x = math.Max(0, math.Min(1, x))
 		if x != x || x == 0 {
@@ -252,8 +252,11 @@ func toTF32(x float32, mode ptxir.Round) uint32 {
 	return b &^ 0x1fff
 }
 
-// The conversions to integers by truncation, which generated loops use. Those
-// to 32 bits take NaN to 0, as it should be for f32; f64 has its own.
+// Generated loops convert to integers with the functions below. All truncate,
+// and clamp what does not fit. What a NaN becomes depends on both types: 0 from
+// f32 to 32 bits, and otherwise the top bit alone. PTX ISA, "cvt".
+
+// ToS32 is cvt.rzi.s32.f32.
 func ToS32(x float64) int32 {
 	switch {
 	case x >= 1<<31:
@@ -266,6 +269,7 @@ func ToS32(x float64) int32 {
 	return math.MinInt32
 }
 
+// ToU32 is cvt.rzi.u32.f32.
 func ToU32(x float64) uint32 {
 	switch {
 	case x >= 1<<32:
@@ -276,6 +280,7 @@ func ToU32(x float64) uint32 {
 	return 0
 }
 
+// DoubleToS32 is cvt.rzi.s32.f64, which differs from [ToS32] for NaN alone.
 func DoubleToS32(x float64) int32 {
 	if x != x {
 		return math.MinInt32
@@ -283,6 +288,7 @@ func DoubleToS32(x float64) int32 {
 	return ToS32(x)
 }
 
+// DoubleToU32 is cvt.rzi.u32.f64, which differs from [ToU32] for NaN alone.
 func DoubleToU32(x float64) uint32 {
 	if x != x {
 		return 1 << 31
@@ -290,6 +296,7 @@ func DoubleToU32(x float64) uint32 {
 	return ToU32(x)
 }
 
+// ToS64 is cvt.rzi.s64 of f32 and f64, which take NaN to the same number.
 func ToS64(x float64) int64 {
 	switch {
 	case x >= 1<<63:
@@ -300,6 +307,7 @@ func ToS64(x float64) int64 {
 	return math.MinInt64 // and NaN
 }
 
+// ToU64 is cvt.rzi.u64 of f32 and f64, which take NaN to the same number.
 func ToU64(x float64) uint64 {
 	switch {
 	case x >= 1<<64:

@@ -44,7 +44,7 @@ func finite(xs ...float64) bool {
 	return true
 }
 
-// Add64 and its kin are the operations with any rounding.
+// Add64 is add.f64 with any rounding.
 func Add64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) {
 		return a + b
@@ -57,7 +57,8 @@ func Add64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(s, ir.Round)
 }
 
-// Sub64 leaves a NaN its sign, which adding -b would not.
+// Sub64 is sub.f64 with any rounding. It leaves a NaN its sign, which adding -b
+// would not.
 func Sub64(ir *ptxir.Instr, a, b float64) float64 {
 	if b != b {
 		return a - b
@@ -65,6 +66,7 @@ func Sub64(ir *ptxir.Instr, a, b float64) float64 {
 	return Add64(ir, a, -b)
 }
 
+// Mul64 is mul.f64 with any rounding.
 func Mul64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) || a == 0 || b == 0 {
 		return a * b
@@ -73,6 +75,7 @@ func Mul64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(p.Mul(p, exact(b)), ir.Round)
 }
 
+// Fma64 is fma.f64 with any rounding: a*b + c, rounded once.
 func Fma64(ir *ptxir.Instr, a, b, c float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b, c) {
 		return math.FMA(a, b, c)
@@ -86,6 +89,7 @@ func Fma64(ir *ptxir.Instr, a, b, c float64) float64 {
 	return round64(p, ir.Round)
 }
 
+// Div64 is div.f64 with any rounding.
 func Div64(ir *ptxir.Instr, a, b float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(a, b) || a == 0 || b == 0 {
 		return a / b
@@ -96,6 +100,8 @@ func Div64(ir *ptxir.Instr, a, b float64) float64 {
 	return round64(q, ir.Round)
 }
 
+// Rcp64 is rcp.f64 with any rounding, and rcp.approx.ftz.f64, which computes with
+// the upper halves of numbers.
 func Rcp64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Mod&ptxir.ModApprox != 0 {
 		return approx64(1/upper(x), x)
@@ -103,6 +109,7 @@ func Rcp64(ir *ptxir.Instr, x float64) float64 {
 	return Div64(ir, 1, x)
 }
 
+// Sqrt64 is sqrt.f64 with any rounding.
 func Sqrt64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Round <= ptxir.RoundRN || !finite(x) || x <= 0 {
 		return math.Sqrt(x)
@@ -110,6 +117,8 @@ func Sqrt64(ir *ptxir.Instr, x float64) float64 {
 	return round64(new(big.Float).SetPrec(2200).Sqrt(exact(x)), ir.Round)
 }
 
+// Rsqrt64 is rsqrt.approx.f64, here in full precision, and rsqrt.approx.ftz.f64,
+// which computes with the upper halves of numbers.
 func Rsqrt64(ir *ptxir.Instr, x float64) float64 {
 	if ir.Mod&ptxir.ModFtz == 0 {
 		return 1 / math.Sqrt(x)
@@ -134,7 +143,8 @@ func approx64(r, x float64) float64 {
 	return upper(r)
 }
 
-// Min64 and Max64: a NaN loses against a number, and -0 is less than +0.
+// Min64 is min.f64: a NaN loses against a number, and -0 is less than +0. PTX
+// ISA, "min".
 func Min64(a, b float64) float64 {
 	switch {
 	case a != a:
@@ -145,6 +155,7 @@ func Min64(a, b float64) float64 {
 	return min(a, b)
 }
 
+// Max64 is max.f64, with NaN and zeros as in [Min64]. PTX ISA, "max".
 func Max64(a, b float64) float64 {
 	switch {
 	case a != a:

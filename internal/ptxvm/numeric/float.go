@@ -37,11 +37,12 @@ func Sat32(x float32) float32 {
 	return 0
 }
 
-// The sum of an exact f64 product and an f32, rounded to f64 and then to f32, is
-// the fused result unless the f64 sum is inexact and lies half-way between two
-// f32, or below the normal range of f32, which has fewer bits. RoundsTwice is
-// false for sums that may do either and for what is not finite. It is small
-// enough to be inlined. (A sum of zero is exact.)
+// RoundsTwice reports whether an f64 sum of an exact product and an f32 may be
+// rounded again, to f32, and give the result of fma. It may unless it is inexact
+// and lies half-way between two f32, or below the normal range of f32, where f32
+// has fewer bits. The answer is false for every sum that could be one of these,
+// and for what is not finite. A sum of zero is exact. The function is small
+// enough to be inlined.
 func RoundsTwice(sum float64) bool {
 	u := math.Float64bits(sum)
 	return u&0x1fffffff != 0x10000000 && (u<<1>>53-897 < 2047-897 || u<<1 == 0)
@@ -196,11 +197,12 @@ func rounded32(ir *ptxir.Instr, x float64) float32 {
 	return out32(ir, round32(x, ir.Round))
 }
 
-// MulFtz and FmaFtz are the operations with .ftz as their only modifier.
+// MulFtz is mul.ftz.f32, without other modifiers.
 func MulFtz(a, b float32) float32 {
 	return float32(flushed(float64(Ftz(a))*float64(Ftz(b)), normals32, ptxir.RoundRN))
 }
 
+// FmaFtz is fma.rn.ftz.f32, without other modifiers.
 func FmaFtz(a, b, c float32) float32 {
 	return float32(flushed(sumToOdd(float64(Ftz(a))*float64(Ftz(b)), float64(Ftz(c))), normals32, ptxir.RoundRN))
 }
@@ -213,31 +215,36 @@ func directedZero(s float64, a, b float64, mode ptxir.Round) float64 {
 	return s
 }
 
-// Add32 and its kin are the operations with any modifiers.
+// Add32 is add.f32 with any modifiers.
 func Add32(ir *ptxir.Instr, x, y float32) float32 {
 	a, b := float64(in32(ir, x)), float64(in32(ir, y))
 	s := directedZero(sumToOdd(a, b), a, b, ir.Round)
 	return rounded32(ir, s)
 }
 
+// Sub32 is sub.f32 with any modifiers. It may add -y, unlike [Sub64]: the sign of
+// a NaN is lost in f32 anyway.
 func Sub32(ir *ptxir.Instr, x, y float32) float32 { return Add32(ir, x, -y) }
 
+// Mul32 is mul.f32 with any modifiers. The f64 product of two f32 is exact.
 func Mul32(ir *ptxir.Instr, x, y float32) float32 {
 	return rounded32(ir, float64(in32(ir, x))*float64(in32(ir, y)))
 }
 
+// FmaAny32 is fma.f32 with any modifiers; [Fma32] is the one without.
 func FmaAny32(ir *ptxir.Instr, x, y, z float32) float32 {
 	p, c := float64(in32(ir, x))*float64(in32(ir, y)), float64(in32(ir, z))
 	return rounded32(ir, directedZero(sumToOdd(p, c), p, c, ir.Round))
 }
 
-// Div32 is a quotient with any modifiers; Rcp32 and Sqrt32 are so too.
+// Div32 is div.f32 with a rounding and any modifiers.
 func Div32(ir *ptxir.Instr, x, y float32) float32 {
 	x, y = in32(ir, x), in32(ir, y)
 	return rounded32(ir, quotientToOdd(float64(x), float64(y)))
 }
 
-// DivFast is div.approx: x * (1/y), where 1/y is flushed beyond 2^126.
+// DivFast is div.approx.f32: x * (1/y), where 1/y is flushed to zero if y is
+// beyond 2^126. PTX ISA, "div".
 func DivFast(x, y float32) float32 {
 	if m := Abs32(y); m > 0x1p126 && m <= math.MaxFloat32 {
 		return x * float32(math.Copysign(0, float64(y)))
@@ -257,6 +264,8 @@ func quotientToOdd(x, y float64) float64 {
 	return q
 }
 
+// Rcp32 is rcp.f32 with any modifiers. What .approx.ftz flushes is the rounded
+// result, and what .rnd.ftz flushes the exact one.
 func Rcp32(ir *ptxir.Instr, x float32) float32 {
 	x = in32(ir, x)
 	if ir.Mod&ptxir.ModApprox != 0 {
@@ -265,6 +274,8 @@ func Rcp32(ir *ptxir.Instr, x float32) float32 {
 	return rounded32(ir, quotientToOdd(1, float64(x)))
 }
 
+// Sqrt32 is sqrt.f32 with any modifiers. A root is never subnormal, so .ftz
+// concerns the operand alone.
 func Sqrt32(ir *ptxir.Instr, x float32) float32 {
 	x = in32(ir, x)
 	s := math.Sqrt(float64(x))
@@ -276,7 +287,8 @@ func Sqrt32(ir *ptxir.Instr, x float32) float32 {
 	return out32(ir, round32(s, ir.Round))
 }
 
-// Min32 and Max32: a NaN loses against a number, and -0 is less than +0.
+// Min32 is min.f32: a NaN loses against a number, and -0 is less than +0. PTX
+// ISA, "min".
 func Min32(a, b float32) float32 {
 	switch {
 	case a < b:
@@ -293,6 +305,7 @@ func Min32(a, b float32) float32 {
 	return NaN32
 }
 
+// Max32 is max.f32, with NaN and zeros as in [Min32]. PTX ISA, "max".
 func Max32(a, b float32) float32 {
 	switch {
 	case a > b:
@@ -309,8 +322,10 @@ func Max32(a, b float32) float32 {
 	return NaN32
 }
 
-// MinAny32 and MaxAny32 take any modifiers.
+// MinAny32 is min.f32 with any modifiers.
 func MinAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Min32) }
+
+// MaxAny32 is max.f32 with any modifiers.
 func MaxAny32(ir *ptxir.Instr, a, b float32) float32 { return extreme32(ir, a, b, Max32) }
 
 // extreme32 is min and max with .ftz, .NaN and .xorsign.abs.

@@ -31,24 +31,42 @@ func FromHalf(h uint16) float32 {
 // FromBFloat is the value of a bf16.
 func FromBFloat(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 
-// ToHalf and ToBFloat round to nearest even.
-func ToHalf(x float32) uint16   { return RoundTo(float64(x), Half, ptxir.RoundRN) }
+// ToHalf rounds to the nearest f16, to the even one if two are equally near.
+func ToHalf(x float32) uint16 { return RoundTo(float64(x), Half, ptxir.RoundRN) }
+
+// ToBFloat rounds to the nearest bf16, as [ToHalf] does.
 func ToBFloat(x float32) uint16 { return RoundTo(float64(x), BFloat, ptxir.RoundRN) }
 
-// HalfOp is an operation on the values of two or three 16-bit numbers.
+// HalfOp is an operation on the values of one to three 16-bit numbers. Its result
+// is exact, or rounded to odd, or approximate: [HalfLane] and [BFloatLane] round
+// it to the format and apply the modifiers.
 type HalfOp func(ir *ptxir.Instr, a, b, c float64) float64
 
-// Op… are the operations.
+// OpAdd is add.
 func OpAdd(_ *ptxir.Instr, a, b, _ float64) float64 { return sumToOdd(a, b) }
+
+// OpSub is sub.
 func OpSub(_ *ptxir.Instr, a, b, _ float64) float64 { return sumToOdd(a, -b) }
+
+// OpMul is mul. f64 holds the product of two 16-bit numbers exactly. The
+// conversion keeps the compiler from fusing it with an addition.
 func OpMul(_ *ptxir.Instr, a, b, _ float64) float64 { return float64(a * b) }
+
+// OpFma is fma. The product is exact, as in [OpMul], and only the sum is rounded.
 func OpFma(_ *ptxir.Instr, a, b, c float64) float64 { return sumToOdd(float64(a*b), c) }
+
+// OpEx2 is ex2.approx.
 func OpEx2(_ *ptxir.Instr, a, _, _ float64) float64 { return exp2(a) }
+
+// OpTanh is tanh.approx.
 func OpTanh(_ *ptxir.Instr, a, _, _ float64) float64 {
 	return math.Tanh(a)
 }
 
+// OpMin is min, with .NaN and .xorsign.abs.
 func OpMin(ir *ptxir.Instr, a, b, _ float64) float64 { return extremeHalf(ir, a, b, Min64) }
+
+// OpMax is max, with .NaN and .xorsign.abs.
 func OpMax(ir *ptxir.Instr, a, b, _ float64) float64 { return extremeHalf(ir, a, b, Max64) }
 
 func extremeHalf(ir *ptxir.Instr, a, b float64, pick func(a, b float64) float64) float64 {
@@ -86,8 +104,7 @@ func outOfBounds(ir *ptxir.Instr, a, b uint16) bool {
 	return ir.Mod&ptxir.ModOOB != 0 && (a&0x7fff == mark || b&0x7fff == mark)
 }
 
-// FtzHalf flushes a subnormal f16 to zero of its sign; FtzHalves does so with
-// two of them.
+// FtzHalf flushes a subnormal f16 to zero of its sign.
 func FtzHalf(h uint16) uint16 {
 	if h&0x7c00 == 0 {
 		return h & (1 << 15)
@@ -95,7 +112,7 @@ func FtzHalf(h uint16) uint16 {
 	return h
 }
 
-// FtzHalves flushes both of a pair.
+// FtzHalves is [FtzHalf] for each of two numbers side by side.
 func FtzHalves(h uint32) uint32 {
 	return uint32(FtzHalf(uint16(h))) | uint32(FtzHalf(uint16(h>>16)))<<16
 }
@@ -144,12 +161,14 @@ func BFloatLane(ir *ptxir.Instr, op HalfOp, a, b, c uint16) uint16 {
 	return h
 }
 
-// HalfPair and BFloatPair apply an operation to two numbers side by side.
+// HalfPair is [HalfLane] for each of two numbers side by side: the type f16x2.
 func HalfPair(ir *ptxir.Instr, op HalfOp, a, b, c uint32) uint32 {
 	return uint32(HalfLane(ir, op, uint16(a), uint16(b), uint16(c))) |
 		uint32(HalfLane(ir, op, uint16(a>>16), uint16(b>>16), uint16(c>>16)))<<16
 }
 
+// BFloatPair is [BFloatLane] for each of two numbers side by side: the type
+// bf16x2.
 func BFloatPair(ir *ptxir.Instr, op HalfOp, a, b, c uint32) uint32 {
 	return uint32(BFloatLane(ir, op, uint16(a), uint16(b), uint16(c))) |
 		uint32(BFloatLane(ir, op, uint16(a>>16), uint16(b>>16), uint16(c>>16)))<<16

@@ -9,7 +9,7 @@ import (
 	"github.com/cudago/cudago/internal/ptxir"
 )
 
-// None stands for an absent register operand.
+// None is the offset of an absent register operand.
 const None = ^uint32(0)
 
 // Class is ptxir.Class with a value for "none".
@@ -24,7 +24,7 @@ const (
 	Class64
 )
 
-// ClassOf is the class that is not "none".
+// ClassOf returns the Class of a register that exists.
 func ClassOf(c ptxir.Class) Class { return Class(c) + 1 }
 
 // RowBytes is the size of a register of a class, with all lanes.
@@ -108,7 +108,7 @@ func (f File) Broadcast32(o, v, m uint32) {
 	}
 }
 
-// Value is a lane of a register of 32 bits, or of 64 if it is wide.
+// Value returns a lane of a 32-bit register, or of a 64-bit one if it is wide.
 func (f File) Value(o uint32, wide bool, l int) uint64 {
 	if wide {
 		return f.U64(o)[l]

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// The sizes of what is remembered together.
+// The sizes of the units that share a cell.
 const (
 	WordBytes = 4 // what a cell stands for
 	PageBytes = 4096
@@ -19,8 +19,8 @@ const (
 	mostPages = 8192
 )
 
-// Kind says how memory was accessed. Strong accesses are atomic, volatile
-// or ordered ones: two of them never race.
+// Kind says how memory was accessed. Atomic, volatile and ordered accesses are
+// strong: two of them never race.
 type Kind uint8
 
 // The kinds of accesses.
@@ -49,9 +49,9 @@ type Trace struct {
 	Kind   Kind
 }
 
-// Cell is what is remembered of a word: the last write, and two reads since, by
-// different warps where possible. A write that is ordered after what is there
-// replaces it, so a race can go unseen, but what is reported is one.
+// Cell is what is remembered of a word: the last write, and two reads since then,
+// by different warps if possible. A write that is ordered after them replaces them.
+// So a race can go unseen, but every reported race is one.
 type Cell struct{ Write, Read, Read2 Trace }
 
 // Range is what the checks know of one range of memory.
@@ -67,7 +67,7 @@ type Range struct {
 }
 
 type page struct {
-	// whole is for accesses of the whole page, until one of less.
+	// whole is the cell of the whole page, until an access covers only a part.
 	whole   Cell
 	cells   *[pageWords]Cell
 	written [PageBytes / 64]uint64 // a bit for each byte
@@ -82,8 +82,8 @@ type Table struct {
 	m  map[uint64]*Range // guarded by mu
 }
 
-// Get returns the shadow of a range, made new if there is none or if another
-// range has taken its place.
+// Get returns the shadow of a range. It makes a new one if there is none, or if that
+// belongs to an earlier range at the same place.
 func (t *Table) Get(base, size uint64) *Range {
 	t.mu.RLock()
 	s := t.m[base]
@@ -144,7 +144,7 @@ func (t *Table) Undefine(base, size uint64) {
 // AnyUndefined reports whether there is a range with undefined content.
 func (t *Table) AnyUndefined() bool { return t.undefined.Load() > 0 }
 
-// DefineAll says that somebody unknown may have written anywhere.
+// DefineAll says that anything may have been written anywhere.
 func (t *Table) DefineAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

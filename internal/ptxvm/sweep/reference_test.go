@@ -183,7 +183,7 @@ func bigSeries(x float64, first int, sign float64) float64 {
 	bx := new(big.Float).SetPrec(bigPrec).SetFloat64(x)
 	step := new(big.Float).SetPrec(bigPrec).SetFloat64(sign)
 	factor := new(big.Float).SetPrec(bigPrec).SetInt64(1)
-	for k := 0; k < 1200; k++ {
+	for k := range 1200 {
 		if k > 0 {
 			term.Mul(term, bx)
 			term.Quo(term, new(big.Float).SetInt64(int64(k)))

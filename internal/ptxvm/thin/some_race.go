@@ -7,8 +7,8 @@
 // try.
 package thin
 
-// OneIn: beside the race detector one number in so many is tried: each takes up
-// to forty times as long there, and a race of an instruction, which a few
-// numbers show, is no more likely with all of them. make test has all, without
-// it. It is a prime, so that every low bit is met.
+// OneIn says that one number in 31 is tried under the race detector. There a number
+// takes up to forty times as long, and a few numbers show a race as well as all do.
+// make test also tries all of them, without the detector. 31 is prime, so every
+// pattern of low bits occurs.
 const OneIn = 31

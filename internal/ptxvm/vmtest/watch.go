@@ -12,8 +12,8 @@ import (
 // task numbers the work of a test.
 var task atomic.Uint32
 
-// Watching makes a Watch whose findings go to found. Work of other numbers is
-// ordered unless it is among unordered.
+// Watching makes a Watch whose findings go to found. All other work is ordered
+// before it, except what is in unordered.
 func Watching(found *[]string, unordered ...*check.Watch) *check.Watch {
 	v := &check.Watch{
 		Checks: check.Races | check.Uninitialized, Task: task.Add(1), Name: "this work",

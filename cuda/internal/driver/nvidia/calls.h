@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "zabi.h"
+#include "../zabi.h"
 
 typedef uintptr_t address;
 typedef struct { uint8_t bytes[16]; } CUuuid;

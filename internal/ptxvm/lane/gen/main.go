@@ -285,7 +285,7 @@ func (o op) lane(index, number string) string {
 // replaceWord replaces a capital letter that stands alone.
 func replaceWord(s, word, by string) string {
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] == word[0] && (i == 0 || !isWord(s[i-1])) && (i+1 == len(s) || !isWord(s[i+1])) {
 			b.WriteString(by)
 			continue

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,6 +18,6 @@ func TestFilesAreCurrent(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", "..", "..", "..", name))
 		require.NoError(t, err)
-		require.True(t, string(want) == string(got), "%s is not what the generator writes", name)
+		require.True(t, bytes.Equal(want, got), "%s is not what the generator writes", name)
 	}
 }

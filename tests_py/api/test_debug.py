@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is open, who made it, and what died open."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import warnings
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago import debug
+
+
+@pytest.fixture
+def traced():
+    """Run a test with Python's trace of allocations."""
+    tracemalloc.start(5)
+    yield
+    tracemalloc.stop()
+
+
+@pytest.fixture
+def warned():
+    """The warnings of a test, with one for each object that dies open."""
+    debug.resource_warnings()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+    debug.resource_warnings(False)
+
+
+def kinds(leaks) -> list[str]:
+    """Return the kinds of leaks."""
+    return sorted(leak.kind for leak in leaks)
+
+
+def test_leaks_names_what_is_open_and_where_it_was_made(device, traced):
+    before = {id(leak.object) for leak in debug.leaks()}
+    stream = device.create_stream()
+    kept = [
+        device.allocate(64, stream=stream),
+        device.create_event(),
+        cu.Graph(),
+        cu.zeros(4, "f4", stream=stream),
+    ]
+    kept.append(kept[2].instantiate())
+    new = [leak for leak in debug.leaks() if id(leak.object) not in before]
+    assert kinds(new) == ["Buffer", "Event", "Graph", "GraphExec", "Stream", "Tensor"]
+    for leak in new:
+        assert leak.where[0].startswith(f"{__file__}:"), leak.where
+        assert str(leak) == f"{leak.object!r}, made at {leak.where[0]}"
+    assert len({leak.where[0] for leak in new}) == 6
+    for thing in [*reversed(kept), stream]:
+        thing.close()
+    assert {id(leak.object) for leak in debug.leaks()} <= before
+
+
+def test_leaks_without_a_trace_says_what_but_not_where(device):
+    with device.create_stream() as stream:
+        (leak,) = (leak for leak in debug.leaks() if leak.object is stream)
+        assert (leak.kind, leak.where, str(leak)) == ("Stream", (), repr(stream))
+
+
+def test_leaks_asks_nothing_of_other_peoples_objects(device):
+    class Liar:
+        @property
+        def __class__(self):
+            raise RuntimeError("asked for its class")
+
+    class Gone:
+        pass
+
+    gone = Gone()
+    kept = [Liar(), weakref.proxy(gone)]
+    del gone
+    assert isinstance(debug.leaks(), tuple)
+    del kept
+
+
+def test_leaks_does_not_keep_what_it_found(device):
+    stream = device.create_stream()
+    number = id(stream)
+    assert any(leak.object is stream for leak in debug.leaks())
+    del stream
+    assert number not in {id(leak.object) for leak in debug.leaks()}
+
+
+def test_a_devices_own_objects_are_no_leaks(device):
+    own = (device.default_stream, device.memory_resource)
+    assert not [leak for leak in debug.leaks() if leak.object in own]
+
+
+def test_what_dies_open_is_a_warning(device, stream, warned):
+    device.create_stream()
+    device.create_event()
+    graph = cu.Graph()
+    graph.instantiate()
+    del graph
+    device.allocate(64, stream=stream)
+    gc.collect()
+    told = sorted(str(w.message).split()[1].split(":")[0] for w in warned)
+    categories = {w.category for w in warned}
+    warned.clear()  # a warning keeps the object that it is about
+    assert told == [
+        "<cudago.Buffer",
+        "<cudago.Event",
+        "<cudago.Graph",
+        "<cudago.GraphExec",
+        "<cudago.Stream",
+    ]
+    assert categories == {ResourceWarning}
+
+
+def test_a_warning_says_where_the_object_was_made(device, traced, warned):
+    device.create_stream()
+    (warning,) = warned
+    lines = [f.filename for f in tracemalloc.get_object_traceback(warning.source)]
+    warned.clear()
+    assert __file__ in lines
+
+
+def test_views_and_closed_objects_are_no_warning(device, stream, warned):
+    with device.allocate(64, stream=stream) as buffer:
+        buffer[:8]
+        buffer.view("i4")
+        buffer.ptr + 4
+    device.create_stream().close()
+    gc.collect()
+    assert not warned
+
+
+def test_warnings_can_be_switched_off_again(device, warned):
+    debug.resource_warnings(False)
+    debug.resource_warnings(False)
+    device.create_stream()
+    assert not warned
+    assert "__del__" not in vars(cu.Stream)
+
+
+def test_the_log_has_levels(driver, script):
+    run = script(
+        """
+        import logging, sys
+        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(message)s")
+        import cudago as cu
+        device = cu.Device()
+        options = cu.ProgramOptions(name="mine")
+        cu.Program('extern "C" __global__ void f() {}', options=options).compile()
+        device.reset()
+        """
+    )
+    assert run.returncode == 0, run.stderr
+    opened, compiled, reset = run.stderr.splitlines()
+    assert opened.startswith(f"INFO driver {driver}, CUDA 1")
+    assert compiled.startswith("DEBUG compiled 'mine' to ")
+    assert reset == "INFO device 0 was reset"

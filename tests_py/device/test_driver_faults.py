@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Driver calls that fail for a passing reason, and the state of objects afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
+
+START = """
+import gc
+import cudago as cu
+from cudago import _core
+from cudago.testing import settle
+
+OUT_OF_MEMORY, UNKNOWN = 2, 999
+device = cu.Device()
+stream = device.create_stream()
+
+def used():
+    settle()
+    return device.memory_resource.statistics.used
+
+def refused(call, do, code=OUT_OF_MEMORY, n=1):
+    "Do something in which the n-th call of a name fails."
+    _core._fail_next(call, n, code)
+    try:
+        do()
+    except cu.CUDAError as e:
+        assert e.code == code and e.operation == call, e
+    else:
+        raise AssertionError(f"{call} has failed, and nobody was told")
+"""
+
+SCRIPTS = {
+    # What the driver does not say whether it captures goes into no capture by chance: it would
+    # have no operands there.
+    "work in a capture": """
+        x, y = (device.allocate(64, stream=stream) for _ in range(2))
+        with stream.capture("thread_local") as graph:
+            x.fill(1, stream=stream)
+            refused("cuStreamIsCapturing", lambda: x.fill(2, stream=stream))
+            refused("cuStreamIsCapturing", lambda: x.copy_to(y, stream=stream))
+            refused("cuStreamIsCapturing", lambda: device.allocate(64, stream=stream))
+            refused("cuStreamIsCapturing", lambda: stream.is_capturing)
+            refused("cuStreamIsCapturing", stream.sync)
+            assert stream.is_capturing
+        assert [node.kind for node in graph.nodes] == ["memset"]
+        x.close(), y.close(), graph.close()
+        assert used() == 0
+    """,
+    # A free would become a node of the graph.
+    "a release in a capture": """
+        x = device.allocate(64, stream=stream)
+        with stream.capture("thread_local") as graph:
+            _core._fail_next("cuStreamIsCapturing", 1, OUT_OF_MEMORY)
+            x.close()
+        assert not graph.nodes
+        assert used() == 0
+    """,
+    # A capture that has ended, although the driver did not say so, is not taken for the next one
+    # of its stream.
+    "two captures of a stream": """
+        x, fork = device.allocate(64, stream=stream), device.create_stream()
+        y = device.allocate(64, stream=fork)
+        device.sync()
+        context = stream.capture("relaxed")
+        first = context.__enter__()
+        fork.wait(stream)
+        y.fill(1, stream=fork)  # and is not joined back: so the end is an error, and an end
+        _core._fail_next("cuStreamIsCapturing", 2, OUT_OF_MEMORY)
+        try:
+            context.__exit__(None, None, None)
+        except cu.CUDAError as e:
+            assert e.name == "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"
+        assert cu.live_objects()["Capture"] == 1  # nobody has said that it is over
+        assert not stream.is_capturing
+        with stream.capture("relaxed") as second:
+            x.fill(2, stream=stream)
+            del first, context
+            gc.collect()
+            assert stream.is_capturing
+        assert len(second.nodes) == 1
+        x.close(), y.close(), second.close(), fork.close()
+        assert used() == 0
+        assert cu.live_objects() == {"Stream": 1}
+    """,
+    # Nothing was tried, so it is tried again.
+    "a release without the context": """
+        x = device.allocate(64, stream=stream)
+        _core._fail_next("cuCtxPushCurrent", 1, UNKNOWN)
+        x.close()
+        assert "cuCtxPushCurrent" in _core._faults()
+        stream.is_closed, device.create_event()  # the next call of the API does it
+        assert device.memory_resource.statistics.used == 0
+    """,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_left(driver, script, name):
+    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="faults=0")
+    assert run.stderr == ""
+    assert run.returncode == 0
+
+
+# Memory of the graph is the last to hold it, so no call of the user's destroys the graph.
+NOBODYS = """
+    import cudago as cu
+    from cudago import _core
+    from cudago.testing import settle
+
+    graph = cu.Graph()
+    x = graph.allocate(64).buffer
+    _core._fail_next("cuGraphDestroy", 1, 2)
+    graph.close()
+    x.close()
+    del graph, x
+    settle()
+"""
+
+
+def test_a_failure_without_a_caller_is_printed(driver, script):
+    run = script(script.dedent(NOBODYS), CUDAGO_SIM="faults=0")
+    assert run.stderr == (
+        "cudago: error ignored: cuGraphDestroy: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+    )
+    assert run.returncode == 0

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of graphs."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+
+import cudago as cu
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+@pytest.fixture
+def a(device, stream):
+    """64 bytes of device memory."""
+    with device.allocate(64, stream=stream) as buffer:
+        yield buffer
+
+
+class Picture:
+    """A picture's boxes by title, as (left, top, right, bottom), and the ends of its lines."""
+
+    def __init__(self, text: str) -> None:
+        root = ElementTree.fromstring(text)
+        self.texts = [[t.text for t in text] for text in root.iter(f"{SVG}text")]
+        self.boxes = {}
+        for (title, *_), rect in zip(self.texts, root.iter(f"{SVG}rect"), strict=True):
+            x, y, width, height = (float(rect.get(k)) for k in ("x", "y", "width", "height"))
+            self.boxes[title] = (x, y, x + width, y + height)
+        lines = [p for p in root.iter(f"{SVG}path") if p.get("marker-end")]
+        self.dashed = sum(p.get("stroke-dasharray") is not None for p in lines)
+        self.lines = set()
+        for line in lines:
+            begin = re.match(r"M(\S+) (\S+?)V", line.get("d"))
+            end = re.search(r"(\S+) (\S+)$", line.get("d"))
+            self.lines.add((self.at(*begin.groups(), 3), self.at(*end.groups(), 1)))
+
+    def at(self, x: str, y: str, edge: int) -> str:
+        """Return the title of the box that has a point in the middle of its upper or lower edge."""
+        (found,) = [
+            title
+            for title, box in self.boxes.items()
+            if abs((box[0] + box[2]) / 2 - float(x)) < 0.2 and abs(box[edge] - float(y)) < 0.2
+        ]
+        return found
+
+    def overlap(self) -> list[tuple[str, str]]:
+        """Return the pairs of boxes that cover each other."""
+        return [
+            (a, b)
+            for (a, p), (b, q) in combinations(self.boxes.items(), 2)
+            if p[0] < q[2] and q[0] < p[2] and p[1] < q[3] and q[1] < p[3]
+        ]
+
+
+def test_nodes_and_lines(graph, a):
+    first = graph.memset(a, 0, name="first")
+    left, right = first.memset(a[:4], 1, name="left"), first.memset(a[4:8], 2, name="right")
+    right.memset(a[8:12], 3, name="far").memset(a, 4, name="farther")
+    graph.join(left, first).memset(a[12:], 5, name="last")
+    picture = Picture(graph.to_svg())
+    assert picture.lines == {(x.name, y.name) for x, y in graph.edges}
+    assert set(picture.boxes) == {n.name for n in graph.nodes}
+    assert picture.overlap() == []
+    for upper, lower in picture.lines:
+        assert picture.boxes[upper][3] < picture.boxes[lower][1]
+    assert ["left", "memset", "4 bytes of 0x1", "keeps dst (4 bytes)"] in picture.texts
+
+
+def test_many_nodes_side_by_side(graph, a):
+    joined = graph.join(*(graph.memset(a[i : i + 1], i, name=f"set {i}") for i in range(40)))
+    for i in range(40):
+        joined.memset(a[i : i + 1], 0, name=f"clear {i}")
+    picture = Picture(graph.to_svg())
+    assert (len(picture.boxes), len(picture.lines)) == (81, 80)
+    assert picture.overlap() == []
+
+
+def test_what_is_inside_of_a_node(graph, a, device):
+    flag = graph.condition()
+    node = graph.if_else(flag)
+    yes, no = node.bodies
+    yes.memset(a, 1, name="one").memset(a, 2, name="two")
+    no.memset(a, 3, name="three")
+    with cu.Graph(device) as inner:
+        inner.memset(a, 4, name="four")
+        graph.embed(inner, name="child")
+    picture = Picture(graph.to_svg())
+    name = node.name
+    assert picture.lines == {
+        (name, f"{name}[0]/one"),
+        (f"{name}[0]/one", f"{name}[0]/two"),
+        (name, f"{name}[1]/three"),
+        ("child", "child/four"),
+    }
+    assert picture.dashed == 3
+    assert picture.overlap() == []
+
+
+def test_any_name_can_be_drawn(graph, a):
+    graph.memset(a, 0, name='<&> "quoted" \\n\x01\nsecond line')
+    (texts,) = Picture(graph.to_svg()).texts
+    assert texts[:2] == ['<&> "quoted" \\n\ufffd', "second line"]
+
+
+def test_an_empty_graph(graph):
+    assert Picture(graph.to_svg()).boxes == {}
+
+
+def test_a_notebook_shows_it(graph, a):
+    graph.memset(a, 0)
+    assert graph._repr_svg_() == graph.to_svg()
+    graph.close()
+    assert graph._repr_svg_() is None
+    with pytest.raises(cu.ClosedError):
+        graph.to_svg()

@@ -1,0 +1,34 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""An empty graph, and memory for its nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+
+from .operand import N
+
+
+@pytest.fixture
+def a(device, stream):
+    """Room for 16 numbers, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+@pytest.fixture
+def b(device, stream):
+    """Room for 16 more, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph

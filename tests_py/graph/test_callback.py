@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions in graphs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import cudago as cu
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+
+
+@pytest.fixture
+def a(device, stream):
+    """Room for 16 numbers, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def number(buffer, stream) -> int:
+    """Return the one number that a buffer is full of."""
+    out = np.zeros(N, "i4")
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    (only,) = set(out.tolist())
+    return only
+
+
+def test_callbacks_run_on_a_thread_of_their_own(graph, stream):
+    names = []
+    graph.callback(lambda: names.append(threading.current_thread().name))
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert names == ["cudago callbacks"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on(
+    graph, a, stream, monkeypatch
+):
+    reported = []
+    monkeypatch.setattr(
+        "sys.unraisablehook", lambda u: reported.append((u.exc_type, str(u.exc_value)))
+    )
+
+    def fail():
+        raise LookupError("lost")
+
+    graph.callback(fail).memset(a, b"\6\0\0\0")
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert number(a, stream) == 6
+        step.launch(stream)
+        assert number(a, stream) == 6
+    assert reported == [(LookupError, "lost")] * 2
+
+
+@pytest.mark.parametrize("exception", [SystemExit, KeyboardInterrupt, MemoryError])
+def test_nothing_that_a_callback_raises_ends_anything(exception, graph, stream, monkeypatch):
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", lambda u: reported.append(u.exc_type))
+
+    def fail():
+        raise exception
+
+    graph.callback(fail)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert reported == [exception]
+
+
+def test_a_callback_that_closes_its_own_executable(graph, a, stream):
+    box = {}
+    graph.callback(lambda: box.pop("step").close()).memset(a, b"\3\0\0\0")
+    box["step"] = graph.instantiate()
+    box["step"].launch(stream)
+    assert number(a, stream) == 3
+    assert box == {}
+
+
+def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
+    """More launches than a queue holds: they must release the GIL for the callback."""
+    go_on = threading.Event()
+    graph.callback(go_on.wait)
+    with cu.Graph() as adds:
+        adds.launch(CONFIG, kernels["add"], a, 1, N)
+        waits, step = graph.instantiate(), adds.instantiate()
+    stream.sync()
+    waits.launch(stream)
+    timer = threading.Timer(0.2, go_on.set)
+    timer.start()
+    for _ in range(1500):
+        step.launch(stream)
+    assert number(a, stream) == 1500
+    timer.join()
+    waits.close()
+    step.close()
+
+
+def test_a_capture_begins_beside_a_full_queue(driver, script):
+    """cuStreamBeginCapture waits for who is stuck there, and that for a callback, for the GIL."""
+    run = script(
+        """
+        import threading, time, cudago as cu
+        device = cu.Device()
+        one = cu.LaunchConfig(grid=1, block=1)
+        nothing = cu.Program('extern "C" __global__ void nothing() {}').compile()["nothing"]
+        busy, other = device.create_stream(), device.create_stream()
+        with cu.Graph(device) as graph:
+            graph.launch(one, nothing)
+            step = graph.instantiate()
+        running, go_on = threading.Event(), threading.Event()
+        with cu.Graph(device) as graph:
+            graph.callback(lambda: (running.set(), go_on.wait()))
+            waits = graph.instantiate()
+        waits.launch(busy)
+        running.wait()
+        full = threading.Thread(target=lambda: [step.launch(busy) for _ in range(3000)])
+        full.start()
+        time.sleep(0.5)  # on NVIDIA's driver it is stuck by now
+        threading.Timer(0.5, go_on.set).start()
+        for _ in range(10):
+            with other.capture() as captured:
+                cu.launch(other, one, nothing)
+            captured.close()
+        full.join()
+        busy.sync()
+        """
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_callbacks_can_be_any_callable(graph, stream):
+    class Counter:
+        count = 0
+
+        def __call__(self):
+            self.count += 1
+
+        def method(self):
+            self.count += 10
+
+    counter = Counter()
+    graph.callback(counter).callback(counter.method)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert counter.count == 11
+
+
+def test_a_callback_can_look_a_kernel_up(driver, script):
+    """In code that is loaded. Loading the kernel itself may wait for the device."""
+    run = script(
+        """
+        import os, cudago as cu
+        device = cu.Device()
+        stream = device.create_stream()
+        source = "extern \\"C\\" __global__ void %s() {}"
+        code = cu.Program((source % "one") + (source % "another")).compile()
+        code["one"]
+        os.write(2, b"CALLBACK\\n")
+        graph = cu.Graph(device)
+        graph.callback(lambda: code["another"])
+        graph.instantiate().launch(stream)
+        stream.sync()
+        """,
+        CUDAGO_TRACE="1",
+    )
+    before, after = run.stderr.split("CALLBACK\n")
+    assert run.returncode == 0, run.stderr
+    assert before.count("cuFuncLoad(") == 1
+    assert "cuModuleGetFunction(" in after
+    assert "cuFuncLoad(" not in after
+
+
+@pytest.mark.parametrize("use", ["code['nothing']", "code.kernels"])
+def test_a_callback_must_not_load_code(use, graph, stream):
+    """NVIDIA's driver waits for the device there, which waits for the callback."""
+    code = cu.Program('extern "C" __global__ void nothing() {}').compile()
+    refused = []
+
+    def callback():
+        try:
+            eval(use, {"code": code})
+        except cu.CUDAError as e:
+            refused.append(e)
+
+    graph.callback(callback)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+        eval(use, {"code": code})
+        step.launch(stream)
+        stream.sync()
+    (error,) = refused
+    assert error.name == "CUDA_ERROR_NOT_PERMITTED"
+    assert "a host callback must not load code" in str(error)
+
+
+WAITS = {
+    "stream.sync()": "cuStreamSynchronize",
+    "other.sync()": "cuStreamSynchronize",
+    "event.sync()": "cuEventSynchronize",
+    "device.sync()": "cuCtxSynchronize",
+    "tensor.numpy(stream=stream)": "cuStreamSynchronize",
+    "a.copy_to(host, stream=other)": "cuStreamSynchronize",
+    "large.copy_from(large_host, stream=other)": "cuStreamSynchronize",
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream):
+    """It would wait for itself. It raises before anything happens, and work may be queued."""
+    host, large_host = np.full(N, 7, "i4"), np.zeros(2**16, "i4")
+    refused = []
+    with (
+        device.create_stream() as other,
+        stream.record() as event,
+        device.allocate(large_host.nbytes, stream=stream) as large,
+        cu.full((N,), 3, "i4", stream=stream) as tensor,
+    ):
+        names = {**locals()}
+
+        def callback():
+            try:
+                eval(wait, names)
+            except cu.CUDAError as e:
+                refused.append(e)
+            a.fill(5, stream=other)
+
+        graph.callback(callback)
+        with graph.instantiate() as step:
+            step.launch(stream)
+            stream.sync()
+            step.launch(stream)
+            stream.sync()
+        assert number(a, other) == 0x05050505
+        names.clear()
+    for e in refused:
+        assert (e.code, e.name) == (800, "CUDA_ERROR_NOT_PERMITTED")
+        assert e.operation == WAITS[wait]
+        assert "a host callback must not wait for the device" in str(e)
+    assert len(refused) == 2
+    assert set(host.tolist()) == {7}

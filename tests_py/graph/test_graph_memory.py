@@ -1,0 +1,230 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that allocate and free memory, and event nodes."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold
+
+np = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def allocating(graph, value=7):
+    """Add an allocation of 16 bytes and a fill."""
+    made = graph.allocate(16, name="scratch")
+    return made.buffer, made.memset(made.buffer, value)
+
+
+def test_memory_of_a_launch(graph, stream):
+    out = bytearray(16)
+    buffer, filled = allocating(graph)
+    assert (buffer.size, buffer.kind, buffer.device) == (16, "graph", graph.device)
+    assert buffer == graph["scratch"].buffer
+    assert hash(buffer) == hash(graph["scratch"].buffer)
+    assert buffer != buffer[:8]
+    filled.memcpy(out, buffer).free(buffer, name="done")
+    assert [node.kind for node in graph.nodes] == ["alloc", "memset", "memcpy", "free"]
+    with graph.instantiate() as step:
+        for _ in range(3):
+            out[:] = bytes(16)
+            step.launch(stream)
+            stream.sync()
+            assert out == bytes([7] * 16)
+
+
+def refuse_use(buffer, stream):
+    """NVIDIA's driver (580.159) crashes in a copy of memory that is not allocated."""
+    other = stream.device.allocate(buffer.size, stream=stream)
+    add = cu.Program('extern "C" __global__ void add(int* p) { *p += 1; }').compile()["add"]
+    for use in (
+        lambda: buffer.fill(0, stream=stream),
+        lambda: buffer.copy_to(bytearray(buffer.size), stream=stream),
+        lambda: buffer.copy_from(bytes(buffer.size), stream=stream),
+        lambda: buffer.copy_from(other, stream=stream),
+        lambda: other.copy_from(buffer, stream=stream),
+        lambda: buffer.view("u1").numpy(stream=stream),
+        lambda: cu.launch(stream, cu.LaunchConfig(1, 1), add, buffer),
+    ):
+        with pytest.raises(ValueError, match="is not allocated now: launch the graph"):
+            use()
+    stream.sync()
+
+
+def test_memory_that_a_launch_leaves(graph, stream):
+    buffer, _ = allocating(graph)
+    with graph.instantiate() as step:
+        refuse_use(buffer, stream)
+        step.launch(stream)
+        with pytest.raises(cu.CUDAError, match="INVALID_VALUE"):
+            step.launch(stream)
+        assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
+        buffer.free(stream=stream)
+        with pytest.raises(cu.CUDAError, match="INVALID_VALUE"):
+            buffer.free(stream=stream)
+        refuse_use(buffer, stream)
+        step.launch(stream)
+        buffer.free(stream=stream)
+    stream.sync()
+
+
+def test_auto_free(graph, stream):
+    buffer, _ = allocating(graph)
+    with graph.instantiate(auto_free=True) as step:
+        for _ in range(3):
+            step.launch(stream)
+    assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
+    buffer.free(stream=stream)
+
+
+def test_memory_that_another_graph_frees(graph, device, stream):
+    buffer, _ = allocating(graph)
+    with cu.Graph(device) as other:
+        other.free(buffer)
+        assert [(r.operand, r.reason, r.nbytes) for r in other.retained] == [("memory", "free", 16)]
+        with graph.instantiate() as make, other.instantiate() as end:
+            for _ in range(2):
+                make.launch(stream)
+                end.launch(stream)
+            with pytest.raises(cu.CUDAError, match="INVALID_VALUE"):
+                end.launch(stream)
+    stream.sync()
+
+
+def test_a_buffer_outlives_its_graph(device, stream):
+    graph = cu.Graph(device)
+    buffer, _ = allocating(graph)
+    step = graph.instantiate()
+    step.launch(stream)
+    step.close()
+    graph.close()
+    del graph
+    gc.collect()
+    assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
+    # Not freed: it is, once the last buffer has gone.
+
+
+def test_memory_that_nobody_frees_comes_back(device, stream):
+    for _ in range(100):  # the simulated device has room for 32 of them
+        graph = cu.Graph(device)
+        made = graph.allocate(64 << 20)
+        with graph.instantiate() as step:
+            step.launch(stream)
+        stream.sync()
+        graph.close()
+        del made, graph
+
+
+def test_graph_memory_is_device_memory(graph, stream):
+    buffer, _ = allocating(graph)
+    with pytest.raises(BufferError, match="device memory has no Python buffer"):
+        memoryview(buffer)
+    with pytest.raises(BufferError):
+        memoryview(buffer.view("u1"))
+    pointer = buffer.ptr + 8
+    assert int(pointer) == buffer.handle + 8
+    refuse_use(buffer, stream)  # no launch has allocated it
+
+
+def test_graphs_with_memory_are_single(graph, device):
+    buffer, filled = allocating(graph)
+    filled.free(buffer)
+    for call in (graph.clone, lambda: cu.Graph(device).embed(graph)):
+        with pytest.raises(cu.CUDAError, match="NOT_SUPPORTED"):
+            call()
+    with graph.instantiate(), pytest.raises(cu.CUDAError, match="NOT_SUPPORTED"):
+        graph.instantiate()
+
+
+def test_wrong_arguments(graph, device, stream):
+    with pytest.raises(ValueError, match="size must be at least 1 byte"):
+        graph.allocate(0)
+    with pytest.raises(ValueError, match="must not be negative"):
+        graph.allocate(-1)
+    with pytest.raises(TypeError):
+        graph.allocate(1.5)
+    with pytest.raises(cu.OutOfMemoryError):
+        graph.allocate(1 << 50)
+    assert graph.nodes == ()
+    buffer, filled = allocating(graph)
+    with pytest.raises(ValueError, match="view of some of it"):
+        filled.free(buffer[:8])
+    with pytest.raises(ValueError, match='"memset_0" is of kind memset and has no memory'):
+        _ = filled.buffer
+    with device.allocate(16, stream=stream) as other:
+        with pytest.raises(TypeError, match="memory that a graph allocates"):
+            filled.free(other)
+        with pytest.raises(TypeError, match="memory that a graph allocates"):
+            other.free(stream=stream)
+    with pytest.raises(TypeError, match="takes stream="):
+        buffer.free()
+    filled.free(buffer)
+    with pytest.raises(cu.CUDAError, match="INVALID_VALUE"):
+        filled.free(buffer)
+    buffer.close()
+    with pytest.raises(cu.ClosedError):
+        filled.free(buffer)
+
+
+def test_no_free_while_capturing(graph, stream):
+    buffer, _ = allocating(graph)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        refused = pytest.raises(ValueError, match="capturing: add a free node")
+        with stream.capture() as captured, refused:
+            buffer.free(stream=stream)
+        captured.close()
+        buffer.free(stream=stream)
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def test_events_in_graphs(device, stream):
+    x = device.allocate(4, stream=stream)
+    event = device.create_event()
+    with device.create_stream() as other, cu.Graph(device) as first, cu.Graph(device) as second:
+        first.memset(x, 7, name="fill").record(event, name="filled")
+        second.wait(event, name="ready").memset(x, 8)
+        assert [node.kind for node in first.nodes] == ["memset", "event record"]
+        assert [(r.operand, r.object) for r in second["ready"].retained] == [("event", event)]
+        with first.instantiate() as fill, second.instantiate() as refill:
+            event.close()  # the graphs keep its handle
+            with hold(stream):
+                fill.launch(stream)
+                refill.launch(other)
+                assert not other.is_done
+            other.sync()
+    assert x.view("u1").numpy(stream=stream)[0] == 8
+
+
+def test_an_event_of_a_graph_orders_streams(device, stream):
+    with device.create_event() as event, cu.Graph(device) as graph:
+        graph.record(event)
+        with graph.instantiate() as step, hold(stream):
+            step.launch(stream)
+            assert not event.is_done
+        event.sync()
+
+
+def test_closed_events(device):
+    event = device.create_event()
+    event.close()
+    with cu.Graph(device) as graph:
+        for add in (graph.record, graph.wait):
+            with pytest.raises(cu.ClosedError, match="event is closed"):
+                add(event)
+        with pytest.raises(TypeError, match="event must be"):
+            graph.record(None)
+        assert graph.nodes == ()

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of executables, and disabled nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold
+
+from .operand import CONFIG, N, numbers
+
+np = pytest.importorskip("numpy")
+
+
+def test_update_memcpy(graph, a, b, stream):
+    graph.memcpy(a, np.full(N, 1, "i4"), name="up")
+    with graph.instantiate() as step:
+        step["up"].update(src=np.full(N, 2, "i4"))
+        step.launch(stream)
+        assert numbers(a, stream) == 2
+        step["up"].update(dst=b)
+        step.launch(stream)
+        assert numbers(b, stream) == 2
+        step["up"].update(dst=a, src=np.full(N, 3, "i4"))
+        step.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (3, 2)
+        assert step.launch_count == 3
+
+
+def test_update_memset(graph, a, b, stream):
+    graph.memset(a, b"\1\0\0\0", name="set")
+    with graph.instantiate() as step:
+        step["set"].update(b, b"\2\0\0\0")
+        step.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (0, 2)
+
+
+def test_update_kernel(graph, a, b, stream, kernels):
+    graph.launch(CONFIG, kernels["add"], a, 1, N, name="k")
+    with graph.instantiate() as step:
+        step["k"].update(CONFIG, kernels["add"], b, 5, N)
+        step.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (0, 5)
+        step["k"].update(cu.LaunchConfig(grid=1, block=N // 2), kernels["times"], b, 3, N)
+        step.launch(stream)
+        assert numbers(b, stream) == [15] * (N // 2) + [5] * (N // 2)
+
+
+def test_update_callback(graph, stream):
+    seen = []
+    graph.callback(lambda: seen.append(1), name="tell")
+    with graph.instantiate() as step:
+        step.launch(stream)
+        step["tell"].update(lambda: seen.append(2))
+        step.launch(stream)
+        stream.sync()
+    assert seen == [1, 2]
+
+
+def test_an_update_is_for_later_launches(graph, a, b, stream, kernels):
+    graph.launch(CONFIG, kernels["add"], a, 1, N, name="k")
+    with graph.instantiate() as step:
+        with hold(stream):
+            step.launch(stream)
+            step["k"].update(CONFIG, kernels["add"], b, 10, N)
+            step.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (1, 10)
+
+
+def test_an_update_leaves_the_graph_and_other_executables_alone(graph, a, b, stream):
+    graph.memset(a, b"\1\0\0\0", name="set")
+    with graph.instantiate() as one, graph.instantiate() as two:
+        one["set"].update(b, b"\2\0\0\0")
+        two.launch(stream)
+        with graph.instantiate() as three:
+            three.launch(stream)
+        assert (numbers(a, stream), numbers(b, stream)) == (1, 0)
+
+
+def test_refused_updates_change_nothing(graph, a, b, stream, kernels):
+    source = np.full(N, 4, "i4")
+    graph.memcpy(a, source, name="up").launch(CONFIG, kernels["add"], a, 1, N, name="k").callback(
+        lambda: None, name="tell"
+    )
+    graph.join(name="nothing")
+    with graph.instantiate() as step:
+        before = step.retained
+        for update, error, message in (
+            (lambda: step["up"].update(), TypeError, "needs dst=, src= or both"),
+            (lambda: step["up"].update(src=b"abc"), ValueError, "must have the 64 bytes"),
+            (lambda: step["up"].update(dst=bytes(64)), BufferError, "writable"),
+            (lambda: step["up"].update(src=b), cu.CUDAError, "CUDA_ERROR_INVALID_VALUE"),
+            (
+                lambda: step["up"].update(bytes(64)),
+                TypeError,
+                "memcpy node takes dst=, src=: too many",
+            ),
+            (lambda: step["k"].update(CONFIG, kernels["add"], a, 1), TypeError, "takes 3 arg"),
+            (
+                lambda: step["k"].update(CONFIG, kernels["add"], a, 1, None),
+                TypeError,
+                "parameter 2",
+            ),
+            (lambda: step["k"].update(src=a), TypeError, r"config, kernel, \*args: .* 'src'"),
+            (lambda: step["tell"].update(5), TypeError, "callback must be callable"),
+            (lambda: step["nothing"].update(), TypeError, "'nothing' is of kind empty, whose par"),
+        ):
+            with pytest.raises(error, match=message):
+                update()
+        after = step.retained
+        assert [(r.node, r.operand) for r in after] == [(r.node, r.operand) for r in before]
+        assert all(x.object is y.object for x, y in zip(after, before, strict=True))
+        step.launch(stream)
+        assert numbers(a, stream) == 5
+
+
+def test_nodes_can_be_switched_off_and_on(graph, a, stream, kernels):
+    graph.launch(CONFIG, kernels["add"], a, 1, N, name="one").launch(
+        CONFIG, kernels["add"], a, 10, N, name="ten"
+    ).callback(lambda: None, name="tell")
+    with graph.instantiate() as step:
+        step["ten"].disable()
+        step["ten"].disable()
+        step.launch(stream)
+        assert numbers(a, stream) == 1
+        assert len([r for r in step.retained if r.node == "ten"]) == 2
+        step["ten"].enable()
+        step["ten"].enable()
+        step.launch(stream)
+        assert numbers(a, stream) == 12
+        with pytest.raises(cu.CUDAError, match="only kernel, memcpy and memset nodes"):
+            step["tell"].disable()

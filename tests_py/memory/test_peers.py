@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of one device that kernels on another one use.
+
+A process has as many devices as its driver was opened with, so each test is a process of its own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+
+START = """
+import numpy as np
+import cudago as cu
+
+def refused(error, words, call):
+    try:
+        call()
+    except error as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError(f"{words} was not refused")
+
+a, b = cu.Device.all()[:2]
+sa, sb = a.create_stream(), b.create_stream()
+source = 'extern "C" __global__ void add(int* p, int n) { p[threadIdx.x] += n; }'
+add, config = cu.Program(source).compile()["add"], cu.LaunchConfig(1, 16)
+
+def numbers(buffer):
+    sa.sync()
+    sb.sync()
+    return list(buffer[:64].view("i4").numpy(stream=sb))
+"""
+
+SCRIPTS = {
+    "devices": """
+        assert a.can_access_peer(b) and b.can_access_peer(a) and not a.can_access_peer(a)
+        for _ in range(2):
+            a.enable_peer_access(b)
+        for _ in range(2):
+            a.disable_peer_access(b)
+        for call in a.enable_peer_access, a.disable_peer_access:
+            refused(ValueError, "peer must be another device than device 0", lambda: call(a))
+            refused(TypeError, "peer must be a Device", lambda: call(1))
+        with sa.capture() as graph:
+            first = a.allocate(64, stream=a.create_stream())
+            cu.launch(sa, config, add, first, 1)
+            a.enable_peer_access(b)
+        assert len(graph.nodes) == 1
+        a.disable_peer_access(b)
+        """,
+    "pools": """
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        before = pool.allocate(64, stream=sb)
+        before.fill(0, stream=sb)
+        sb.sync()
+        words = "parameter 0 of kernel add is on device 1, the kernel on device 0, which has no"
+        for arg in before, before.ptr, before.view("i4"), before[:64]:
+            refused(ValueError, words, lambda: cu.launch(sa, config, add, arg, 1))
+        assert pool.peer_accessible_by == frozenset()
+        pool.peer_accessible_by = [a]
+        assert pool.peer_accessible_by == {a} and isinstance(pool.peer_accessible_by, frozenset)
+        pool.peer_accessible_by = {a}
+        after = pool.allocate(64, stream=sb)
+        after.fill(0, stream=sb)
+        sb.sync()
+        for buffer in before, after:
+            for arg in buffer, buffer.ptr, buffer.view("i4"), buffer[:64]:
+                cu.launch(sa, config, add, arg, 1)
+            assert numbers(buffer) == [4] * 16
+        pool.peer_accessible_by = ()
+        assert pool.peer_accessible_by == frozenset()
+        refused(ValueError, words, lambda: cu.launch(sa, config, add, before, 1))
+        def assign(*peers):
+            pool.peer_accessible_by = peers
+        refused(ValueError, "must be other devices than 1", lambda: assign(a, b))
+        assert pool.peer_accessible_by == frozenset(), "nothing has changed"
+        refused(TypeError, "must be devices, not int", lambda: assign(0))
+        pool.close()
+        refused(cu.ClosedError, "closed", lambda: pool.peer_accessible_by)
+        refused(cu.ClosedError, "closed", lambda: assign(a))
+        """,
+    "graphs": """
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        x, y = pool.allocate(64, stream=sb), a.allocate(64, stream=sa)
+        x.fill(0, stream=sb)
+        sb.sync()
+        graph = cu.Graph(a)
+        words = "is on device 1, the graph on device 0, which has no access"
+        refused(ValueError, "parameter 0", lambda: graph.launch(config, add, x, 1))
+        refused(ValueError, "src " + words, lambda: graph.memcpy(y, x))
+        refused(ValueError, "dst " + words, lambda: graph.memcpy(x, y))
+        pool.peer_accessible_by = [a]
+        graph.launch(config, add, x, 3, name="add").memcpy(y, x, name="copy")
+        with sa.capture() as captured:
+            cu.launch(sa, config, add, x, 5)
+            y.copy_from(x, stream=sa)
+        steps = graph.instantiate(), captured.instantiate()
+        for step in steps:
+            step.launch(sa)
+        assert numbers(x) == [8] * 16
+        assert list(y.view("i4").numpy(stream=sa)) == [8] * 16
+        step = steps[0]
+        z = pool.allocate(64, stream=sb)
+        z.fill(1, stream=sb)
+        sb.sync()
+        step["copy"].update(src=z)
+        x.close(), z.close(), pool.close()
+        step.launch(sa)
+        sa.sync()
+        assert list(y.view("u1").numpy(stream=sa)) == [1] * 64
+        """,
+    "virtual memory": """
+        for peers in ((), [a]):
+            resource = cu.VirtualMemoryResource(b, peers=peers)
+            big = resource.allocate(1 << 21, stream=sb)
+            big.grow(1 << 23)
+            big.fill(0, stream=sb)
+            sb.sync()
+            parts = big, big[(1 << 23) - 64 :]
+            for part in parts:
+                if peers:
+                    cu.launch(sa, config, add, part, 1)
+                    assert numbers(part) == [1] * 16
+                else:
+                    call = lambda: cu.launch(sa, config, add, part, 1)
+                    refused(ValueError, "which has no access", call)
+        make = cu.VirtualMemoryResource
+        refused(ValueError, "peers must be other devices than 1", lambda: make(b, peers=[b]))
+        refused(TypeError, "peers must be devices, not str", lambda: make(b, peers="a"))
+        """,
+    "memory of all devices": """
+        managed = cu.ManagedMemoryResource(b).allocate(64)
+        pinned = cu.PinnedMemoryResource().allocate(64)
+        locked = cu.pin(bytearray(64))
+        for buffer in managed, pinned, locked:
+            memoryview(buffer)[:] = bytes(64)
+            cu.launch(sa, config, add, buffer, 1)
+            sa.sync()
+            cu.launch(sb, config, add, buffer.view("i4"), 1)
+            sb.sync()
+            assert list(np.frombuffer(buffer, "i4")) == [2] * 16
+        graph = cu.Graph(a)
+        graph.memset(managed, 0).launch(config, add, managed, 1)
+        graph.instantiate().launch(sa)
+        sa.sync()
+        assert list(np.frombuffer(managed, "i4")) == [1] * 16
+        if managed.device.properties.concurrent_managed_access:
+            managed.accessed_by = [a, b, "host"]
+            assert managed.accessed_by == {a, b, "host"}
+            managed.prefetch(a, stream=sb)
+            assert managed.last_prefetch_location == a
+        """,
+    "frees wait for the other device": """
+        pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
+        pool.peer_accessible_by = [a]
+        for i in range(100):
+            x = pool.allocate(1 << 16, stream=sb)
+            x.fill(0, stream=sb)
+            sa.wait(sb.record())
+            cu.launch(sa, config, add, x, 1)
+            x.close()
+        sa.sync()
+        sb.sync()
+        """,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_peers(driver, script, name):
+    if driver == "nvidia":
+        devices = cu.Device.all()
+        if len(devices) < 2 or not devices[0].can_access_peer(devices[1]):
+            pytest.skip("needs two devices that can access each other's memory")
+    run = script(script.dedent(START) + script.dedent(SCRIPTS[name]), CUDAGO_SIM="devices=2")
+    assert run.stderr == ""
+    assert run.returncode == 0
+
+
+def test_fault_without_access(driver, script):
+    """The error says whose memory it is."""
+    if driver == "nvidia":
+        pytest.skip("a fault would end the use of the device")
+    run = script(
+        script.dedent(START)
+        + script.dedent("""
+            x = b.allocate(64, stream=sb)
+            sb.sync()
+            cu.launch(sa, config, add, int(x.ptr), 1)
+            refused(
+                cu.DeviceFaultError,
+                "of device 1, to which device 0 has no access: cuMemPoolSetAccess would give it",
+                sa.sync,
+            )
+            """),
+        CUDAGO_SIM="devices=2",
+    )
+    assert run.returncode == 0, run.stderr

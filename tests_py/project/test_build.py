@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The build says in sentences what it does and what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from types import ModuleType
+
+import pytest
+
+from ..installed import ROOT
+
+
+def load(folder: str, name: str) -> ModuleType:
+    """Return a module of a folder that is not on the path."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def extension() -> ModuleType:
+    """The build of the shared library."""
+    return load("build_hooks", "extension")
+
+
+def test_an_old_python_is_refused_before_anything_is_built(extension, monkeypatch, tmp_path):
+    def step(*args):
+        pytest.fail("something was built")
+
+    monkeypatch.setattr(extension, "step", step)
+    monkeypatch.setattr(extension, "OLDEST_PYTHON", (9, 11))
+    with pytest.raises(extension.BuildError) as e:
+        extension.build(tmp_path / "module.so")
+    got = ".".join(map(str, sys.version_info[:3]))
+    assert str(e.value) == f"cudago needs Python 9.11 or newer, got {got} ({sys.executable})"
+
+
+def test_the_oldest_python_is_that_of_the_project(extension):
+    oldest = ".".join(map(str, extension.OLDEST_PYTHON))
+    assert f'requires-python = ">={oldest}"' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(0, "took"), (3, "failed after")])
+def test_a_step_is_told_with_its_time(status, outcome, extension, capfd):
+    command = [sys.executable, "-c", f"import sys; sys.exit({status})"]
+    assert extension.step("thinking", command, dict(os.environ)) == status
+    said = capfd.readouterr().err
+    assert re.fullmatch(
+        rf"cudago: building: thinking \.\.\.\ncudago: building: {outcome} \d+\.\d s\n", said
+    )
+
+
+def test_what_pip_says_is_shown_where_it_fails(capfd):
+    assert load("scripts", "pip_steps").main(["download", "--no-such-option"]) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("cudago: pip download --no-such-option ...\n")
+    assert "no such option: --no-such-option" in said
+    assert re.search(r"\ncudago: pip failed after \d+\.\d s\n$", said)
+
+
+def test_headers_that_debian_splits_by_machine_are_found(extension, tmp_path, monkeypatch):
+    monkeypatch.setattr(extension.sysconfig, "get_config_var", lambda name: "some-linux-gnu")
+    include = tmp_path / "python3.11"
+    assert extension.include_flags(include) == f"-I{include}"
+    split = tmp_path / "some-linux-gnu" / "python3.11"
+    split.mkdir(parents=True)
+    (split / "pyconfig.h").touch()
+    assert extension.include_flags(include) == f"-I{include} -idirafter {tmp_path}"

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The README's example and the documentation's pages run as written, with what they name.
+
+A block that does not run says so by an option: a program of another library has the class
+``elsewhere``, which readers see too, and one that needs a framework a name, by which
+tests_py/interop runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import codeop
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ..installed import BLOCK, ROOT, command, python_blocks
+
+ELSEWHERE = ":class: elsewhere"
+NAMED = {
+    "guide/other-compilers.rst": ["numba", "triton", "cub"],
+    "guide/from-pytorch.rst": ["torch-kernel"],
+    "guide/torch-operator.rst": ["torch-operator"],
+}
+MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
+
+
+def code(page: Path) -> str:
+    """Return a page's Python blocks as one script."""
+    text = page.read_text()
+    if page.suffix == ".md":
+        return "\n".join(map(textwrap.dedent, MARKDOWN.findall(text)))
+    return "\n".join(python_blocks(text))
+
+
+def run_with(text: str, source: str, script) -> subprocess.CompletedProcess[str]:
+    """Run a script with what `text` names, on the simulated driver."""
+    file = script.directory / "program" / "page.py"
+    file.parent.mkdir()
+    file.write_text(source)
+    installed = command(text, file, script.directory / "installed")
+    return script.run(installed, CUDAGO_DRIVER="sim", PYTHONPATH="")
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if code(p)], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_page_runs_with_what_it_names(page: Path, script) -> None:
+    # A process each: a page may choose the driver, which is done once.
+    run = run_with(page.read_text(), code(page), script)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/five-minutes.rst"])
+def test_blocks_can_be_pasted_into_a_prompt(page) -> None:
+    # Where an empty line ends a function or a loop, and nothing else does. This compiles alone.
+    typed: list[str] = []
+    for line in [*code(ROOT / page).splitlines(), ""]:
+        typed.append(line)
+        if codeop.compile_command("\n".join(typed)) is not None:
+            typed = []
+    assert typed == []
+
+
+def test_the_picture_of_the_landing_page_is_that_of_its_program(script) -> None:
+    index = ROOT / "docs" / "index.rst"
+    source = code(index) + "\nprint(g.to_svg(), end='')\n"
+    run = run_with(index.read_text(), source, script)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == (ROOT / "docs" / "_static" / "graph.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("`pip install 'cudago[sim]'`", "numpy"),
+        ("`pip install cudago numpy`", "nvidia"),
+        ("    pip install -U numpy", "cudago"),
+        ("no more than Python", "pytest"),
+    ],
+)
+def test_an_environment_lacks_what_is_not_named(text, missing, script):
+    run = run_with(text, f"import {missing}", script)
+    assert run.returncode == 1
+    assert run.stderr.endswith(f"ModuleNotFoundError: No module named '{missing}'\n")
+
+
+def test_every_block_runs_or_says_why_not() -> None:
+    left_out = {}
+    for page in PAGES:
+        options = [had.strip() for _, had, _ in BLOCK.findall(page.read_text())]
+        assert len(options) == page.read_text().count(".. code-block:: python\n"), page
+        if names := [o.removeprefix(":name: ") for o in options if o not in ("", ELSEWHERE)]:
+            left_out[str(page.relative_to(ROOT / "docs"))] = names
+    assert left_out == NAMED
+
+
+def test_a_program_of_another_library_is_python_and_has_nothing_of_ours() -> None:
+    blocks = [b for p in PAGES for b in python_blocks(p.read_text(), ELSEWHERE)]
+    assert blocks
+    for block in blocks:
+        names = {n.id for n in ast.walk(ast.parse(block)) if isinstance(n, ast.Name)}
+        assert not names & {"cu", "cudago"}, block

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a wheel for other machines promises, and what it says about its parts."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sysconfig
+from types import ModuleType
+
+import pytest
+
+from ..installed import PROJECT, ROOT
+
+X86_64, AARCH64 = (b"\x7fELF".ljust(18, b"\0") + bytes([m, 0]) for m in (62, 183))
+SYMBOLS = b"\0GLIBC_2.3.2\0GLIBC_2.16\0"
+
+
+@pytest.fixture
+def extension(monkeypatch) -> ModuleType:
+    """The build of the shared library."""
+    return hook("extension", monkeypatch)
+
+
+def hook(name: str, monkeypatch) -> ModuleType:
+    """Return a module of build_hooks that may import its neighbours."""
+    monkeypatch.syspath_prepend(ROOT / "build_hooks")
+    return importlib.import_module(name)
+
+
+def test_a_free_threaded_python_is_refused_in_one_sentence(extension, monkeypatch, tmp_path):
+    asked = sysconfig.get_config_var
+
+    def get_config_var(name):
+        return 1 if name == "Py_GIL_DISABLED" else asked(name)
+
+    monkeypatch.setattr(extension.sysconfig, "get_config_var", get_config_var)
+    monkeypatch.setattr(extension, "step", lambda *args: pytest.fail("something was built"))
+    with pytest.raises(extension.BuildError) as e:
+        extension.build(tmp_path / "module.so")
+    assert str(e.value) == (
+        "cudago needs a Python with the GIL: free-threaded builds have no stable ABI"
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "head", "tag"),
+    [
+        ("", X86_64, "cp311-abi3-manylinux_2_17_x86_64"),
+        ("x86_64", X86_64, "cp311-abi3-manylinux_2_28_x86_64"),
+        ("aarch64", AARCH64, "cp311-abi3-manylinux_2_28_aarch64"),
+    ],
+)
+def test_the_tag_is_of_the_file_and_promises_what_was_asked_for(
+    machine, head, tag, extension, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CUDAGO_WHEEL_MACHINE", machine)
+    module = tmp_path / "module.so"
+    module.write_bytes(head + SYMBOLS)
+    assert extension.wheel_tag(module) == tag
+    module.write_bytes(head + SYMBOLS + b"\0GLIBC_2.34\0")
+    assert extension.wheel_tag(module) == re.sub(r"2_(17|28)", "2_34", tag)
+
+
+def test_other_machines_and_files_are_refused(extension, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUDAGO_WHEEL_MACHINE", "riscv64")
+    with pytest.raises(extension.BuildError, match="one of x86_64, aarch64; got 'riscv64'"):
+        extension.wheel_machine()
+    (tmp_path / "module.so").write_bytes(b"MZ" + bytes(30))
+    with pytest.raises(extension.BuildError, match="x86_64 or aarch64; got the file b'MZ"):
+        extension.built_for(tmp_path / "module.so")
+
+
+def test_headers_of_another_kind_of_machine_are_refused(extension, monkeypatch, tmp_path):
+    cc = extension.find_cc()
+    if cc is None:
+        pytest.skip("no C compiler here")
+    extension.check_headers(cc, "x86_64")  # this machine's own headers fit
+    (tmp_path / "Python.h").write_text('#include "pyconfig.h"\n')
+    ours = (extension.python_headers() / "pyconfig.h").read_text()
+    (tmp_path / "pyconfig.h").write_text(f"{ours}\n#undef SIZEOF_LONG\n#define SIZEOF_LONG 4\n")
+    monkeypatch.setattr(extension, "python_headers", lambda: tmp_path)
+    with pytest.raises(extension.BuildError, match=f"{tmp_path} does not fit aarch64"):
+        extension.check_headers(cc, "aarch64")
+
+
+def test_the_text_of_each_licence_is_in_the_wheel(monkeypatch):
+    sbom = hook("sbom", monkeypatch)
+    assert {file for _, file in sbom.LICENSES.values()} == {p.name for p in sbom.FOLDER.iterdir()}
+    assert PROJECT["license-files"] == ["LICENSE", "licenses/*.txt"]
+    words = set(PROJECT["license"].split(" AND "))
+    assert words == {"Apache-2.0", *(name for name, _ in sbom.LICENSES.values())}
+
+
+def test_a_host_runs_what_everybody_can_run():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    steps = re.findall(r"- run: (.*)", workflow)
+    assert steps
+    for step in steps:
+        assert step.split()[0] == "make" and step.split()[1] in targets, step
+
+
+def go_says(*lines: str):
+    """Return a subprocess.run that answers as go version -m does."""
+    head = "module.so: go1.26.8\n\tpath\tgithub.com/cudago/cudago/pyext\n"
+    out = head + "".join(f"\t{line}\n" for line in lines)
+    return lambda command, **options: subprocess.CompletedProcess(command, 0, out, "")
+
+
+def test_the_list_names_what_is_linked_in(extension, monkeypatch, tmp_path):
+    sbom = hook("sbom", monkeypatch)
+    monkeypatch.setattr(sbom, "c_parts", list)
+    dep = "dep\tgithub.com/go-python/gopy\tv0.5.0\th1:sum="
+    monkeypatch.setattr(sbom.subprocess, "run", go_says(dep, "build\tGOARCH=amd64"))
+    listed = sbom.describe(tmp_path / "module.so", "go")
+    purls = ["pkg:golang/std@1.26.8", "pkg:golang/github.com/go-python/gopy@v0.5.0"]
+    assert [part["purl"] for part in listed["components"]] == purls
+    assert listed["dependencies"][0]["dependsOn"] == purls
+    assert listed["components"][1]["properties"] == [{"name": "go.sum", "value": "h1:sum="}]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dep\texample.com/new\tv1.0.0\th1:sum=", "example.com/new is linked in"),
+        ("=>\texample.com/fork\tv1.0.0\th1:sum=", "replaced by another"),
+    ],
+)
+def test_a_part_with_no_known_licence_stops_the_build(line, words, monkeypatch, tmp_path):
+    sbom = hook("sbom", monkeypatch)
+    monkeypatch.setattr(sbom.subprocess, "run", go_says(line))
+    with pytest.raises(sbom.extension.BuildError, match=words):
+        sbom.describe(tmp_path / "module.so", "go")
