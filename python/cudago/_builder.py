@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _strided
 from ._branching import Branching
+from ._element import pattern_for
+from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +61,11 @@ class Builder(Branching):
         return graph._node(graph._add_memcpy(deps, dst, src, name))
 
     def memset(
-        self, dst: MemoryLike, value: int | BufferLike | np.generic, *, name: str | None = None
+        self,
+        dst: MemoryLike,
+        value: complex | BufferLike | np.generic,
+        *,
+        name: str | None = None,
     ) -> Node:
         """Add a fill.
 
@@ -66,15 +73,22 @@ class Builder(Branching):
         ----------
         dst : Buffer, Pointer, Tensor, or any object with memory
             Memory to fill; the graph keeps it alive.
-        value : int or bytes
-            A value of 1, 2 or 4 bytes, as for `Buffer.fill`.
+        value : number or bytes
+            For a tensor or an array, a value of its element type, as for `Tensor.fill`; for a
+            buffer or a pointer, a value of 1, 2 or 4 bytes, as for `Buffer.fill`.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node.
+            The new node. It is a kernel node where the driver has no such fill: for values of 8
+            and 16 bytes that do not repeat every 4 bytes, and for tensors with gaps.
+
+        Raises
+        ------
+        ValueError
+            If the tensor needs more than one launch of such a kernel.
 
         References
         ----------
@@ -86,8 +100,11 @@ class Builder(Branching):
         >>> graph.memset(device.allocate(4, stream=stream), 0)
         <cudago.Node 'memset_0': memset>
         """
+        pattern: Any = pattern_for(dst, value)
+        if isinstance(dst, Tensor) and _strided.needs_kernel(dst, pattern):
+            return _strided.fill_node(dst, pattern, lambda *args: self.launch(*args, name=name))
         graph, deps = self._at()
-        return graph._node(graph._add_memset(deps, dst, value, name))
+        return graph._node(graph._add_memset(deps, dst, pattern, name))
 
     def launch(
         self,

@@ -339,11 +339,14 @@ class Buffer:
         Parameters
         ----------
         value : int or bytes
-            A value of 1, 2 or 4 bytes, little-endian, whose size divides ``self.size``. An int
-            takes the fewest bytes that hold it: ``1`` sets every byte, ``b"\\x01\\0\\0\\0"`` or
-            ``numpy.int32(1)`` every fourth.
+            An int is the value of every byte, from -128 to 255. A NumPy scalar or ``bytes`` of 1, 2
+            or 4 bytes is repeated; its size divides ``self.size``.
         stream : Stream
             Stream that orders the fill.
+
+        See Also
+        --------
+        Tensor.fill : Sets elements, of any type.
 
         Notes
         -----

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._tensor import Tensor, _extended_dtype
+from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from ._resource import MemoryResource
@@ -143,7 +143,7 @@ def full(
     shape : int or sequence of int
         Sizes of the dimensions.
     value : number
-        Value of every element, converted to `dtype`.
+        Value of every element, which must fit `dtype`: see `Tensor.fill`.
     dtype : dtype_like
         Element type, as for `empty`.
     stream : Stream
@@ -163,8 +163,7 @@ def full(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing. Blocks for values of 8 and
-    16 bytes that do not repeat every 4 bytes, since those are copied from the host.
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
 
     References
     ----------
@@ -175,19 +174,8 @@ def full(
     >>> cudago.full((2,), 1.5, "float64", stream=stream).numpy(stream=stream).tolist()
     [1.5, 1.5]
     """
-    import numpy as np
-
     t = empty(shape, dtype, stream=stream, resource=resource)
-    if not t.nbytes:
-        return t
-    element = t.dtype if not isinstance(t.dtype, str) else _extended_dtype(t.dtype)
-    pattern = np.asarray(value, element).tobytes()
-    if len(pattern) > 4 and pattern == pattern[:4] * (len(pattern) // 4):
-        pattern = pattern[:4]
-    if len(pattern) <= 4:
-        t.buffer.fill(pattern, stream=stream)
-    else:
-        t.buffer.copy_from(np.full(t.shape, value, element), stream=stream)
+    t.fill(value, stream=stream)
     return t
 
 

@@ -8,8 +8,10 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from . import _core
+from . import _core, _strided
 from ._card import card
+from ._element import element, extended_dtype, shortest
+from ._launch import launch
 from ._ordinal import device_at
 from .errors import ClosedError
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ._device import Device
     from ._memory import Pointer
     from ._stream import Stream
+    from .typing import StreamLike
 
 __all__ = ["Tensor"]
 
@@ -125,7 +128,7 @@ class Tensor(_core.Tensor):
             if self.nbytes:
                 _copy_piece(_core.from_dlpack(raw), self.reshape(self.size), stream)
             stream.sync()
-            return raw.view(_extended_dtype(dtype)).reshape(self.shape)
+            return raw.view(extended_dtype(dtype)).reshape(self.shape)
         out = np.empty(self.shape, dtype)
         _copy(_core.from_dlpack(out), self, stream)
         stream.sync()
@@ -178,6 +181,58 @@ class Tensor(_core.Tensor):
             )
         _copy(self, source, stream)
 
+    def fill(self, value: Any, *, stream: StreamLike) -> None:
+        """Set every element to one value.
+
+        Parameters
+        ----------
+        value : number or bytes
+            Converted to the element type, which it must fit: whole numbers of its range for
+            integers, finite values that stay finite for floating-point types. ``bytes`` are taken
+            as those of one element.
+        stream : Stream
+            Stream that orders the fill.
+
+        Raises
+        ------
+        OverflowError, ValueError, TypeError
+            If `value` does not fit the element type.
+        BufferError
+            If the tensor is host memory that the driver does not know: fill the array itself.
+
+        See Also
+        --------
+        Buffer.fill : Fills bytes.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Captured as a memset node, or as kernel nodes where the driver
+        has no fill: for values of 8 and 16 bytes that do not repeat every 4 bytes, and for tensors
+        with gaps between their elements. Either keeps the tensor's memory alive.
+
+        References
+        ----------
+        ``cuMemsetD8Async``, ``cuMemsetD16Async``, ``cuMemsetD32Async``
+
+        Examples
+        --------
+        >>> t = cudago.zeros((2, 3), "int32", stream=stream)
+        >>> t[:, 1].fill(5, stream=stream)
+        >>> t.numpy(stream=stream).tolist()
+        [[0, 5, 0], [0, 5, 0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if self.is_readonly:
+            raise ValueError("the tensor is read-only")
+        if _is_pageable(self):
+            raise BufferError("the tensor is pageable host memory: fill the array itself")
+        pattern = shortest(element(value, self.dtype_name))
+        if not _strided.needs_kernel(self, pattern):
+            self.buffer.fill(pattern, stream=stream)
+        elif self.size:
+            _strided.fill(self, pattern, lambda *args: launch(stream, *args))
+
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
         raise TypeError(
@@ -195,19 +250,6 @@ class Tensor(_core.Tensor):
 
 
 # --- copies ---------------------------------------------------------------------------------------
-
-
-def _extended_dtype(name: str) -> np.dtype:
-    import numpy as np
-
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
-    if not hasattr(ml_dtypes, name):
-        raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
-    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return dtype
 
 
 def _as_source(src: Any, like: Tensor, stream: Stream) -> Tensor:

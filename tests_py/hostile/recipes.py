@@ -129,6 +129,7 @@ VALUES: dict[str, list[Value]] = {
     "Node.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "memset.dst": things("buffer", "tensor", "other_pointer", "pinned"),
     "fill.value": PATTERNS,
+    "Tensor.fill.value": plain(7, b"\1\0\0\0", np.float64(1)),
     "memset.value": PATTERNS,
     "size": plain(NBYTES, np.int64(NBYTES)),
     "grow.size": plain(1 << 21),
