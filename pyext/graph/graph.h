@@ -112,6 +112,7 @@ void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture o
 
 /* node.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _strided
+from . import _copy, _strided
 from ._branching import Branching
 from ._element import pattern_for
-from ._tensor import Tensor
+from ._tensor import Tensor, as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .typing import BufferLike, KernelArgument, MemoryLike
 
 
+def _has_gaps(memory: object) -> bool:
+    return isinstance(memory, Tensor) and not memory.is_contiguous
+
+
 class Builder(Branching):
     """What graphs and nodes share: methods that add a node after others."""
 
@@ -36,16 +40,22 @@ class Builder(Branching):
         Parameters
         ----------
         dst, src : Buffer, Pointer, Tensor, or any object with memory
-            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Both must be
-            contiguous and of the same size. The graph keeps both alive, and a ``bytearray`` cannot
-            be resized meanwhile.
+            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
+            one is a tensor with gaps between its elements, both must have the same shape. The graph
+            keeps both alive, and a ``bytearray`` cannot be resized meanwhile.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
         Returns
         -------
         Node
-            The new node.
+            The new node. It is a kernel node if the driver cannot copy between the strides of two
+            tensors in one call.
+
+        Raises
+        ------
+        ValueError
+            If sizes or shapes differ, or one node cannot copy between such strides.
 
         References
         ----------
@@ -58,6 +68,13 @@ class Builder(Branching):
         <cudago.Node 'upload': memcpy>
         """
         graph, deps = self._at()
+        if _has_gaps(dst) or _has_gaps(src):
+            return _copy.node(
+                as_tensor(dst),
+                as_tensor(src),
+                lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
+                lambda *launched: self.launch(*launched, name=name),
+            )
         return graph._node(graph._add_memcpy(deps, dst, src, name))
 
     def memset(

@@ -974,6 +974,15 @@ class Graph:
     def _add_memcpy(
         self, deps: tuple[int, ...], dst: Any, src: Any, name: str | None, /
     ) -> int: ...
+    def _add_box(
+        self,
+        deps: tuple[int, ...],
+        dst: Tensor,
+        src: Tensor,
+        box: tuple[int, ...],
+        name: str | None,
+        /,
+    ) -> int: ...
     def _add_memset(
         self, deps: tuple[int, ...], dst: Any, value: Any, name: str | None, /
     ) -> int: ...
@@ -1166,6 +1175,7 @@ def _resource_managed(cls: type[_Resource], device: Device, /) -> _Resource: ...
 def _resource_virtual(
     cls: type[_Resource], device: Device, reserve: int, peers: int, /
 ) -> _Resource: ...
+def _copy_box(stream: Stream, dst: Tensor, src: Tensor, box: tuple[int, ...], /) -> None: ...
 def _compile(
     device: Device, source: str, kind: str, target: str, options: str, /
 ) -> tuple[Handle, str, str]: ...

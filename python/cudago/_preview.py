@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._cold import read
+from ._copy import is_pageable
 from ._element import extended_dtype
 from ._gopy import api
 from ._ordinal import device_at, devices_in_use
 from ._stream import Stream, _made
-from ._tensor import Tensor, _is_pageable
+from ._tensor import Tensor
 from .errors import CheckError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     if not tensor.size:
         raise Unreadable("there are no elements")
     _check_readable(tensor)
-    if not _is_pageable(tensor):
+    if not is_pageable(tensor):
         _await_idle()
     import numpy as np
 

@@ -265,6 +265,11 @@ def _foreign(obj: object) -> Stream:
     return stream
 
 
+def stream_of(obj: StreamLike) -> Stream:
+    """Return a stream of ours, or one wrapped for one call."""
+    return obj if isinstance(obj, Stream) else _foreign(obj)
+
+
 # Streams created through this API, by id, for _preview.py.
 _made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 

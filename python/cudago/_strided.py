@@ -3,8 +3,8 @@
 """Kernels of our own, for what the driver has no call for: fills and copies of any strides.
 
 The driver fills with values of up to 4 bytes, and copies boxes whose rows have no gaps. The kernels
-are PTX, so both drivers run them without a compiler. One launch, and in a graph one node, does the
-whole tensor, up to four dimensions that cannot be merged.
+are PTX, so both drivers run them without a compiler, and one launch does a tensor of up to four
+dimensions that cannot be merged. A copy by the driver's calls would take one for each row.
 """
 
 from __future__ import annotations
@@ -102,6 +102,26 @@ def _fill_kernel(word: int) -> str:
 """
 
 
+def _copy_kernel(word: int) -> str:
+    parts = _parts(word)
+    loads = "".join(
+        f"    ld.{width} %v{i}, [%b{offset}];\n" for i, (width, offset) in enumerate(parts)
+    )
+    stores = "".join(
+        f"    st.{width} [%a{offset}], %v{i};\n" for i, (width, offset) in enumerate(parts)
+    )
+    parameters = f".param .u64 dst, .param .u64 src, {_SHAPE}, {_strides('d')}, {_strides('s')}"
+    return f""".visible .entry copy_{word}({parameters})
+{{
+    .reg .{"b16" if word == 1 else parts[0][0]} %v0, %v1;
+{_INDEX}    ld.param.u64 %a, [dst];
+    ld.param.u64 %b, [src];
+{_walk({"d": "%a", "s": "%b"})}{loads}{stores}done:
+    ret;
+}}
+"""
+
+
 _codes: list[ObjectCode] = []  # one, or one more for each thread that came at the same time
 _kernels: dict[tuple[str, int], Kernel] = {}
 
@@ -112,7 +132,11 @@ def _kernel(name: str, ordinal: int) -> Kernel:
     if kernel is None:
         if not _codes:
             head = ".version 6.0\n.target sm_50\n.address_size 64\n"
-            _codes.append(ObjectCode.from_ptx(head + "".join(map(_fill_kernel, _WORDS))))
+            _codes.append(
+                ObjectCode.from_ptx(
+                    head + "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
+                )
+            )
         kernel = _codes[0].get_kernel(name, device=device_at(ordinal))
         _kernels[name, ordinal] = kernel
     return kernel
@@ -233,6 +257,19 @@ def fill_node(tensor: Tensor, pattern: bytes, launch: Callable[..., Node]) -> No
             f"type {tensor.dtype_name}: fill it in a capture, or parts of it"
         )
     return launch(*launches[0])
+
+
+def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
+    """Return configuration, kernel and arguments of each launch that a copy takes."""
+    sides = [Side.of(dst), Side.of(src)]
+    word = word_of(dst.itemsize, sides, dst.shape)
+    strides = [side.strides for side in sides]
+    shape = dst.shape
+    if word < dst.itemsize:  # the words of an element are one dimension more
+        shape += (dst.itemsize // word,)
+        strides = [(*s, word) for s in strides]
+    for box in boxes(shape, strides):
+        yield _launched(f"copy_{word}", sides, box, (), 0)
 
 
 def needs_kernel(tensor: Tensor, pattern: bytes) -> bool:

@@ -152,6 +152,7 @@ VALUES: dict[str, list[Value]] = {
     "reserve": plain(1 << 24),
     "resource": things("resource", "pinned_resource"),
     "Tensor.copy_from.src": things("other_tensor", "matrix", "host_tensor"),
+    "Tensor.copy_to.dst": things("other_tensor", "matrix", "host_tensor"),
     "asarray.obj": [*things("matrix"), lambda w: w.get("matrix").tolist(), thing("tensor")],
     "from_dlpack.obj": things("matrix", "tensor", "other_buffer"),
     "pin.obj": things("page", "page_bytes"),
