@@ -199,6 +199,7 @@ void cudagoCloseGraphs(void); /* at exit */
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 extern const cudago_recorder cudago_recording; /* capture.c */
+extern PyMethodDef cudago_stream_callbacks[];  /* a method of Stream: host.c */
 extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */
 PyObject *cudago_graph_new(PyObject *module, PyObject *device);
 PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);

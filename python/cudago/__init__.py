@@ -57,6 +57,7 @@ from ._resource import (  # noqa: E402
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
+from ._timer import timer  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
     ClosedError,
@@ -126,6 +127,7 @@ __all__ = [
     "launch",
     "live_objects",
     "pin",
+    "timer",
     "to_torch",
     "zeros",
 ]

@@ -88,6 +88,7 @@ RECEIVERS = {
     "Stream": "stream",
     "Tensor": "tensor",
     "Tensor.__buffer__": "host_tensor",
+    "timer": "timer",
     "VirtualMemoryResource": "virtual_resource",
 }
 
@@ -120,6 +121,8 @@ VALUES: dict[str, list[Value]] = {
     "timing_enabled": plain(True),
     "blocking_sync": plain(True),
     "priority": INT,
+    "blocking": plain(True),
+    "Stream.obj": things("other_stream"),
     "from_handle.handle": [lambda w: w.get("other_stream").handle],
     "owner": things("array"),
     # memory

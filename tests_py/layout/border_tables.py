@@ -45,6 +45,7 @@ GO_QUIET = {
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoReachable", "cudagoResourcePeers", "cudagoCaptureBegin",
     "cudagoCaptureEnd", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
+    "cudagoCaptureHost",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoEventRecordCaptured", "cudagoGraphBox",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
