@@ -56,6 +56,7 @@ from ._resource import (  # noqa: E402
 )
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
+from ._summary import memory_summary  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
 from ._timer import timer  # noqa: E402
 from .errors import (  # noqa: E402
@@ -126,6 +127,7 @@ __all__ = [
     "init",
     "launch",
     "live_objects",
+    "memory_summary",
     "pin",
     "timer",
     "to_torch",
