@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
+import threading
 import weakref
 from dataclasses import replace
 
@@ -168,3 +170,76 @@ def test_virtual_memory_is_counted_as_it_grows(device, stream):
     big.close()
     settle()
     assert {r[0]: r[2] for r in cu._core._tallies(False)}["virtual"] == before
+
+
+MAX = 1 << 26
+
+
+@pytest.fixture
+def small(device):
+    """A pool that 40 MiB fit in once."""
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(max_size=MAX)) as pool:
+        yield pool
+
+
+def test_an_allocation_waits_for_releases_under_way(small, device, stream):
+    settle()
+    go = threading.Event()
+    memory = small.allocate(40 << 20, stream=stream)
+    graph = cu.Graph()
+    graph.callback(go.wait).memset(memory, 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    for thing in (memory, step, graph):
+        thing.close()
+    timer = threading.Timer(0.2, go.set)
+    timer.start()
+    try:
+        with device.create_stream() as other:
+            small.allocate(40 << 20, stream=other).close()
+    finally:
+        go.set()
+        timer.join()
+
+
+def test_an_allocation_that_fails_says_who_holds_what(small, stream):
+    with small.allocate(40 << 20, stream=stream), pytest.raises(cu.OutOfMemoryError) as e:
+        small.allocate(40 << 20, stream=stream)
+    assert e.value.requested == 40 << 20
+    text = str(e.value)
+    assert "41943040 bytes on device 0" in text
+    assert e.value.held
+    assert text.endswith(e.value.held)
+    assert "40.0 MiB" in e.value.held
+    small.allocate(40 << 20, stream=stream).close()
+
+
+def test_a_capture_stays_what_it_is(small, device, stream):
+    with small.allocate(40 << 20, stream=stream) as memory, device.create_stream() as other:
+        with other.capture() as graph:
+            memory.fill(1, stream=other)
+            with pytest.raises(cu.OutOfMemoryError) as e:
+                small.allocate(40 << 20, stream=stream)
+            memory.fill(2, stream=other)
+        assert e.value.held == ""
+        assert len(graph.nodes) == 2
+
+
+def test_a_wait_for_releases_hears_ctrl_c(small, device, stream):
+    settle()
+    go = threading.Event()
+    memory = small.allocate(40 << 20, stream=stream)
+    graph = cu.Graph()
+    graph.callback(go.wait).memset(memory, 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    for thing in (memory, step, graph):
+        thing.close()
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    try:
+        with device.create_stream() as other, pytest.raises(KeyboardInterrupt):
+            small.allocate(40 << 20, stream=other)
+    finally:
+        go.set()
+        timer.join()

@@ -35,6 +35,12 @@ enum { RESOURCE_POOL = 0,
        RESOURCE_VIRTUAL = 3,
        RESOURCE_PYTHON = 4 };
 
+/* reclaim.c, after an allocation has failed. cudago_reclaim clears the exception, waits for the releases under way and
+ * trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
+ * with another exception. May run Python. cudago_explain_memory adds to a MemoryError who holds what. */
+int cudago_reclaim(void);
+void cudago_explain_memory(void);
+
 /* tally.c: how much memory of each kind without a pool is held, and at most was. Guarded by the GIL. */
 enum { TALLY_PINNED,
        TALLY_REGISTERED, /* page-locked where it is */

@@ -273,6 +273,11 @@ int cudago_size(PyObject *o, uint64_t *size) {
     return -1;
 }
 
+static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    if (self->kind == RESOURCE_POOL) return allocate_pool(self, size, stream);
+    return self->kind == RESOURCE_VIRTUAL ? allocate_virtual(self, size, stream) : allocate_go(self, size, stream);
+}
+
 /* allocate(size, *, stream) of a memory resource. */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
@@ -296,9 +301,11 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     } else {
         cudago_note_site();
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
-        cudago_cell *cell = pool      ? allocate_pool(self, size, stream)
-                            : virtual ? allocate_virtual(self, size, stream)
-                                      : allocate_go(self, size, stream);
+        cudago_cell *cell = allocate_now(self, size, stream);
+        if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+            if (cudago_reclaim() > 0) cell = allocate_now(self, size, stream);
+            if (!cell) cudago_explain_memory();
+        }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
     }

@@ -118,6 +118,18 @@ func cudagoResourceSet(id C.uint64_t, what C.int, v C.uint64_t, st *C.cudago_sta
 	})
 }
 
+// cudagoTrimPools returns the unused memory of all pools to their devices: what
+// one pool keeps, another cannot have. A pool that fails to trim has none to give.
+//
+//export cudagoTrimPools
+func cudagoTrimPools() {
+	for _, id := range Resources.IDs() {
+		if r, err := Resources.Get(id); err == nil && r.pool != nil {
+			_ = border.Contained(func() error { return r.pool.Trim(0) })
+		}
+	}
+}
+
 //export cudagoAllocError
 func cudagoAllocError(device C.int32_t, size C.uint64_t, code C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {

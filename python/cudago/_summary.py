@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from . import _core
 from ._ordinal import devices_in_use
 from ._resource import DeviceMemoryResource, _pools
+from .errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -75,6 +76,12 @@ def memory_summary(*, reset: bool = False) -> str:
     ]
     lines += ["without a pool", *rows] if rows else []
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _explain(error: OutOfMemoryError) -> None:
+    """Add to an error who holds what. Called by the native module."""
+    if isinstance(error, OutOfMemoryError):
+        error.held = memory_summary()
 
 
 def _device_lines(device: Device, reset: bool) -> list[str]:
