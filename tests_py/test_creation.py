@@ -111,3 +111,44 @@ def test_pinning_what_has_only_dlpack(stream):
         cu.pin(TheirTensor(array[::2]))
     with pytest.raises(TypeError, match="buffer protocol"):
         cu.pin(5)
+
+
+def test_ones_and_ranges(stream):
+    assert cu.ones((2, 2), "u1", stream=stream).numpy(stream=stream).tolist() == [[1, 1]] * 2
+    for args in ((5,), (2, 9), (2, 9, 3), (9, 2, -2), (0.5, 2.5, 0.5), (0,)):
+        t = cu.arange(*args, stream=stream)
+        assert np.array_equal(t.numpy(stream=stream), np.arange(*args))
+        assert t.dtype == np.arange(*args).dtype
+    assert cu.arange(8, step=3, stream=stream).numpy(stream=stream).tolist() == [0, 3, 6]
+    assert cu.arange(3, dtype="f2", stream=stream).dtype_name == "float16"
+
+
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (cu.empty_like, None),
+        (cu.zeros_like, 0),
+        (cu.ones_like, 1),
+        (lambda t, *a, **k: cu.full_like(t, 7, *a, **k), 7),
+    ],
+)
+def test_likes(make, value, stream):
+    t = cu.zeros((2, 3), "i2", stream=stream)
+    for like, dtype in ((t.T, None), (np.zeros((3, 2), "i2"), None), (t.T, "f8")):
+        made = make(like, dtype, stream=stream)
+        assert (made.shape, made.is_contiguous) == ((3, 2), True)
+        assert made.dtype_name == ("float64" if dtype else "int16")
+        assert value is None or (made.numpy(stream=stream) == value).all()
+
+
+def test_item(stream):
+    t = cu.arange(6, dtype="i8", stream=stream).reshape((2, 3))
+    assert t[1, 1].item(stream=stream) == 4
+    assert type(cu.full(1, 1.5, "f8", stream=stream).item(stream=TheirStream(stream))) is float
+    assert cu.full((1, 1), 2j, "c8", stream=stream).item(stream=stream) == 2j
+    with pytest.raises(ValueError, match="6 elements is not one number"):
+        t.item(stream=stream)
+    with stream.capture(), pytest.raises(ValueError, match="capturing"):
+        t[0, 0].item(stream=stream)
+    pytest.importorskip("ml_dtypes")
+    assert cu.full(1, 1.5, "bfloat16", stream=stream).item(stream=stream) == 1.5

@@ -215,6 +215,42 @@ class Tensor(_core.Tensor):
         _check_alike("dst", target, self)
         copy(target, self, stream_of(stream))
 
+    def item(self, *, stream: StreamLike) -> Any:
+        """Return the only element as a Python number, and wait for its copy.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the copy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element.
+
+        Raises
+        ------
+        ValueError
+            If there is not exactly one element, or if `stream` is capturing.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuStreamSynchronize``
+
+        Examples
+        --------
+        >>> cudago.full((2, 2), 7, "int32", stream=stream)[1, 0].item(stream=stream)
+        7
+        """
+        if self.size != 1:
+            raise ValueError(f"a tensor of {self.size} elements is not one number")
+        element = self.numpy(stream=stream).reshape(())
+        return element.astype("f4").item() if element.dtype.kind == "V" else element.item()
+
     def fill(self, value: Any, *, stream: StreamLike) -> None:
         """Set every element to one value.
 
