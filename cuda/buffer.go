@@ -370,6 +370,28 @@ func Memcpy(dst, src, size uint64, s *Stream) error {
 	return nil
 }
 
+// Memcpy3D copies rows of bytes, as a memcpy node does. It calls
+// cuMemcpy3DAsync.
+//
+// Stream-ordered on s; returns before completion unless a side is pageable.
+// Captured as a memcpy node. The caller must keep both sides alive until the
+// copy has completed.
+func Memcpy3D(p MemcpyParams, s *Stream) error {
+	if p.Size == 0 {
+		return s.check()
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r := s.ctx.drv.api.CuMemcpy3DAsync(p.abi(), s.h)
+	if r != driver.CUDA_SUCCESS {
+		return s.ctx.fail("cuMemcpy3DAsync", r, fmt.Sprintf("%d rows, %d bytes in all, from %#x to %#x", p.Box.Rows*p.Box.Slices, p.Size, p.Src, p.Dst))
+	}
+	return nil
+}
+
 // Memset sets count elements of elementSize bytes (1, 2 or 4) at dst to value.
 // It calls cuMemsetD8Async, cuMemsetD16Async or cuMemsetD32Async.
 //

@@ -85,8 +85,12 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"query event":         done(func() error { _, err := e.Query(); return err }),
 		"elapsed":             done(func() error { _, err := timed.ElapsedMS(timed); return err }),
 		"copy":                done(func() error { return buf.CopyFrom(buf, s) }),
-		"copy from host":      done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
-		"fill":                done(func() error { return buf.Fill(1, 4, s) }),
+		"copy rows": done(func() error {
+			two := Pitch{Row: 4, Rows: 2}
+			return Memcpy3D(MemcpyParams{Dst: buf.Ptr(), Src: buf.Ptr(), Size: 4, Box: Box{Rows: 2, Slices: 1, Dst: two, Src: two}}, s)
+		}),
+		"copy from host": done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
+		"fill":           done(func() error { return buf.Fill(1, 4, s) }),
 		"load": func() (io.Closer, error) {
 			code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 			require.NoError(t, err)

@@ -26,8 +26,25 @@ type KernelNodeParams struct {
 type MemcpyParams struct {
 	Dst, Src         uint64
 	DstHost, SrcHost bool
-	Size             uint64 // bytes
+	Size             uint64 // bytes, of all rows
+	Box              Box
 }
+
+// A Box says how the bytes of a copy lie in memory: in rows of equal length, and
+// these in slices. The zero Box is a single row.
+type Box struct {
+	Rows, Slices uint64 // rows of a slice, and slices
+	Dst, Src     Pitch
+}
+
+// A Pitch says where the rows of one side of a [Box] are.
+type Pitch struct {
+	Row  uint64 // bytes from one row to the next
+	Rows uint64 // rows from one slice to the next
+}
+
+// IsRow reports whether all bytes are in a single row.
+func (b *Box) IsRow() bool { return b.Rows*b.Slices <= 1 }
 
 // MemsetParams says what a memset node fills: Count elements of ElementSize
 // bytes (1, 2 or 4) at Dst.
@@ -68,11 +85,15 @@ func (p *KernelNodeParams) abi() (*driver.CUDA_KERNEL_NODE_PARAMS, error) {
 }
 
 func (p *MemcpyParams) abi() *driver.CUDA_MEMCPY3D {
+	b := p.Box
+	if b.IsRow() {
+		b = Box{Rows: 1, Slices: 1, Dst: Pitch{p.Size, 1}, Src: Pitch{p.Size, 1}}
+	}
 	a := &driver.CUDA_MEMCPY3D{
 		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: driver.CUdeviceptr(p.Src),
 		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: driver.CUdeviceptr(p.Dst),
-		SrcPitch: p.Size, DstPitch: p.Size, SrcHeight: 1, DstHeight: 1,
-		WidthInBytes: p.Size, Height: 1, Depth: 1,
+		SrcPitch: b.Src.Row, DstPitch: b.Dst.Row, SrcHeight: b.Src.Rows, DstHeight: b.Dst.Rows,
+		WidthInBytes: p.Size / (b.Rows * b.Slices), Height: b.Rows, Depth: b.Slices,
 	}
 	if p.SrcHost {
 		a.SrcMemoryType, a.SrcDevice, a.SrcHost = driver.CU_MEMORYTYPE_HOST, 0, uintptr(p.Src)

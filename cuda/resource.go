@@ -281,6 +281,51 @@ func (mr *DeviceMemoryResource) attribute(attr driver.CUmemPool_attribute) (uint
 	})
 }
 
+// A PoolSetting is an attribute of a pool that can be changed. From cuda.h, CUDA
+// 12.6.
+type PoolSetting int32
+
+const (
+	// FollowEventDependencies lets the pool reuse memory that another stream
+	// freed, if events order the two streams.
+	FollowEventDependencies PoolSetting = 1
+	// AllowOpportunistic lets it reuse memory whose free has already happened.
+	AllowOpportunistic PoolSetting = 2
+	// AllowInternalDependencies lets it make a stream wait for another one's free.
+	AllowInternalDependencies PoolSetting = 3
+)
+
+// Setting calls cuMemPoolGetAttribute.
+func (mr *DeviceMemoryResource) Setting(s PoolSetting) (bool, error) {
+	v, err := mr.attribute(driver.CUmemPool_attribute(s))
+	return v != 0, err
+}
+
+// Set calls cuMemPoolSetAttribute.
+func (mr *DeviceMemoryResource) Set(s PoolSetting, on bool) error {
+	var v uint64
+	if on {
+		v = 1
+	}
+	return mr.set(driver.CUmemPool_attribute(s), v)
+}
+
+// ResetHigh makes the maxima of [PoolStatistics] what is used and reserved now.
+// It calls cuMemPoolSetAttribute.
+func (mr *DeviceMemoryResource) ResetHigh() error {
+	if err := mr.set(driver.CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0); err != nil {
+		return err
+	}
+	return mr.set(driver.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
+}
+
+func (mr *DeviceMemoryResource) set(attr driver.CUmemPool_attribute, value uint64) error {
+	_, err := poolCall(mr, "cuMemPoolSetAttribute", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
+		return none{}, api.CuMemPoolSetAttribute(pool, attr, value)
+	})
+	return err
+}
+
 // ReleaseThreshold returns how many unused bytes the pool keeps.
 func (mr *DeviceMemoryResource) ReleaseThreshold() (uint64, error) {
 	return mr.attribute(driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
@@ -288,10 +333,7 @@ func (mr *DeviceMemoryResource) ReleaseThreshold() (uint64, error) {
 
 // SetReleaseThreshold calls cuMemPoolSetAttribute.
 func (mr *DeviceMemoryResource) SetReleaseThreshold(bytes uint64) error {
-	_, err := poolCall(mr, "cuMemPoolSetAttribute", func(api driver.API, pool driver.CUmemoryPool) (none, driver.CUresult) {
-		return none{}, api.CuMemPoolSetAttribute(pool, driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
-	})
-	return err
+	return mr.set(driver.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
 }
 
 // Trim returns unused memory to the system until at most keep bytes are

@@ -142,6 +142,18 @@ func handleFromPtr_Ptr_api_MemoryInfo(p interface{}) CGoHandle {
 	return CGoHandle(gopyh.Register("*api.MemoryInfo", p))
 }
 
+// Converters for pointer handles for type: *api.PriorityRange
+func ptrFromHandle_Ptr_api_PriorityRange(h CGoHandle) *api.PriorityRange {
+	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.PriorityRange")
+	if p == nil {
+		return nil
+	}
+	return gopyh.Embed(p, reflect.TypeOf(api.PriorityRange{})).(*api.PriorityRange)
+}
+func handleFromPtr_Ptr_api_PriorityRange(p interface{}) CGoHandle {
+	return CGoHandle(gopyh.Register("*api.PriorityRange", p))
+}
+
 // Converters for pointer handles for type: *api.Properties
 func ptrFromHandle_Ptr_api_Properties(h CGoHandle) *api.Properties {
 	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "*api.Properties")
@@ -164,6 +176,18 @@ func ptrFromHandle_api_MemoryInfo(h CGoHandle) *api.MemoryInfo {
 }
 func handleFromPtr_api_MemoryInfo(p interface{}) CGoHandle {
 	return CGoHandle(gopyh.Register("api.MemoryInfo", p))
+}
+
+// Converters for non-pointer handles for type: api.PriorityRange
+func ptrFromHandle_api_PriorityRange(h CGoHandle) *api.PriorityRange {
+	p := gopyh.VarFromHandle((gopyh.CGoHandle)(h), "api.PriorityRange")
+	if p == nil {
+		return nil
+	}
+	return gopyh.Embed(p, reflect.TypeOf(api.PriorityRange{})).(*api.PriorityRange)
+}
+func handleFromPtr_api_PriorityRange(p interface{}) CGoHandle {
+	return CGoHandle(gopyh.Register("api.PriorityRange", p))
 }
 
 // Converters for non-pointer handles for type: api.Properties
@@ -213,6 +237,37 @@ func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
 func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
 	op := ptrFromHandle_api_MemoryInfo(handle)
 	op.Total = uint64(val)
+}
+
+// --- wrapping struct: api.PriorityRange ---
+//
+//export api_PriorityRange_CTor
+func api_PriorityRange_CTor() CGoHandle {
+	return CGoHandle(handleFromPtr_api_PriorityRange(&api.PriorityRange{}))
+}
+
+//export api_PriorityRange_Least_Get
+func api_PriorityRange_Least_Get(handle CGoHandle) C.longlong {
+	op := ptrFromHandle_api_PriorityRange(handle)
+	return C.longlong(op.Least)
+}
+
+//export api_PriorityRange_Least_Set
+func api_PriorityRange_Least_Set(handle CGoHandle, val C.longlong) {
+	op := ptrFromHandle_api_PriorityRange(handle)
+	op.Least = int(val)
+}
+
+//export api_PriorityRange_Greatest_Get
+func api_PriorityRange_Greatest_Get(handle CGoHandle) C.longlong {
+	op := ptrFromHandle_api_PriorityRange(handle)
+	return C.longlong(op.Greatest)
+}
+
+//export api_PriorityRange_Greatest_Set
+func api_PriorityRange_Greatest_Set(handle CGoHandle, val C.longlong) {
+	op := ptrFromHandle_api_PriorityRange(handle)
+	op.Greatest = int(val)
 }
 
 // --- wrapping struct: api.Properties ---
@@ -315,6 +370,21 @@ func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
 	return handleFromPtr_Ptr_api_MemoryInfo(cret)
 }
 
+//export api_DevicePriorityRange
+func api_DevicePriorityRange(ordinal C.longlong) CGoHandle {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DevicePriorityRange(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return handleFromPtr_Ptr_api_PriorityRange(nil)
+	}
+	return handleFromPtr_Ptr_api_PriorityRange(cret)
+}
+
 //export api_DeviceProperties
 func api_DeviceProperties(ordinal C.longlong) CGoHandle {
 	_saved_thread := C.PyEval_SaveThread()
@@ -332,33 +402,10 @@ func api_DeviceProperties(ordinal C.longlong) CGoHandle {
 
 // ---- Functions ---
 
-//export api_AttributeCount
-func api_AttributeCount() C.longlong {
+//export api_DriverObjects
+func api_DriverObjects() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.AttributeCount())
-
-}
-
-//export api_DriverVersion
-func api_DriverVersion() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverVersion()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_LiveObjects
-func api_LiveObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveObjects()
+	cret, __err := api.DriverObjects()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -370,10 +417,10 @@ func api_LiveObjects() *C.char {
 	return C.CString(cret)
 }
 
-//export api_LiveStreams
-func api_LiveStreams() C.longlong {
+//export api_DriverVersion
+func api_DriverVersion() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveStreams()
+	cret, __err := api.DriverVersion()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -393,18 +440,10 @@ func api_ResultName(code C.longlong) *C.char {
 
 }
 
-//export api_AttributeName
-func api_AttributeName(i C.longlong) *C.char {
+//export api_DeviceCount
+func api_DeviceCount() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.AttributeName(int(i)))
-
-}
-
-//export api_DeviceAttribute
-func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
+	cret, __err := api.DeviceCount()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -431,70 +470,10 @@ func api_DeviceName(ordinal C.longlong) *C.char {
 	return C.CString(cret)
 }
 
-//export api_DriverNotice
-func api_DriverNotice() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverNotice()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DeviceCount
-func api_DeviceCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceCount()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
 //export api_Linked
 func api_Linked() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
 	cret, __err := api.Linked()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DriverName
-func api_DriverName() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverName()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DriverObjects
-func api_DriverObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverObjects()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -512,4 +491,95 @@ func api_ResultExplanation(code C.longlong) *C.char {
 	defer C.PyEval_RestoreThread(_saved_thread)
 	return C.CString(api.ResultExplanation(int(code)))
 
+}
+
+//export api_LiveStreams
+func api_LiveStreams() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveStreams()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_AttributeCount
+func api_AttributeCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.longlong(api.AttributeCount())
+
+}
+
+//export api_AttributeName
+func api_AttributeName(i C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.AttributeName(int(i)))
+
+}
+
+//export api_DeviceAttribute
+func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DriverName
+func api_DriverName() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverName()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_LiveObjects
+func api_LiveObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverNotice
+func api_DriverNotice() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverNotice()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
 }

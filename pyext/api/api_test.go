@@ -24,15 +24,16 @@ func use(t *testing.T, open func() (*cuda.Driver, error)) {
 
 // failing are all bound functions that return an error.
 var failing = map[string]func() error{
-	"DriverName":       func() error { _, err := DriverName(); return err },
-	"DriverVersion":    func() error { _, err := DriverVersion(); return err },
-	"DriverNotice":     func() error { _, err := DriverNotice(); return err },
-	"DeviceCount":      func() error { _, err := DeviceCount(); return err },
-	"DriverObjects":    func() error { _, err := DriverObjects(); return err },
-	"DeviceName":       func() error { _, err := DeviceName(0); return err },
-	"DeviceProperties": func() error { _, err := DeviceProperties(0); return err },
-	"DeviceMemoryInfo": func() error { _, err := DeviceMemoryInfo(0); return err },
-	"DeviceAttribute":  func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
+	"DriverName":          func() error { _, err := DriverName(); return err },
+	"DriverVersion":       func() error { _, err := DriverVersion(); return err },
+	"DriverNotice":        func() error { _, err := DriverNotice(); return err },
+	"DeviceCount":         func() error { _, err := DeviceCount(); return err },
+	"DriverObjects":       func() error { _, err := DriverObjects(); return err },
+	"DeviceName":          func() error { _, err := DeviceName(0); return err },
+	"DeviceProperties":    func() error { _, err := DeviceProperties(0); return err },
+	"DeviceMemoryInfo":    func() error { _, err := DeviceMemoryInfo(0); return err },
+	"DevicePriorityRange": func() error { _, err := DevicePriorityRange(0); return err },
+	"DeviceAttribute":     func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
 }
 
 func TestErrorsAreEncoded(t *testing.T) {
@@ -79,6 +80,9 @@ func TestFactsOfASimulatedDevice(t *testing.T) {
 	m, err := DeviceMemoryInfo(1)
 	require.NoError(t, err)
 	require.Equal(t, MemoryInfo{Free: 1 << 30, Total: 1 << 30}, *m)
+	r, err := DevicePriorityRange(1)
+	require.NoError(t, err)
+	require.Less(t, r.Greatest, r.Least)
 	_, err = DeviceName(2)
 	require.EqualError(t, err, "encoded: ordinal must be 0 to 1, got 2")
 }

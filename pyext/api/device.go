@@ -91,6 +91,31 @@ func DeviceMemoryInfo(ordinal int) (m *MemoryInfo, err error) {
 	return &MemoryInfo{free, total}, nil
 }
 
+// A PriorityRange is the range of stream priorities: greatest is the lower
+// number.
+type PriorityRange struct {
+	Least, Greatest int
+}
+
+// DevicePriorityRange returns the priorities that a device's streams can have.
+// It makes the primary context, if nobody did.
+func DevicePriorityRange(ordinal int) (p *PriorityRange, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.Context()
+	if err != nil {
+		return nil, err
+	}
+	least, greatest, err := c.StreamPriorityRange()
+	if err != nil {
+		return nil, err
+	}
+	return &PriorityRange{least, greatest}, nil
+}
+
 // The names are sorted, so that an index means the same name for the life of
 // the process.
 var (

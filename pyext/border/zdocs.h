@@ -279,11 +279,14 @@
     "Parameters\n" \
     "----------\n" \
     "value : int or bytes\n" \
-    "    A value of 1, 2 or 4 bytes, little-endian, whose size divides ``self.size``. An int\n" \
-    "    takes the fewest bytes that hold it: ``1`` sets every byte, ``b\"\\x01\\0\\0\\0\"`` or\n" \
-    "    ``numpy.int32(1)`` every fourth.\n" \
+    "    An int is the value of every byte, from -128 to 255. A NumPy scalar or ``bytes`` of 1, 2\n" \
+    "    or 4 bytes is repeated; its size divides ``self.size``.\n" \
     "stream : Stream\n" \
     "    Stream that orders the fill.\n" \
+    "\n" \
+    "See Also\n" \
+    "--------\n" \
+    "Tensor.fill : Sets elements, of any type.\n" \
     "\n" \
     "Notes\n" \
     "-----\n" \

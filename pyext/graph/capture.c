@@ -41,6 +41,15 @@ static QUIET int capture_memcpy(cudago_stream *s, OperandObject *dst, OperandObj
     return st.kind ? cudago_raise(&st) : 0;
 }
 
+static QUIET int capture_box(cudago_stream *s, OperandObject *dst, OperandObject *src, const cudago_box *box) {
+    cudago_ref refs[2];
+    cudago_status st = {0};
+    cudago_ref_set(&refs[0], (PyObject *)src, src->nbytes, ROLE_SRC, REASON_MEMCPY);
+    cudago_ref_set(&refs[1], (PyObject *)dst, dst->nbytes, ROLE_DST, REASON_MEMCPY);
+    cudagoCaptureBox(s->id, dst->address, src->address, dst->host, src->host, (cudago_box *)box, refs, 2, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 static QUIET int capture_memset(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count) {
     cudago_ref ref;
     cudago_status st = {0};
@@ -57,7 +66,7 @@ static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObje
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-const cudago_recorder cudago_recording = {capture_memcpy, capture_memset, capture_launch};
+const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_launch};
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 

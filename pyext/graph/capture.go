@@ -17,6 +17,7 @@ import (
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/kernel"
 	"github.com/cudago/cudago/pyext/stream"
 )
 
@@ -122,6 +123,12 @@ func cudagoCaptureMemcpy(on, dst, src, size C.uint64_t, refs *C.cudago_ref, n C.
 	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error {
 		return cuda.Memcpy(p.Dst, p.Src, p.Size, s)
 	})
+}
+
+//export cudagoCaptureBox
+func cudagoCaptureBox(on, dst, src C.uint64_t, dstHost, srcHost C.int32_t, box *C.cudago_box, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := kernel.BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box))
+	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error { return cuda.Memcpy3D(p, s) })
 }
 
 //export cudagoCaptureMemset

@@ -188,6 +188,7 @@ static void graph_dealloc(GraphObject *self) {
 
 static PyMethodDef methods[] = {
     {"_add_memcpy", METHOD(cudago_graph_memcpy), METH_FASTCALL, NULL},
+    {"_add_box", METHOD(cudago_graph_box), METH_FASTCALL, NULL},
     {"_add_memset", METHOD(cudago_graph_memset), METH_FASTCALL, NULL},
     {"_add_kernel", METHOD(cudago_graph_kernel), METH_FASTCALL, NULL},
     {"_add_host", METHOD(cudago_graph_host), METH_FASTCALL, NULL},

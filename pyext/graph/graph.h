@@ -112,6 +112,7 @@ void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture o
 
 /* node.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -198,6 +199,7 @@ void cudagoCloseGraphs(void); /* at exit */
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 extern const cudago_recorder cudago_recording; /* capture.c */
+extern PyMethodDef cudago_stream_callbacks[];  /* a method of Stream: host.c */
 extern PyMethodDef cudago_buffer_frees[];      /* a method of Buffer: alloc.c */
 PyObject *cudago_graph_new(PyObject *module, PyObject *device);
 PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -54,6 +54,15 @@ func cudagoGraphMemcpy(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, n
 	})
 }
 
+//export cudagoGraphBox
+func cudagoGraphBox(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, dst, src C.uint64_t,
+	dstHost, srcHost C.int32_t, box *C.cudago_box, refs *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := kernel.BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box))
+	return add(id, deps, n, name, nameLen, operands(refs, 2), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.Memcpy(p, o)
+	})
+}
+
 //export cudagoGraphMemset
 func cudagoGraphMemset(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, dst C.uint64_t,
 	value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {

@@ -86,6 +86,12 @@ func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost
 					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
 			}
 		}
+		// cuGraphExecMemcpyNodeSetParams refuses all others.
+		if !p.Box.IsRow() {
+			releaseOperands(list)
+			return &cuda.ArgumentError{Kind: cuda.WrongValue,
+				Text: fmt.Sprintf("%v copies rows with gaps between them, and the driver can only update copies without: build another graph", e)}
+		}
 		// A side that was not made as host memory stays unified: that is how the
 		// driver recorded what was captured, and it accepts host memory there
 		// too.

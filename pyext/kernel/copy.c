@@ -187,24 +187,26 @@ static PyObject *buffer_copy_to(BufferObject *self, PyObject *const *args, Py_ss
 
 /* --- fills: fill(value, *, stream) ------------------------------------------------------------------------------------ */
 
-/* An int that fits 1, 2 or 4 bytes, or bytes of one of those lengths. As in the driver, an int counts as one byte if it
- * fits. */
+/* What bytes are filled with: an int of one byte, or bytes of 1, 2 or 4. The width never depends on an int's value. */
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     *out = 0;
     if (PyLong_Check(value)) {
         int overflow;
         long long v = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (overflow || v < INT32_MIN || v > UINT32_MAX)
-            return PyErr_Format(PyExc_OverflowError, "fill value must fit 4 bytes, got %S", value), -1;
-        *width = v >= -128 && v <= 255 ? 1 : v >= -32768 && v <= 65535 ? 2
-                                                                       : 4;
-        *out = *width == 1 ? (uint8_t)v : *width == 2 ? (uint16_t)v
-                                                      : (uint32_t)v;
+        if (overflow || v < -128 || v > 255)
+            return PyErr_Format(PyExc_OverflowError,
+                                "an int fills each byte, so it must be -128 to 255, got %S: a wider value comes as a NumPy scalar "
+                                "or as bytes, and a tensor is filled in its dtype",
+                                value),
+                   -1;
+        *width = 1;
+        *out = (uint8_t)v;
         return 0;
     }
     Py_buffer view;
     if (!PyObject_CheckBuffer(value)) {
-        PyErr_Format(PyExc_TypeError, "fill value must be an int, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
+        PyErr_Format(PyExc_TypeError,
+                     "fill value must be an int of one byte, or bytes or a NumPy scalar of 1, 2 or 4 bytes, not %R",
                      (PyObject *)Py_TYPE(value));
         return -1;
     }
@@ -213,7 +215,7 @@ int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width) {
     if (n == 1 || n == 2 || n == 4) memcpy(out, view.buf, (size_t)n);
     PyBuffer_Release(&view);
     if (n != 1 && n != 2 && n != 4)
-        return PyErr_Format(PyExc_ValueError, "fill value must have 1, 2 or 4 bytes, got %zd", n), -1;
+        return PyErr_Format(PyExc_ValueError, "fill value must have 1, 2 or 4 bytes, got %zd: a tensor takes others, as in buf.view(dtype).fill(value)", n), -1;
     *width = (uint32_t)n;
     return 0;
 }

@@ -11,10 +11,38 @@ package kernel
 import "C"
 
 import (
+	"unsafe"
+
 	"github.com/cudago/cudago/cuda"
 
 	"github.com/cudago/cudago/pyext/stream"
 )
+
+//export cudagoMemcpyBox
+func cudagoMemcpyBox(on, dst, src C.uint64_t, dstHost, srcHost C.int32_t, box *C.cudago_box, st *C.cudago_status) {
+	guard(st, func() error {
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		return cuda.Memcpy3D(BoxParams(uint64(dst), uint64(src), dstHost != 0, srcHost != 0, unsafe.Pointer(box)), s)
+	})
+}
+
+// BoxParams makes a copy's parameters of a cudago_box, which is C memory: each
+// package has a type of its own for it.
+func BoxParams(dst, src uint64, dstHost, srcHost bool, box unsafe.Pointer) cuda.MemcpyParams {
+	b := (*C.cudago_box)(box)
+	return cuda.MemcpyParams{
+		Dst: dst, Src: src, DstHost: dstHost, SrcHost: srcHost,
+		Size: uint64(b.width * b.rows * b.slices),
+		Box: cuda.Box{
+			Rows: uint64(b.rows), Slices: uint64(b.slices),
+			Dst: cuda.Pitch{Row: uint64(b.dst_pitch), Rows: uint64(b.dst_height)},
+			Src: cuda.Pitch{Row: uint64(b.src_pitch), Rows: uint64(b.src_height)},
+		},
+	}
+}
 
 //export cudagoMemset
 func cudagoMemset(on, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, st *C.cudago_status) {

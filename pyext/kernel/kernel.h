@@ -112,10 +112,21 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
 int cudago_fill_value(PyObject *value, uint32_t *out, uint32_t *width);        /* runs Python */
 QUIET int cudago_fill_fits(uint32_t width, uint64_t size);                     /* -1 with ValueError */
 
+/* box.c: rows of bytes that both sides have at pitches of their own. */
+typedef struct {
+    uint64_t width, rows, slices;   /* bytes of a row, rows of a slice, slices; none is 0 */
+    uint64_t dst_pitch, dst_height; /* bytes from one row to the next, rows from one slice to the next */
+    uint64_t src_pitch, src_height;
+} cudago_box;
+int cudago_read_box(PyObject *numbers, cudago_box *box); /* a tuple of the seven; -1 with an exception */
+/* Are all rows inside the memory of both sides? -1 with ValueError. */
+QUIET int cudago_box_fits(const cudago_box *box, const OperandObject *dst, const OperandObject *src);
+
 /* What happens to work on a stream that is capturing: the graph that it is recorded into keeps its operands. The room
  * of graphs fills this in, with QUIET functions. */
 typedef struct {
     int (*memcpy)(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size);
+    int (*box)(cudago_stream *s, OperandObject *dst, OperandObject *src, const cudago_box *box);
     int (*memset)(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count);
     int (*launch)(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p);
 } cudago_recorder;
@@ -128,6 +139,7 @@ PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
+PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */
 extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec;

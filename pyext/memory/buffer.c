@@ -133,7 +133,10 @@ static int grow_away(BufferObject *self, cudago_cell *cell, uint64_t size) {
     Py_BEGIN_ALLOW_THREADS
     now = cudagoBufferGrow(id, size, &st);
     Py_END_ALLOW_THREADS
-    if (now > cell->size) cell->size = now;
+    if (now > cell->size) {
+        cudago_tally_add(TALLY_VIRTUAL, 0, (int64_t)(now - cell->size));
+        cell->size = now;
+    }
     if (now > self->size) self->size = now;
     cudago_cell_release(cell);
     return st.kind ? cudago_raise(&st) : 0;

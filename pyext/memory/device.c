@@ -53,10 +53,28 @@ static PyObject *resource_of(DeviceObject *self) {
 }
 
 /* allocate(size, *, stream): allocates from the default resource, without a detour through Python. */
+/* By a resource written in Python, which must answer with a Buffer. */
+static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    if (n != 1 || !cudago_names_stream(names))
+        return PyErr_SetString(PyExc_TypeError, "allocate(size, *, stream) takes a size in bytes and a stream"), NULL;
+    PyObject *method = PyObject_GetAttrString(resource, "allocate");
+    PyObject *size = Py_BuildValue("(O)", args[0]), *stream = Py_BuildValue("{sO}", "stream", args[1]);
+    PyObject *buffer = method && size && stream ? PyObject_Call(method, size, stream) : NULL;
+    Py_XDECREF(stream);
+    Py_XDECREF(size);
+    Py_XDECREF(method);
+    if (!buffer || cudago_is(buffer, CLS_BUFFER)) return buffer;
+    PyErr_Format(PyExc_TypeError, "allocate() of %R must return a Buffer, not %R", (PyObject *)Py_TYPE(resource), (PyObject *)Py_TYPE(buffer));
+    Py_DECREF(buffer);
+    return NULL;
+}
+
 static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     PyObject *resource = resource_of(self);
-    PyObject *buffer = resource ? cudago_allocate(resource, args, n, names) : NULL;
+    PyObject *buffer = !resource                                               ? NULL
+                       : ((ResourceObject *)resource)->kind == RESOURCE_PYTHON ? allocate_python(resource, args, n, names)
+                                                                               : cudago_allocate(resource, args, n, names);
     Py_XDECREF(resource);
     return buffer;
 }

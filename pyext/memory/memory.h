@@ -32,7 +32,23 @@ enum { CUDAGO_PATIENCE_MS = 1000 };
 enum { RESOURCE_POOL = 0,
        RESOURCE_PINNED = 1,
        RESOURCE_MANAGED = 2,
-       RESOURCE_VIRTUAL = 3 };
+       RESOURCE_VIRTUAL = 3,
+       RESOURCE_PYTHON = 4 };
+
+/* reclaim.c, after an allocation has failed. cudago_reclaim clears the exception, waits for the releases under way and
+ * trims the pools: 1 if the allocation is to be tried again, 0 if this must not be done now and the exception stays, -1
+ * with another exception. May run Python. cudago_explain_memory adds to a MemoryError who holds what. */
+int cudago_reclaim(void);
+void cudago_explain_memory(void);
+
+/* tally.c: how much memory of each kind without a pool is held, and at most was. Guarded by the GIL. */
+enum { TALLY_PINNED,
+       TALLY_REGISTERED, /* page-locked where it is */
+       TALLY_MANAGED,
+       TALLY_VIRTUAL,
+       TALLIES };
+QUIET void cudago_tally_add(int kind, int64_t count, int64_t bytes);
+PyObject *cudago_tallies(PyObject *module, PyObject *reset);
 
 typedef struct {
     PyObject_HEAD
@@ -177,6 +193,7 @@ PyObject *cudago_resource_pool(PyObject *module, PyObject *args);
 PyObject *cudago_resource_pinned(PyObject *module, PyObject *cls);
 PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
+PyObject *cudago_resource_python(PyObject *module, PyObject *cls);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */

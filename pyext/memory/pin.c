@@ -12,6 +12,7 @@
 
 static void release_pin(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
+    cudago_tally_add(TALLY_REGISTERED, -1, -(int64_t)cell->size);
     if (!cudago_forked) cudagoPinRelease(c->id);
     cudago_host_allocations[c->device]--;
     free(c);
@@ -75,6 +76,7 @@ PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     c->cell.device_type = visible ? kDLCPU : kDLCUDAHost;
     c->cell.ptr = c->cell.host = address;
     c->cell.size = size;
+    cudago_tally_add(TALLY_REGISTERED, 1, (int64_t)size);
     c->cell.class = cudago_exports_class(0);
     if (read_only) c->cell.flags |= CUDAGO_CELL_READONLY;
     return cudago_buffer_new(&c->cell, address, size, -1);

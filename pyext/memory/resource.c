@@ -86,6 +86,7 @@ static void release_pool(cudago_cell *cell) {
 /* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
 static void release_virtual(cudago_cell *cell) {
     cudago_virtual_cell *c = (cudago_virtual_cell *)cell;
+    cudago_tally_add(TALLY_VIRTUAL, -1, -(int64_t)cell->size);
     if (!cudago_forked && c->id) {
         cudago_use *use = cudago_uses_at(&c->pool.uses);
         uint32_t n = c->pool.uses.n;
@@ -109,6 +110,7 @@ void cudago_free_put_off(void) {
 /* Memory that Go releases: pinned, managed. */
 static void release_go(cudago_cell *cell) {
     cudago_go_cell *c = (cudago_go_cell *)cell;
+    cudago_tally_add(cell->kind == CUDAGO_CELL_MANAGED ? TALLY_MANAGED : TALLY_PINNED, -1, -(int64_t)cell->size);
     if (!cudago_forked) cudagoBufferRelease(c->id);
     cudago_host_allocations[c->device]--;
     free(c);
@@ -134,6 +136,10 @@ static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c,
 
 QUIET uint64_t cudago_resource_now(ResourceObject *self) {
     if (self->closed) return cudago_raise_closed("memory resource"), 0;
+    if (self->kind == RESOURCE_PYTHON)
+        return PyErr_SetString(PyExc_TypeError, "this memory resource is written in Python: its class must define allocate(self, "
+                                                "nbytes, *, stream)"),
+               0;
     return cudago_lost(self->home, self->generation) ? (cudago_raise_lost("memory resource", self->home), 0) : self->id;
 }
 
@@ -208,6 +214,7 @@ static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, Stream
     } else {
         cudago_cell_init(&c->pool.cell, CUDAGO_CELL_DEVICE, release_virtual);
         device_cell(self, &c->pool, ptr, size, s);
+        cudago_tally_add(TALLY_VIRTUAL, 1, (int64_t)size);
     }
     cudago_stream_release(s);
     return (cudago_cell *)c;
@@ -245,6 +252,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     c->cell.ptr = ptr;
     c->cell.host = host;
     c->cell.size = size;
+    cudago_tally_add(managed ? TALLY_MANAGED : TALLY_PINNED, 1, (int64_t)size);
     return &c->cell;
 }
 
@@ -263,6 +271,11 @@ int cudago_size(PyObject *o, uint64_t *size) {
         return 0;
     }
     return -1;
+}
+
+static QUIET cudago_cell *allocate_now(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    if (self->kind == RESOURCE_POOL) return allocate_pool(self, size, stream);
+    return self->kind == RESOURCE_VIRTUAL ? allocate_virtual(self, size, stream) : allocate_go(self, size, stream);
 }
 
 /* allocate(size, *, stream) of a memory resource. */
@@ -288,9 +301,11 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
     } else {
         cudago_note_site();
         if (cudago_stall_wait()) return Py_XDECREF(keep), NULL;
-        cudago_cell *cell = pool      ? allocate_pool(self, size, stream)
-                            : virtual ? allocate_virtual(self, size, stream)
-                                      : allocate_go(self, size, stream);
+        cudago_cell *cell = allocate_now(self, size, stream);
+        if (!cell && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+            if (cudago_reclaim() > 0) cell = allocate_now(self, size, stream);
+            if (!cell) cudago_explain_memory();
+        }
         if (cell) buffer = cudago_buffer_new(cell, cell->ptr, size, self->device);
         if (buffer) ((BufferObject *)buffer)->grows = virtual && size;
     }
@@ -303,7 +318,7 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (!self->closed) cudagoResourceRelease(self->id);
+    if (!self->closed && self->id) cudagoResourceRelease(self->id);
     self->closed = 1;
     Py_RETURN_NONE;
 }
@@ -326,6 +341,23 @@ static PyObject *resource_stat(ResourceObject *self, PyObject *name) {
     return PyLong_FromUnsignedLongLong(v);
 }
 
+/* _set_stat(what, value) */
+static PyObject *resource_set_stat(ResourceObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    if (n != 2) return PyErr_SetString(PyExc_TypeError, "_set_stat(what, value)"), NULL;
+    long what = PyLong_AsLong(args[0]);
+    unsigned long long value = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred()) return NULL;
+    uint64_t id = cudago_resource_now(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    Py_BEGIN_ALLOW_THREADS
+    cudagoResourceSet(id, (int)what, value, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
     CUDAGO_ENTER(NULL);
     unsigned long long bytes = PyLong_AsUnsignedLongLong(keep);
@@ -342,7 +374,7 @@ static PyObject *resource_trim(ResourceObject *self, PyObject *keep) {
 
 static QUIET PyObject *resource_is_closed(ResourceObject *self, void *unused) {
     (void)unused;
-    return PyBool_FromLong(self->closed || cudago_lost(self->home, self->generation));
+    return PyBool_FromLong(self->closed || (self->id && cudago_lost(self->home, self->generation)));
 }
 static PyObject *resource_ordinal(ResourceObject *self, void *unused) {
     (void)unused;
@@ -360,6 +392,7 @@ static PyMethodDef methods[] = {
     {"allocate", METHOD(cudago_allocate), METH_FASTCALL | METH_KEYWORDS, DOC_MEMORYRESOURCE_ALLOCATE},
     {"close", METHOD(resource_close), METH_NOARGS, DOC_MEMORYRESOURCE_CLOSE},
     {"_stat", METHOD(resource_stat), METH_O, NULL},
+    {"_set_stat", METHOD(resource_set_stat), METH_FASTCALL, NULL},
     {"_trim", METHOD(resource_trim), METH_O, NULL},
     {"_peers", cudago_resource_peers, METH_NOARGS, NULL},
     {"_set_peer", METHOD(cudago_resource_set_peer), METH_FASTCALL, NULL},

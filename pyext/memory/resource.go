@@ -72,9 +72,16 @@ func cudagoResourceStat(id C.uint64_t, what C.int, st *C.cudago_status) (v C.uin
 		if err != nil {
 			return err
 		}
-		if what == 4 {
+		switch {
+		case what == statThreshold:
 			t, err := p.ReleaseThreshold()
 			v = C.uint64_t(t)
+			return err
+		case what > statThreshold:
+			on, err := p.Setting(cuda.PoolSetting(what - statThreshold))
+			if on {
+				v = 1
+			}
 			return err
 		}
 		s, err := p.Statistics()
@@ -85,6 +92,42 @@ func cudagoResourceStat(id C.uint64_t, what C.int, st *C.cudago_status) (v C.uin
 		return nil
 	})
 	return v
+}
+
+// statThreshold is the number that _resource.py gives the release threshold. The
+// statistics come before it, the settings behind it in the order of cuda.h, and
+// then the reset of the maxima.
+const (
+	statThreshold = 4
+	statReset     = 8
+)
+
+//export cudagoResourceSet
+func cudagoResourceSet(id C.uint64_t, what C.int, v C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		p, err := poolOf(id)
+		switch {
+		case err != nil:
+			return err
+		case what == statThreshold:
+			return p.SetReleaseThreshold(uint64(v))
+		case what == statReset:
+			return p.ResetHigh()
+		}
+		return p.Set(cuda.PoolSetting(what-statThreshold), v != 0)
+	})
+}
+
+// cudagoTrimPools returns the unused memory of all pools to their devices: what
+// one pool keeps, another cannot have. A pool that fails to trim has none to give.
+//
+//export cudagoTrimPools
+func cudagoTrimPools() {
+	for _, id := range Resources.IDs() {
+		if r, err := Resources.Get(id); err == nil && r.pool != nil {
+			_ = border.Contained(func() error { return r.pool.Trim(0) })
+		}
+	}
 }
 
 //export cudagoAllocError

@@ -52,6 +52,20 @@ static PyObject *making_end(making *m) {
     return (PyObject *)self;
 }
 
+/* _resource_python(cls): a resource whose class allocates. It holds nothing of ours and is of no device. */
+PyObject *cudago_resource_python(PyObject *module, PyObject *cls) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_RESOURCE]))
+        return PyErr_SetString(PyExc_TypeError, "not a memory resource class"), NULL;
+    PyTypeObject *type = (PyTypeObject *)cls;
+    ResourceObject *self = (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    self->kind = RESOURCE_PYTHON;
+    self->device = -1;
+    return (PyObject *)self;
+}
+
 /* _resource_default_pool(cls, device) */
 PyObject *cudago_resource_default_pool(PyObject *module, PyObject *args) {
     (void)module;

@@ -14,6 +14,8 @@ static PyMethodDef functions[] = {
     {"_resource_pool", cudago_resource_pool, METH_VARARGS, NULL},
     {"_resource_pinned", cudago_resource_pinned, METH_O, NULL},
     {"_resource_managed", cudago_resource_managed, METH_VARARGS, NULL},
+    {"_resource_python", cudago_resource_python, METH_O, NULL},
+    {"_tallies", cudago_tallies, METH_O, NULL},
     {"_resource_virtual", cudago_resource_virtual, METH_VARARGS, NULL},
     {0},
 };

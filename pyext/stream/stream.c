@@ -86,12 +86,13 @@ static PyObject *stream_object(cudago_stream *s, uint32_t generation, cudago_sta
     return (PyObject *)self;
 }
 
-/* _stream_new(device, priority): a non-blocking stream. */
+/* _stream_new(device, priority, blocking): blocking ones and the legacy default stream wait for each other. */
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    if (n != 2 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    int overflow;
+    if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
+    int overflow, blocking = PyObject_IsTrue(args[2]);
+    if (blocking < 0) return NULL;
     long priority = PyLong_AsLongAndOverflow(args[1], &overflow);
     if (priority == -1 && PyErr_Occurred()) return NULL;
     if (overflow || priority < INT32_MIN || priority > INT32_MAX)
@@ -102,7 +103,7 @@ PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     cudago_stream *s;
     if (cudago_device_ready(ordinal, &generation)) return NULL;
     Py_BEGIN_ALLOW_THREADS /* the marks: cuEventCreate waits while another thread is stuck in a full launch queue */
-    s = cudagoStreamNew(ordinal, (int32_t)priority, &st);
+    s = cudagoStreamNew(ordinal, (int32_t)priority, blocking, &st);
     Py_END_ALLOW_THREADS
     return stream_object(s, generation, &st, Py_None);
 }
@@ -229,6 +230,32 @@ static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
     if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
     Py_RETURN_NONE;
 }
+/* Of another library: whether the handle is valid is for the caller to know. */
+static PyObject *wait_handle_away(cudago_stream *s, uintptr_t event) {
+    int pushed;
+    cudago_leave l = cudago_gil_leave(s);
+    int32_t r = cudago_ctx_enter(s->ctx, &pushed);
+    if (!r) r = cu.cuStreamWaitEvent(s->h, event, 0);
+    cudago_ctx_leave(pushed);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    if (r) return cudago_raise_result("cuStreamWaitEvent", r), NULL;
+    Py_RETURN_NONE;
+}
+static QUIET PyObject *wait_handle_now(StreamObject *self, uintptr_t event) {
+    cudago_stream *s = cudago_stream_now(self);
+    return s ? wait_handle_away(s, event) : NULL;
+}
+
+/* _wait_handle(CUevent): as _wait_event, for an event of another library. */
+static PyObject *stream_wait_handle(StreamObject *self, PyObject *handle) {
+    CUDAGO_ENTER(NULL);
+    unsigned long long event = PyLong_AsUnsignedLongLong(handle);
+    if (event == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
+    if (!event) return PyErr_SetString(PyExc_ValueError, "an event's handle is never 0"), NULL;
+    return wait_handle_now(self, (uintptr_t)event);
+}
+
 /* _wait_event(event): work queued on self from now on waits for the event. */
 static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     CUDAGO_ENTER(NULL);
@@ -373,6 +400,7 @@ static void stream_dealloc(StreamObject *self) {
 static PyMethodDef methods[] = {
     {"close", METHOD(stream_close), METH_NOARGS, DOC_STREAM_CLOSE},
     {"sync", METHOD(stream_sync), METH_NOARGS, DOC_STREAM_SYNC},
+    {"_wait_handle", METHOD(stream_wait_handle), METH_O, NULL},
     {"_wait_event", METHOD(stream_wait_event), METH_O, NULL},
     {"_record", METHOD(stream_record), METH_O, NULL},
     {"__cuda_stream__", METHOD(stream_cuda_stream), METH_NOARGS, DOC_STREAM_CUDA_STREAM},

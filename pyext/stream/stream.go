@@ -55,13 +55,13 @@ func newStreamBlock(s *cuda.Stream, ordinal C.int32_t) (*C.cudago_stream, error)
 }
 
 //export cudagoStreamNew
-func cudagoStreamNew(ordinal, priority C.int32_t, st *C.cudago_status) (b *C.cudago_stream) {
+func cudagoStreamNew(ordinal, priority C.int32_t, blocking C.int, st *C.cudago_status) (b *C.cudago_stream) {
 	guard(st, func() error {
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
 			return err
 		}
-		s, err := c.NewStream(cuda.StreamOptions{Priority: int(priority)})
+		s, err := c.NewStream(cuda.StreamOptions{Priority: int(priority), Blocking: blocking != 0})
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,14 @@ from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
+from ._creation_like import (  # noqa: E402
+    arange,
+    empty_like,
+    full_like,
+    ones,
+    ones_like,
+    zeros_like,
+)
 from ._device import Device  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
@@ -56,7 +64,9 @@ from ._resource import (  # noqa: E402
 )
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
+from ._summary import memory_summary  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
+from ._timer import timer  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
     ClosedError,
@@ -114,20 +124,28 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "VirtualMemoryResource",
+    "arange",
     "asarray",
     "driver_name",
     "driver_version",
     "empty",
+    "empty_like",
     "exchange_stats",
     "finalize",
     "from_dlpack",
     "full",
+    "full_like",
     "init",
     "launch",
     "live_objects",
+    "memory_summary",
+    "ones",
+    "ones_like",
     "pin",
+    "timer",
     "to_torch",
     "zeros",
+    "zeros_like",
 ]
 
 

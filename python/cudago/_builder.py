@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _copy, _strided
 from ._branching import Branching
+from ._element import pattern_for
+from ._tensor import Tensor, as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from .typing import BufferLike, KernelArgument, MemoryLike
 
 
+def _has_gaps(memory: object) -> bool:
+    return isinstance(memory, Tensor) and not memory.is_contiguous
+
+
 class Builder(Branching):
     """What graphs and nodes share: methods that add a node after others."""
 
@@ -33,16 +40,22 @@ class Builder(Branching):
         Parameters
         ----------
         dst, src : Buffer, Pointer, Tensor, or any object with memory
-            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Both must be
-            contiguous and of the same size. The graph keeps both alive, and a ``bytearray`` cannot
-            be resized meanwhile.
+            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
+            one is a tensor with gaps between its elements, both must have the same shape. The graph
+            keeps both alive, and a ``bytearray`` cannot be resized meanwhile.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
         Returns
         -------
         Node
-            The new node.
+            The new node. It is a kernel node if the driver cannot copy between the strides of two
+            tensors in one call.
+
+        Raises
+        ------
+        ValueError
+            If sizes or shapes differ, or one node cannot copy between such strides.
 
         References
         ----------
@@ -55,10 +68,21 @@ class Builder(Branching):
         <cudago.Node 'upload': memcpy>
         """
         graph, deps = self._at()
+        if _has_gaps(dst) or _has_gaps(src):
+            return _copy.node(
+                as_tensor(dst),
+                as_tensor(src),
+                lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
+                lambda *launched: self.launch(*launched, name=name),
+            )
         return graph._node(graph._add_memcpy(deps, dst, src, name))
 
     def memset(
-        self, dst: MemoryLike, value: int | BufferLike | np.generic, *, name: str | None = None
+        self,
+        dst: MemoryLike,
+        value: complex | BufferLike | np.generic,
+        *,
+        name: str | None = None,
     ) -> Node:
         """Add a fill.
 
@@ -66,15 +90,22 @@ class Builder(Branching):
         ----------
         dst : Buffer, Pointer, Tensor, or any object with memory
             Memory to fill; the graph keeps it alive.
-        value : int or bytes
-            A value of 1, 2 or 4 bytes, as for `Buffer.fill`.
+        value : number or bytes
+            For a tensor or an array, a value of its element type, as for `Tensor.fill`; for a
+            buffer or a pointer, a value of 1, 2 or 4 bytes, as for `Buffer.fill`.
         name : str, optional
             Unique in the graph.
 
         Returns
         -------
         Node
-            The new node.
+            The new node. It is a kernel node where the driver has no such fill: for values of 8
+            and 16 bytes that do not repeat every 4 bytes, and for tensors with gaps.
+
+        Raises
+        ------
+        ValueError
+            If the tensor needs more than one launch of such a kernel.
 
         References
         ----------
@@ -86,8 +117,11 @@ class Builder(Branching):
         >>> graph.memset(device.allocate(4, stream=stream), 0)
         <cudago.Node 'memset_0': memset>
         """
+        pattern: Any = pattern_for(dst, value)
+        if isinstance(dst, Tensor) and _strided.needs_kernel(dst, pattern):
+            return _strided.fill_node(dst, pattern, lambda *args: self.launch(*args, name=name))
         graph, deps = self._at()
-        return graph._node(graph._add_memset(deps, dst, value, name))
+        return graph._node(graph._add_memset(deps, dst, pattern, name))
 
     def launch(
         self,

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._tensor import Tensor, _extended_dtype
+from ._element import numpy_dtype
+from ._stream import stream_of
+from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from ._resource import MemoryResource
-    from ._stream import Stream
-    from .typing import Dims
+    from .typing import Dims, StreamLike
 
 __all__ = ["asarray", "empty", "full", "zeros"]
 
@@ -29,7 +30,7 @@ def empty(
     shape: Dims,
     dtype: Any = "float32",
     *,
-    stream: Stream,
+    stream: StreamLike,
     resource: MemoryResource | None = None,
 ) -> Tensor:
     """Create a tensor without initialising its elements.
@@ -75,15 +76,21 @@ def empty(
     if any(n < 0 for n in dims):
         raise ValueError(f"dimensions cannot be negative, got {dims}")
     nbytes = (math.prod(dims) * bits + 7) // 8
-    source = stream.device if resource is None else resource
-    return source.allocate(nbytes, stream=stream).view(name, dims)
+    source = stream_of(stream).device if resource is None else resource
+    memory = source.allocate(nbytes, stream=stream)
+    if not isinstance(memory, _core.Buffer):
+        raise TypeError(
+            f"allocate() of {type(source).__name__} must return a Buffer, not "
+            f"{type(memory).__name__}"
+        )
+    return memory.view(name, dims)
 
 
 def zeros(
     shape: Dims,
     dtype: Any = "float32",
     *,
-    stream: Stream,
+    stream: StreamLike,
     resource: MemoryResource | None = None,
 ) -> Tensor:
     """Create a tensor of zeros.
@@ -133,7 +140,7 @@ def full(
     value: Any,
     dtype: Any = "float32",
     *,
-    stream: Stream,
+    stream: StreamLike,
     resource: MemoryResource | None = None,
 ) -> Tensor:
     """Create a tensor filled with one value.
@@ -143,7 +150,7 @@ def full(
     shape : int or sequence of int
         Sizes of the dimensions.
     value : number
-        Value of every element, converted to `dtype`.
+        Value of every element, which must fit `dtype`: see `Tensor.fill`.
     dtype : dtype_like
         Element type, as for `empty`.
     stream : Stream
@@ -163,8 +170,7 @@ def full(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing. Blocks for values of 8 and
-    16 bytes that do not repeat every 4 bytes, since those are copied from the host.
+    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
 
     References
     ----------
@@ -175,19 +181,8 @@ def full(
     >>> cudago.full((2,), 1.5, "float64", stream=stream).numpy(stream=stream).tolist()
     [1.5, 1.5]
     """
-    import numpy as np
-
     t = empty(shape, dtype, stream=stream, resource=resource)
-    if not t.nbytes:
-        return t
-    element = t.dtype if not isinstance(t.dtype, str) else _extended_dtype(t.dtype)
-    pattern = np.asarray(value, element).tobytes()
-    if len(pattern) > 4 and pattern == pattern[:4] * (len(pattern) // 4):
-        pattern = pattern[:4]
-    if len(pattern) <= 4:
-        t.buffer.fill(pattern, stream=stream)
-    else:
-        t.buffer.copy_from(np.full(t.shape, value, element), stream=stream)
+    t.fill(value, stream=stream)
     return t
 
 
@@ -195,7 +190,7 @@ def asarray(
     obj: Any,
     dtype: Any = None,
     *,
-    stream: Stream,
+    stream: StreamLike,
     resource: MemoryResource | None = None,
 ) -> Tensor:
     """Return an array as a device tensor, without a copy if it already is one.
@@ -255,8 +250,16 @@ def asarray(
         return shared
     import numpy as np
 
-    host = np.asarray(obj, None if dtype is None else np.dtype(dtype))
+    name = None if dtype is None else _core._dtype(dtype)[0]
+    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+        shared = _core.from_dlpack(obj)  # of types that NumPy lacks, too
+        if name in (None, shared.dtype_name):
+            t = empty(shared.shape, shared.dtype_name, stream=stream, resource=resource)
+            t.copy_from(shared, stream=stream)
+            return t
+    host = np.asarray(obj, None if name is None else numpy_dtype(name))
     t = empty(host.shape, host.dtype, stream=stream, resource=resource)
     if t.nbytes:
-        t.buffer.copy_from(np.ascontiguousarray(host), stream=stream)
+        raw = np.ascontiguousarray(host).reshape(-1).view("u1")  # DLPack may lack the type
+        t.buffer.copy_from(raw, stream=stream)
     return t

@@ -132,8 +132,8 @@ class Device(_core.Device):
     def default_stream(self) -> Stream:
         """The legacy default stream. It cannot be captured.
 
-        It waits for blocking streams of other libraries, and they for it. Streams of cudago are
-        non-blocking.
+        It waits for blocking streams, and they for it. Streams of cudago are non-blocking, unless
+        `create_stream` is told otherwise.
         """
         try:
             if not self._default_stream.is_closed:
@@ -144,20 +144,29 @@ class Device(_core.Device):
         _made[self._default_stream._id] = self._default_stream
         return self._default_stream
 
-    def create_stream(self, *, priority: int = 0, name: str = "") -> Stream:
+    @property
+    def stream_priority_range(self) -> tuple[int, int]:
+        """The least and the greatest priority of streams: lower numbers are greater."""
+        found = read(api.device_priority_range, self.ordinal)
+        return int(found.least), int(found.greatest)
+
+    def create_stream(self, *, priority: int = 0, name: str = "", blocking: bool = False) -> Stream:
         """Create a stream.
 
         Parameters
         ----------
         priority : int
-            Lower numbers have higher priority; values outside the device's range are clamped.
+            Lower numbers have higher priority; values outside `stream_priority_range` are clamped.
         name : str
             Shown in reprs; need not be unique.
+        blocking : bool
+            Whether the stream and the legacy default stream wait for each other's work, as streams
+            of the CUDA runtime do.
 
         Returns
         -------
         Stream
-            Non-blocking: it does not synchronise with the legacy default stream.
+            A new stream.
 
         References
         ----------
@@ -169,7 +178,7 @@ class Device(_core.Device):
         ...     urgent.name
         'urgent'
         """
-        stream: Stream = _core._stream_new(self, priority)
+        stream: Stream = _core._stream_new(self, priority, blocking)
         _made[stream._id] = stream
         if name:
             stream._name = str(name)

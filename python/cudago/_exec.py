@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _core
 from ._card import card
+from ._element import pattern_for
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
@@ -130,7 +131,7 @@ class ExecNode:
         self.exec._update_memcpy(self._id, dst, src)
 
     def _update_memset(self, dst: Any, value: Any) -> None:
-        self.exec._update_memset(self._id, dst, value)
+        self.exec._update_memset(self._id, dst, pattern_for(dst, value))
 
     def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
         self.exec._update_kernel(self._id, config, kernel, args)

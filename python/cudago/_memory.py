@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from . import _zconstants as _z
@@ -14,7 +14,7 @@ from ._ordinal import device_at
 
 if TYPE_CHECKING:
     from ._device import Device
-    from .typing import BufferLike, StreamLike
+    from .typing import BufferLike, StreamLike, SupportsDLPack
 
 __all__ = ["Buffer", "Pointer", "pin"]
 
@@ -195,7 +195,17 @@ class Buffer(_core.Buffer):
         return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}>"
 
 
-def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
+def _has_buffer(obj: object) -> bool:
+    try:
+        memoryview(obj).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    except (BufferError, ValueError):
+        pass  # it has one, and the native module says what is wrong
+    return True
+
+
+def pin(obj: BufferLike | SupportsDLPack, *, read_only: bool = False) -> Buffer:
     """Page-lock an object's memory in place, and return it as a pinned buffer.
 
     Nothing is copied: every device reads and writes the object's own bytes.
@@ -204,7 +214,7 @@ def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
     ----------
     obj : buffer-protocol object
         A NumPy array, bytearray, memoryview, mmap, ...: C-contiguous, not empty, and writable
-        unless `read_only` is true.
+        unless `read_only` is true. Or a host tensor with ``__dlpack__``, such as PyTorch's.
     read_only : bool
         Whether devices may only read the memory. The buffer is then rejected as a destination; a
         kernel that writes to it fails or has undefined behaviour.
@@ -254,7 +264,10 @@ def pin(obj: BufferLike, *, read_only: bool = False) -> Buffer:
     >>> list(data)
     [7, 7, 7, 7]
     """
-    made: Buffer = _core._pin(obj, read_only)
+    held: Any = obj
+    if not _has_buffer(obj) and hasattr(obj, "__dlpack__"):
+        held = _core.from_dlpack(held).buffer  # PyTorch's tensors have no buffer protocol
+    made: Buffer = _core._pin(held, read_only)
     return made
 
 

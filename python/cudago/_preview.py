@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._cold import read
+from ._copy import is_pageable
+from ._element import extended_dtype
 from ._gopy import api
 from ._ordinal import device_at, devices_in_use
 from ._stream import Stream, _made
-from ._tensor import Tensor, _extended_dtype, _is_pageable
+from ._tensor import Tensor
 from .errors import CheckError
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     if not tensor.size:
         raise Unreadable("there are no elements")
     _check_readable(tensor)
-    if not _is_pageable(tensor):
+    if not is_pageable(tensor):
         _await_idle()
     import numpy as np
 
@@ -156,7 +158,7 @@ def _in_place(block: Tensor, np: ModuleType) -> Any:
     if dtype == "bfloat16":  # the upper half of a float32
         return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")
     if isinstance(dtype, str):
-        return _strided(block, raw, offset, _extended_dtype(dtype), np).astype("f4")
+        return _strided(block, raw, offset, extended_dtype(dtype), np).astype("f4")
     return _strided(block, raw, offset, dtype, np)
 
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
+from weakref import WeakSet
 
 from . import _core
 from ._ordinal import device_at
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ._device import Device
     from ._memory import Buffer
     from .typing import StreamLike
@@ -44,9 +47,42 @@ class MemoryResource(_core.MemoryResource):
     """The base class of memory resources, which allocate memory.
 
     A context manager: leaving the ``with`` block closes the resource. Its buffers stay valid.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        For the subclass.
+
+    Notes
+    -----
+    A subclass of your own defines ``allocate(self, nbytes, *, stream)`` and returns a `Buffer`,
+    which another resource has allocated. It can be a device's `Device.memory_resource`. There is no
+    ``deallocate``: memory is freed when its last holder lets go, which `finalize` can tell you.
+
+    Examples
+    --------
+    >>> class Counting(cudago.MemoryResource):
+    ...     def __init__(self, inner):
+    ...         self.inner, self.made = inner, 0
+    ...
+    ...     def allocate(self, nbytes, *, stream):
+    ...         self.made += 1
+    ...         return self.inner.allocate(nbytes, stream=stream)
+    >>> counting = Counting(device.memory_resource)
+    >>> cudago.empty(10, stream=stream, resource=counting).nbytes, counting.made
+    (40, 1)
     """
 
     __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create a resource of a subclass that allocates by itself."""
+        if cls.allocate is _core.MemoryResource.allocate:
+            raise TypeError(
+                f"{cls.__name__} allocates nothing: a subclass of MemoryResource defines "
+                "allocate(self, nbytes, *, stream)"
+            )
+        return _core._resource_python(cls)
 
     @property
     def device(self) -> Device | None:
@@ -68,10 +104,19 @@ class PoolOptions:
         all.
     max_size : int, optional
         Maximum size of the pool in bytes; by default unlimited.
+    reuse_follow_event_dependencies : bool
+        Whether memory that was freed on another stream is reused, if events order the two streams.
+    reuse_allow_opportunistic : bool
+        Whether it is reused, if that free has already happened.
+    reuse_allow_internal_dependencies : bool
+        Whether it is reused by making the stream wait for that free.
     """
 
     release_threshold: int | None = None
     max_size: int | None = None
+    reuse_follow_event_dependencies: bool = True
+    reuse_allow_opportunistic: bool = True
+    reuse_allow_internal_dependencies: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,6 +135,28 @@ class PoolStatistics:
     used_high: int
     reserved: int
     reserved_high: int
+
+
+_ALL = (1 << 63) - 1  # bytes that a pool keeps if it keeps everything
+_THRESHOLD, _RESET_HIGH = 4, 8  # as in resource.go
+_REUSE = (
+    "reuse_follow_event_dependencies",
+    "reuse_allow_opportunistic",
+    "reuse_allow_internal_dependencies",
+)
+_pools: WeakSet[DeviceMemoryResource] = WeakSet()  # for the summary
+
+
+def _check_sizes(options: PoolOptions) -> None:
+    for name in ("release_threshold", "max_size"):
+        value = getattr(options, name)
+        if value is not None and not 0 <= value <= _ALL:
+            raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
+
+
+def _set_reuse(resource: DeviceMemoryResource, options: PoolOptions) -> None:
+    for i, name in enumerate(_REUSE, 1):
+        resource._set_stat(_THRESHOLD + i, bool(getattr(options, name)))
 
 
 class DeviceMemoryResource(MemoryResource):
@@ -115,7 +182,8 @@ class DeviceMemoryResource(MemoryResource):
     1024
     """
 
-    __slots__ = ()
+    __slots__ = ("_max_size",)
+    _max_size: int | None
 
     if TYPE_CHECKING:
         # Device memory needs a stream, which other resources do without.
@@ -126,13 +194,60 @@ class DeviceMemoryResource(MemoryResource):
     def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
         """Create the resource, or another object over the device's default pool."""
         if pool is None:
-            return _core._resource_default_pool(cls, device)
-        for name in ("release_threshold", "max_size"):
-            value = getattr(pool, name)
-            if value is not None and not 0 <= value < 1 << 63:
-                raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
-        keep = (1 << 63) - 1 if pool.release_threshold is None else pool.release_threshold
-        return _core._resource_pool(cls, device, keep, pool.max_size or 0)
+            made = _core._resource_default_pool(cls, device)
+            made._max_size = None
+        else:
+            _check_sizes(pool)
+            keep = _ALL if pool.release_threshold is None else pool.release_threshold
+            made = _core._resource_pool(cls, device, keep, pool.max_size or 0)
+            made._max_size = pool.max_size or None
+            _set_reuse(made, pool)
+        _pools.add(made)
+        return made
+
+    @property
+    def options(self) -> PoolOptions:
+        """The options of the pool. Can be set, except for ``max_size``.
+
+        Others may share the default pool, and then its options too. To change one option, set
+        ``dataclasses.replace(resource.options, release_threshold=0)``.
+        """
+        keep = self._stat(_THRESHOLD)
+        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
+        threshold = None if keep >= _ALL else keep
+        return PoolOptions(release_threshold=threshold, max_size=self._max_size, **reuse)
+
+    @options.setter
+    def options(self, value: PoolOptions) -> None:
+        if not isinstance(value, PoolOptions):
+            raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
+        _check_sizes(value)
+        if (value.max_size or None) != self._max_size:
+            raise ValueError(
+                f"the maximum size of a pool cannot change: it is {self._max_size}, got "
+                f"{value.max_size}"
+            )
+        keep = _ALL if value.release_threshold is None else value.release_threshold
+        self._set_stat(_THRESHOLD, keep)
+        _set_reuse(self, value)
+
+    def reset_high_water(self) -> None:
+        """Start the maxima of `statistics` anew, from what is used now.
+
+        References
+        ----------
+        ``cuMemPoolSetAttribute``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.reset_high_water()
+        >>> pool.statistics.used_high
+        0
+        """
+        self._set_stat(_RESET_HIGH, 0)
 
     @property
     def statistics(self) -> PoolStatistics:

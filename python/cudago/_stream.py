@@ -7,7 +7,8 @@ Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from . import _core
@@ -16,12 +17,13 @@ from ._card import card
 from ._ordinal import device_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from ._device import Device
     from ._event import Event
     from ._graph import Graph
-    from .typing import CaptureMode, StreamLike
+    from .typing import CaptureMode, StreamLike, SupportsCUDAStream
 
 __all__ = ["Stream"]
 
@@ -36,8 +38,15 @@ class Stream(_core.Stream):
     """A queue of device work that runs in order.
 
     Work on different streams may overlap and run in any order, unless `record` and `wait` order it.
-    Created by `Device.create_stream` or `Stream.from_handle`. A context manager: leaving the
-    ``with`` block closes the stream.
+    Created by `Device.create_stream`. ``Stream(obj)`` wraps a stream of another library with
+    ``__cuda_stream__``, `from_handle` wraps any handle. A context manager: leaving the ``with``
+    block closes the stream.
+
+    Parameters
+    ----------
+    obj : object with ``__cuda_stream__``
+        Another library's stream, which is kept alive; a `Stream` is returned as it is. Closing the
+        new object does not destroy the stream.
 
     Notes
     -----
@@ -62,6 +71,14 @@ class Stream(_core.Stream):
     __slots__ = ("_hash", "_name")
     _hash: int
     _name: str
+
+    def __new__(cls, obj: SupportsCUDAStream) -> Stream:
+        """Wrap a stream of another library, and keep its object alive."""
+        if isinstance(obj, Stream):
+            return obj
+        stream = _foreign(obj)
+        _made[stream._id] = stream
+        return stream
 
     @classmethod
     def from_handle(
@@ -135,17 +152,56 @@ class Stream(_core.Stream):
         """
         return self._record(self.device.create_event() if event is None else event)
 
-    def wait(self, work: Event | StreamLike) -> None:
+    def callback(self, func: Callable[..., object], /, *args: Any) -> None:
+        """Call a function on the host after the work queued so far. Later work waits for it.
+
+        Parameters
+        ----------
+        func : callable
+            Runs on a thread of cudago. It must not wait for the device.
+        *args
+            Its arguments; they are kept until it has run.
+
+        See Also
+        --------
+        Graph.callback : Adds such a call to a graph.
+
+        Notes
+        -----
+        Stream-ordered on this stream. Captured as a host node, which keeps function and arguments
+        alive; it then runs at each launch. An exception is reported to `sys.unraisablehook`, and
+        work continues. The function does not run if work before it fails, or after the interpreter
+        has begun to end.
+
+        References
+        ----------
+        ``cuLaunchHostFunc``
+
+        Examples
+        --------
+        >>> done = []
+        >>> stream.callback(done.append, "after the work so far")
+        >>> stream.sync()
+        >>> done
+        ['after the work so far']
+        """
+        self._callback(partial(func, *args) if args else func)
+
+    def wait(self, work: object) -> None:
         """Make later work wait for an event, or for the work queued on another stream.
 
         Parameters
         ----------
-        work : Event or Stream
+        work : Event, Stream or object that has one
             What to wait for; it may belong to another device or library, and may be closed right
-            after the call. An event that was never recorded counts as complete.
+            after the call. An event that was never recorded counts as complete. PyTorch's and
+            CuPy's events and streams are understood, as is any object with ``__cuda_stream__``, or
+            with one of those as its attribute ``event`` or ``stream``.
 
         Raises
         ------
+        TypeError
+            If `work` is or has neither an event nor a stream.
         CUDAError
             If a capturing stream would wait for work outside the capture. This invalidates the
             capture.
@@ -166,11 +222,16 @@ class Stream(_core.Stream):
         """
         if isinstance(work, _core.Event):
             self._wait_event(work)
-            return
-        if not isinstance(work, Stream):
-            work = _foreign(work)
-        with work.record() as event:
-            self._wait_event(event)
+        elif isinstance(work, Stream):
+            with work.record() as event:
+                self._wait_event(event)
+        elif (handle := _event_handle(work)) is not None:
+            if handle:  # PyTorch creates the event when it is first recorded
+                self._wait_handle(handle)
+        elif _has_stream(work):
+            self.wait(_foreign(work))
+        else:
+            self.wait(_part(work))
 
     def capture(self, mode: CaptureMode = "global") -> AbstractContextManager[Graph, None]:
         """Record the work queued in the ``with`` block as a graph, instead of running it.
@@ -245,6 +306,37 @@ class Stream(_core.Stream):
             return self._hash
 
 
+def _event_handle(obj: object) -> int | None:
+    """Return the ``CUevent`` of another library's event; None if it is no event."""
+    library = type(obj).__module__.partition(".")[0]
+    name = {"torch": "cuda_event", "cupy": "ptr", "cupy_backends": "ptr"}.get(library)
+    if name is None and type(obj).__name__ == "Event":  # cuda.core, Numba
+        name = "handle"
+    if name is None or "Event" not in type(obj).__name__:
+        return None
+    handle = getattr(obj, name, None)
+    handle = getattr(handle, "value", handle)  # Numba's is of ctypes
+    return None if handle is None else int(handle)
+
+
+def _has_stream(obj: object) -> bool:
+    return hasattr(obj, "__cuda_stream__") or hasattr(obj, "cuda_stream")
+
+
+def _part(obj: object) -> object:
+    """Return the event of an object that has one, else its stream."""
+    for name in ("event", "stream"):
+        found = getattr(obj, name, None)
+        if isinstance(found, _core.Event | Stream) or (
+            found is not None and (_has_stream(found) or _event_handle(found) is not None)
+        ):
+            return found
+    raise TypeError(
+        "work must be an event, or it must be a Stream or have __cuda_stream__, not "
+        f"{type(obj).__name__}"
+    )
+
+
 def _foreign(obj: object) -> Stream:
     """Wrap an object with ``__cuda_stream__`` for one call. Called by the native module."""
     protocol = getattr(obj, "__cuda_stream__", None)
@@ -263,6 +355,11 @@ def _foreign(obj: object) -> Stream:
     # Not added to _made: it is gone after the call, and every launch would pay for that.
     stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
     return stream
+
+
+def stream_of(obj: StreamLike) -> Stream:
+    """Return a stream of ours, or one wrapped for one call."""
+    return obj if isinstance(obj, Stream) else _foreign(obj)
 
 
 # Streams created through this API, by id, for _preview.py.

@@ -4,31 +4,27 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from . import _core
+from . import _core, _strided
 from ._card import card
+from ._copy import copy, is_pageable
+from ._element import element, numpy_dtype, shortest
+from ._launch import launch
 from ._ordinal import device_at
+from ._stream import stream_of
 from .errors import ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
     from ._device import Device
     from ._memory import Pointer
-    from ._stream import Stream
+    from .typing import StreamLike
 
 __all__ = ["Tensor"]
 
 _T = TypeVar("_T")
-
-_CPU = 1
-_PINNED, _MANAGED = 2, 3  # enum cudago_cell_kind
-_MAX_PIECES = 1 << 16
 
 
 def _into_native(cls: type[_T]) -> type[_T]:
@@ -78,7 +74,7 @@ class Tensor(_core.Tensor):
         span, offset = self._span
         return span.ptr + offset
 
-    def numpy(self, *, stream: Stream) -> np.ndarray:
+    def numpy(self, *, stream: StreamLike) -> np.ndarray:
         """Copy the elements to a new NumPy array, and wait for the copy.
 
         Parameters
@@ -94,17 +90,16 @@ class Tensor(_core.Tensor):
 
         Raises
         ------
-        BufferError
-            If the tensor is so scattered that the copy would take more than 65536 driver calls.
+        ValueError
+            If `stream` is capturing: use `copy_to` with an array of your own.
 
         Notes
         -----
-        Stream-ordered on `stream`. Blocks until the copy is done. Not allowed while `stream` is
-        capturing: use `Buffer.copy_to` with an array of your own.
+        Stream-ordered on `stream`. Blocks until the copy is done.
 
         References
         ----------
-        ``cuMemcpyAsync``, ``cuStreamSynchronize``
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``, ``cuStreamSynchronize``
 
         Examples
         --------
@@ -114,24 +109,21 @@ class Tensor(_core.Tensor):
         """
         import numpy as np
 
-        if stream.is_capturing:  # else the copy would be captured before the wait is refused
+        on = stream_of(stream)
+        if on.is_capturing:  # else the copy would be captured before the wait is refused
             raise ValueError(
                 "a stream that is capturing cannot be waited for: copy with "
-                "t.buffer.copy_to(array, stream=...) instead"
+                "t.copy_to(array, stream=...) instead"
             )
-        dtype = self.dtype
-        if isinstance(dtype, str):
-            raw = np.empty(self.nbytes, "u1")
-            if self.nbytes:
-                _copy_piece(_core.from_dlpack(raw), self.reshape(self.size), stream)
-            stream.sync()
-            return raw.view(_extended_dtype(dtype)).reshape(self.shape)
-        out = np.empty(self.shape, dtype)
-        _copy(_core.from_dlpack(out), self, stream)
-        stream.sync()
-        return out
+        dtype = numpy_dtype(self.dtype_name)
+        raw = np.empty(self.nbytes, "u1")
+        if self.nbytes:
+            bits = _core.from_dlpack(raw).buffer.view(self.dtype_name, self.shape)
+            copy(bits, self, on)
+        on.sync()
+        return raw.view(dtype).reshape(self.shape)
 
-    def copy_from(self, src: Any, *, stream: Stream) -> None:
+    def copy_from(self, src: Any, *, stream: StreamLike) -> None:
         """Copy elements into this tensor.
 
         Parameters
@@ -145,17 +137,24 @@ class Tensor(_core.Tensor):
         Raises
         ------
         BufferError
-            If either side is so scattered that the copy would take more than 65536 driver calls.
+            If, during a capture, the copy would take more than 65536 nodes.
+
+        See Also
+        --------
+        copy_to : Copies the other way.
 
         Notes
         -----
         Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
-        Captured as memcpy nodes, which keep both sides alive. Makes one driver call for each
-        contiguous piece.
+
+        One driver call copies all rows where both sides have them at regular distances, as any
+        slices of matrices. Otherwise a kernel copies, if both sides are memory that a device can
+        access; else the elements are packed first. Captured as one memcpy node for each such call,
+        or as a kernel node; the nodes keep both sides alive.
 
         References
         ----------
-        ``cuMemcpyAsync``
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``
 
         Examples
         --------
@@ -169,14 +168,140 @@ class Tensor(_core.Tensor):
         if self.is_readonly:
             raise ValueError("the tensor is read-only")
         source = _as_source(src, self, stream)
-        if source.shape != self.shape:
-            raise ValueError(f"src has shape {source.shape}, the tensor {self.shape}")
-        if source.dtype_name != self.dtype_name:
-            raise TypeError(
-                f"src has element type {source.dtype_name}, the tensor {self.dtype_name}: "
-                "convert it first"
-            )
-        _copy(self, source, stream)
+        _check_alike("src", source, self)
+        copy(self, source, stream_of(stream))
+
+    def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
+        """Copy the elements into an array or another tensor.
+
+        Parameters
+        ----------
+        dst : Tensor, array or any object with ``__dlpack__`` or the buffer protocol
+            Destination, with this tensor's shape and element type.
+        stream : Stream
+            Stream that orders the copy.
+
+        Raises
+        ------
+        BufferError
+            If, during a capture, the copy would take more than 65536 nodes.
+
+        See Also
+        --------
+        copy_from : Copies the other way.
+        numpy : Copies to a new array, and waits.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done if `dst` is pageable memory.
+        Captured and divided as `copy_from` is.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``
+
+        Examples
+        --------
+        >>> array = numpy.empty((2, 2), "float32")
+        >>> cudago.full((2, 2), 7, stream=stream).copy_to(array, stream=stream)
+        >>> array.tolist()
+        [[7.0, 7.0], [7.0, 7.0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        target = _as_target(dst, stream)
+        if target.is_readonly:
+            raise ValueError("dst is read-only")
+        _check_alike("dst", target, self)
+        copy(target, self, stream_of(stream))
+
+    def item(self, *, stream: StreamLike) -> Any:
+        """Return the only element as a Python number, and wait for its copy.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the copy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element.
+
+        Raises
+        ------
+        ValueError
+            If there is not exactly one element, or if `stream` is capturing.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuStreamSynchronize``
+
+        Examples
+        --------
+        >>> cudago.full((2, 2), 7, "int32", stream=stream)[1, 0].item(stream=stream)
+        7
+        """
+        if self.size != 1:
+            raise ValueError(f"a tensor of {self.size} elements is not one number")
+        element = self.numpy(stream=stream).reshape(())
+        return element.astype("f4").item() if element.dtype.kind == "V" else element.item()
+
+    def fill(self, value: Any, *, stream: StreamLike) -> None:
+        """Set every element to one value.
+
+        Parameters
+        ----------
+        value : number or bytes
+            Converted to the element type, which it must fit: whole numbers of its range for
+            integers, finite values that stay finite for floating-point types. ``bytes`` are taken
+            as those of one element.
+        stream : Stream
+            Stream that orders the fill.
+
+        Raises
+        ------
+        OverflowError, ValueError, TypeError
+            If `value` does not fit the element type.
+        BufferError
+            If the tensor is host memory that the driver does not know: fill the array itself.
+
+        See Also
+        --------
+        Buffer.fill : Fills bytes.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Captured as a memset node, or as kernel nodes where the driver
+        has no fill: for values of 8 and 16 bytes that do not repeat every 4 bytes, and for tensors
+        with gaps between their elements. Either keeps the tensor's memory alive.
+
+        References
+        ----------
+        ``cuMemsetD8Async``, ``cuMemsetD16Async``, ``cuMemsetD32Async``
+
+        Examples
+        --------
+        >>> t = cudago.zeros((2, 3), "int32", stream=stream)
+        >>> t[:, 1].fill(5, stream=stream)
+        >>> t.numpy(stream=stream).tolist()
+        [[0, 5, 0], [0, 5, 0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if self.is_readonly:
+            raise ValueError("the tensor is read-only")
+        if is_pageable(self):
+            raise BufferError("the tensor is pageable host memory: fill the array itself")
+        pattern = shortest(element(value, self.dtype_name))
+        if not _strided.needs_kernel(self, pattern):
+            self.buffer.fill(pattern, stream=stream)
+        elif self.size:
+            _strided.fill(self, pattern, lambda *args: launch(stream, *args))
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
@@ -197,20 +322,7 @@ class Tensor(_core.Tensor):
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def _extended_dtype(name: str) -> np.dtype:
-    import numpy as np
-
-    try:
-        import ml_dtypes
-    except ImportError:
-        raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
-    if not hasattr(ml_dtypes, name):
-        raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
-    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    return dtype
-
-
-def _as_source(src: Any, like: Tensor, stream: Stream) -> Tensor:
+def _as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
     if isinstance(src, Tensor):
         return src
     if not hasattr(src, "__dlpack__"):
@@ -220,54 +332,32 @@ def _as_source(src: Any, like: Tensor, stream: Stream) -> Tensor:
     return _core.from_dlpack(src, stream=stream)
 
 
-def _is_pageable(t: Tensor) -> bool:
-    """Whether this is host memory that the driver does not know."""
-    kind, device_type, *_ = t._memory
-    return device_type == _CPU and t._ordinal is None and kind not in (_PINNED, _MANAGED)
+def as_tensor(memory: Any) -> Tensor:
+    """Return a tensor over any memory that has a shape."""
+    return memory if isinstance(memory, Tensor) else _core.from_dlpack(memory)
 
 
-def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    """Copy between two contiguous tensors.
+def _as_target(dst: Any, stream: StreamLike) -> Tensor:
+    if isinstance(dst, Tensor):
+        return dst
+    if hasattr(dst, "__dlpack__"):
+        return _core.from_dlpack(dst, stream=stream)
+    import numpy as np
 
-    A tensor operand carries the kind of its memory, which a buffer operand does not.
-    """
-    if not _is_pageable(dst):
-        dst.buffer.copy_from(src, stream=stream)
-    elif not _is_pageable(src):
-        src.buffer.copy_to(dst, stream=stream)
-    else:
-        memoryview(dst).cast("B")[:] = memoryview(src).cast("B")
-
-
-def _first_contiguous_axis(t: Tensor) -> int:
-    """Return the first axis from which the elements lie in row-major order without gaps."""
-    expected, axis = 1, t.ndim
-    for size, stride in zip(reversed(t.shape), reversed(t.strides), strict=True):
-        if size != 1 and stride != expected:
-            break
-        expected *= size
-        axis -= 1
-    return axis
+    view = memoryview(dst)
+    if view.readonly:
+        raise ValueError("dst is read-only")
+    return _core.from_dlpack(np.asarray(view))
 
 
-def _pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    axis = max(_first_contiguous_axis(a), _first_contiguous_axis(b))
-    outer = a.shape[:axis]
-    if math.prod(outer) > _MAX_PIECES:
-        raise BufferError(
-            f"a copy between strides {a.strides} and {b.strides} of shape {a.shape} would take "
-            f"{math.prod(outer)} driver calls (at most {_MAX_PIECES}): make one side contiguous "
-            "with a kernel first"
+def _check_alike(name: str, other: Tensor, tensor: Tensor) -> None:
+    if other.shape != tensor.shape:
+        raise ValueError(f"{name} has shape {other.shape}, the tensor {tensor.shape}")
+    if other.dtype_name != tensor.dtype_name:
+        raise TypeError(
+            f"{name} has element type {other.dtype_name}, the tensor {tensor.dtype_name}: "
+            "convert it first"
         )
-    for index in itertools.product(*map(range, outer)):
-        yield a[index], b[index]
-
-
-def _copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
-    if not dst.size:
-        return
-    for d, s in _pieces(dst, src):
-        _copy_piece(d, s, stream)
 
 
 def _device_copy(t: Tensor, to_host: int) -> Tensor:

@@ -58,9 +58,17 @@ class OutOfMemoryError(CUDAError, MemoryError):
     ----------
     requested : int
         The requested size in bytes; 0 if unknown.
+    held : str
+        What `memory_summary` returned then, which the message ends with. Empty during captures,
+        when the driver cannot be asked.
     """
 
     requested: int = 0
+    held: str = ""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n{self.held}" if self.held else text
 
 
 class DeviceFaultError(CUDAError):

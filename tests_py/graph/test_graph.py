@@ -126,7 +126,7 @@ def test_wrong_operands_add_nothing(graph, a, b, device, stream, kernels):
         (lambda: graph.memcpy(bytes(64), a), BufferError, "dst .*writable"),
         (lambda: graph.memcpy(a, 5), TypeError, "src must be a Buffer"),
         (lambda: graph.memcpy(a, closed), cu.ClosedError, "buffer is closed"),
-        (lambda: graph.memset(a, 1 << 40), OverflowError, "must fit 4 bytes"),
+        (lambda: graph.memset(a, 1 << 40), OverflowError, "must be -128 to 255"),
         (lambda: graph.memset(a[:3], b"ab"), ValueError, "does not divide 3 bytes"),
         (lambda: graph.memset(closed, 0), cu.ClosedError, "buffer is closed"),
         (lambda: graph.callback(5), TypeError, "callback must be callable"),

@@ -113,6 +113,12 @@ def _filled(w: World, first: int) -> cu.Buffer:
     return buffer
 
 
+def _timer(w: World) -> cu.timer:
+    with cu.timer(w.get("stream")) as timer:
+        w.get("buffer").fill(1, stream=w.get("stream"))
+    return timer
+
+
 def _host(w: World, resource: str) -> cu.Buffer:
     buffer = w.get(resource).allocate(NBYTES)
     memoryview(buffer).cast("B")[:] = numbers(1).tobytes()
@@ -181,6 +187,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "event": lambda w: cu.Device().create_event(timing_enabled=True),
     "recorded": _recorded,
     "recorded_later": _recorded,
+    "timer": _timer,
     "resource": _resource_maker("DeviceMemoryResource"),
     "managed_resource": _resource_maker("ManagedMemoryResource"),
     "virtual_resource": _resource_maker("VirtualMemoryResource"),

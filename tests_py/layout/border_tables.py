@@ -45,9 +45,9 @@ GO_QUIET = {
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
-    "cudagoCaptureBegin",
-    "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureMemset",
-    "cudagoCaptureLaunch", "cudagoEventRecord",
+    "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
+    "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoEventRecord",
+    "cudagoGraphBox",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
@@ -65,7 +65,8 @@ RAISERS = {
 # be what that thread waits for, they are called with the GIL released.
 WAITS = {
     "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
-    "cudagoGraphMemoryFree", "cudagoKernelSetAttribute",
+    "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
+    "cudagoMemcpyBox",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",

@@ -172,6 +172,9 @@ type MemoryAPI interface {
 	// CuMemcpyAsync copies size bytes. Either side may be device, managed,
 	// pinned or pageable host memory, by unified addressing.
 	CuMemcpyAsync(dst, src CUdeviceptr, size uint64, s CUstream) CUresult
+	// CuMemcpy3DAsync copies a box of bytes: rows of params.WidthInBytes, at
+	// pitches of each side.
+	CuMemcpy3DAsync(params *CUDA_MEMCPY3D, s CUstream) CUresult
 	CuMemsetD8Async(dst CUdeviceptr, value uint8, n uint64, s CUstream) CUresult
 	CuMemsetD16Async(dst CUdeviceptr, value uint16, n uint64, s CUstream) CUresult
 	CuMemsetD32Async(dst CUdeviceptr, value uint32, n uint64, s CUstream) CUresult

@@ -344,6 +344,11 @@ func (d *Base) CuMemcpyAsync(dst CUdeviceptr, src CUdeviceptr, size uint64, s CU
 	return
 }
 
+func (d *Base) CuMemcpy3DAsync(params *CUDA_MEMCPY3D, s CUstream) (result CUresult) {
+	result = d.answer("cuMemcpy3DAsync")
+	return
+}
+
 func (d *Base) CuMemsetD8Async(dst CUdeviceptr, value uint8, n uint64, s CUstream) (result CUresult) {
 	result = d.answer("cuMemsetD8Async")
 	return

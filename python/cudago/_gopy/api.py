@@ -142,6 +142,73 @@ class MemoryInfo(go.GoClass):
 		else:
 			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
 
+# Python type for struct api.PriorityRange
+class PriorityRange(go.GoClass):
+	"""A PriorityRange is the range of stream priorities: greatest is the lower\nnumber.\n"""
+	def __init__(self, *args, **kwargs):
+		"""
+		handle=A Go-side object is always initialized with an explicit handle=arg
+		otherwise parameters can be unnamed in order of field names or named fields
+		in which case a new Go object is constructed first
+		"""
+		if len(kwargs) == 1 and 'handle' in kwargs:
+			self.handle = kwargs['handle']
+			_gobind.IncRef(self.handle)
+		elif len(args) == 1 and isinstance(args[0], go.GoClass):
+			self.handle = args[0].handle
+			_gobind.IncRef(self.handle)
+		else:
+			self.handle = _gobind.api_PriorityRange_CTor()
+			_gobind.IncRef(self.handle)
+			if  0 < len(args):
+				self.Least = args[0]
+			if "Least" in kwargs:
+				self.Least = kwargs["Least"]
+			if  1 < len(args):
+				self.Greatest = args[1]
+			if "Greatest" in kwargs:
+				self.Greatest = kwargs["Greatest"]
+	def __del__(self):
+		_gobind.DecRef(self.handle)
+	def __str__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.PriorityRange{'
+		first = True
+		for v in pr:
+			if callable(v[1]):
+				continue
+			if first:
+				first = False
+			else:
+				sv += ', '
+			sv += v[0] + '=' + str(v[1])
+		return sv + '}'
+	def __repr__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.PriorityRange ( '
+		for v in pr:
+			if not callable(v[1]):
+				sv += v[0] + '=' + str(v[1]) + ', '
+		return sv + ')'
+	@property
+	def least(self):
+		return _gobind.api_PriorityRange_Least_Get(self.handle)
+	@least.setter
+	def least(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_PriorityRange_Least_Set(self.handle, value.handle)
+		else:
+			_gobind.api_PriorityRange_Least_Set(self.handle, value)
+	@property
+	def greatest(self):
+		return _gobind.api_PriorityRange_Greatest_Get(self.handle)
+	@greatest.setter
+	def greatest(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_PriorityRange_Greatest_Set(self.handle, value.handle)
+		else:
+			_gobind.api_PriorityRange_Greatest_Set(self.handle, value)
+
 # Python type for struct api.Properties
 class Properties(go.GoClass):
 	"""A Properties is what rarely changes about a device.\n"""
@@ -289,6 +356,13 @@ def device_memory_info(ordinal):
 	context, if nobody did.
 	"""
 	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
+def device_priority_range(ordinal):
+	"""DevicePriorityRange(int ordinal) object p, str err
+
+	DevicePriorityRange returns the priorities that a device's streams can have.
+	It makes the primary context, if nobody did.
+	"""
+	return PriorityRange(handle=_gobind.api_DevicePriorityRange(ordinal))
 def device_properties(ordinal):
 	"""DeviceProperties(int ordinal) object p, str err
 
@@ -298,6 +372,13 @@ def device_properties(ordinal):
 
 
 # ---- Functions ---
+def driver_objects():
+	"""DriverObjects() str counts, str err
+
+	DriverObjects counts what the driver was asked to create and not yet asked to
+	destroy, as LiveObjects does. It opens the driver.
+	"""
+	return _gobind.api_DriverObjects()
 def driver_version():
 	"""DriverVersion() int version, str err
 
@@ -305,61 +386,6 @@ def driver_version():
 	for 12.4. It opens the driver.
 	"""
 	return _gobind.api_DriverVersion()
-def linked():
-	"""Linked() str versions, str err
-
-	Linked returns what the native module was built with and has in it, as a JSON
-	object from names to versions: "go", and the modules of others.
-	"""
-	return _gobind.api_Linked()
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
-def live_objects():
-	"""LiveObjects() str counts, str err
-
-	LiveObjects counts what is held open for Python, as a JSON object from kinds
-	to numbers: gopy would make a map a class of its own. Kinds with none are
-	absent. It opens no driver.
-	"""
-	return _gobind.api_LiveObjects()
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
-def attribute_name(i):
-	"""AttributeName(int i) str
-
-	AttributeName returns the name of the i-th attribute, in alphabetic order:
-	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
-	"""
-	return _gobind.api_AttributeName(i)
-def driver_notice():
-	"""DriverNotice() str notice, str err
-
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
-	"""
-	return _gobind.api_DriverNotice()
-def live_streams():
-	"""LiveStreams() int n, str err
-
-	LiveStreams counts the streams that may have work: also closed ones, and
-	default streams that nobody holds. It opens no driver.
-	"""
-	return _gobind.api_LiveStreams()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
-
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
-	"""
-	return _gobind.api_ResultExplanation(code)
 def result_name(code):
 	"""ResultName(int code) str
 
@@ -378,16 +404,64 @@ def device_name(ordinal):
 	DeviceName returns a device's product name.
 	"""
 	return _gobind.api_DeviceName(ordinal)
+def linked():
+	"""Linked() str versions, str err
+
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
+	"""
+	return _gobind.api_Linked()
+def result_explanation(code):
+	"""ResultExplanation(int code) str
+
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
+	"""
+	return _gobind.api_ResultExplanation(code)
+def live_streams():
+	"""LiveStreams() int n, str err
+
+	LiveStreams counts the streams that may have work: also closed ones, and
+	default streams that nobody holds. It opens no driver.
+	"""
+	return _gobind.api_LiveStreams()
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()
+def attribute_name(i):
+	"""AttributeName(int i) str
+
+	AttributeName returns the name of the i-th attribute, in alphabetic order:
+	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
+	"""
+	return _gobind.api_AttributeName(i)
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
+
+	DeviceAttribute returns one attribute of a device by its name.
+	"""
+	return _gobind.api_DeviceAttribute(ordinal, name)
 def driver_name():
 	"""DriverName() str name, str err
 
 	DriverName returns "nvidia" or "sim". It opens the driver.
 	"""
 	return _gobind.api_DriverName()
-def driver_objects():
-	"""DriverObjects() str counts, str err
+def live_objects():
+	"""LiveObjects() str counts, str err
 
-	DriverObjects counts what the driver was asked to create and not yet asked to
-	destroy, as LiveObjects does. It opens the driver.
+	LiveObjects counts what is held open for Python, as a JSON object from kinds
+	to numbers: gopy would make a map a class of its own. Kinds with none are
+	absent. It opens no driver.
 	"""
-	return _gobind.api_DriverObjects()
+	return _gobind.api_LiveObjects()
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()

@@ -14,6 +14,9 @@ var copies = map[string]func(*suite){
 	"copy from pageable memory may be overwritten":   copyStaged,
 	"copy within a device":                           copyDevice,
 	"copy of nothing is fine":                        copyNothing,
+	"copy of a box keeps the pitches of both sides":  copyBox,
+	"copy of a box from and to pageable memory":      copyPageableBox,
+	"copy of a box refuses rows that overlap":        copyOverlappingRows,
 	"fill writes elements of 1, 2 and 4 bytes":       fillWidths,
 	"fill refuses addresses that are not aligned":    fillAlignment,
 	"copy between pinned memory and device overlaps": copyPinned,
@@ -52,6 +55,61 @@ func copyNothing(s *suite) {
 	p := s.alloc(16)
 	s.ok(s.CuMemcpyAsync(p, p, 0, s.stream()))
 	s.ok(s.CuMemsetD8Async(p, 1, 0, s.stream()))
+}
+
+// box copies 2 slices of 2 rows of 8 bytes, out of slices of 3 rows of 16 bytes,
+// into slices of 2 rows of 12 bytes.
+func box(dst, src driver.CUdeviceptr) *driver.CUDA_MEMCPY3D {
+	return &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: src, SrcPitch: 16, SrcHeight: 3,
+		DstMemoryType: driver.CU_MEMORYTYPE_UNIFIED, DstDevice: dst, DstPitch: 12, DstHeight: 2,
+		WidthInBytes: 8, Height: 2, Depth: 2,
+	}
+}
+
+func boxed() (in, out []uint32) {
+	in = make([]uint32, 24)
+	for i := range in {
+		in[i] = uint32(i)
+	}
+	return in, []uint32{0, 1, 77, 4, 5, 77, 12, 13, 77, 16, 17, 77}
+}
+
+func copyBox(s *suite) {
+	in, out := boxed()
+	a, b, st := s.alloc(96), s.alloc(48), s.stream()
+	s.ok(s.CuMemcpyAsync(a, addressOf(in), 96, st))
+	s.ok(s.CuMemsetD32Async(b, 77, 12, st))
+	s.ok(s.CuMemcpy3DAsync(box(b, a), st))
+	require.Equal(s.T, out, s.read(b, 12))
+}
+
+func copyPageableBox(s *suite) {
+	in, out := boxed()
+	p, st := s.alloc(48), s.stream()
+	s.ok(s.CuMemsetD32Async(p, 77, 12, st))
+	params := box(p, 0)
+	params.SrcMemoryType, params.SrcHost = driver.CU_MEMORYTYPE_HOST, uintptr(addressOf(in))
+	s.ok(s.CuMemcpy3DAsync(params, st))
+	require.Equal(s.T, out, s.read(p, 12))
+
+	back := make([]uint32, 12)
+	s.ok(s.CuMemsetD32Async(p, 5, 12, st))
+	params = &driver.CUDA_MEMCPY3D{
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: p, SrcPitch: 16, SrcHeight: 1,
+		DstMemoryType: driver.CU_MEMORYTYPE_HOST, DstHost: uintptr(addressOf(back)), DstPitch: 12, DstHeight: 1,
+		WidthInBytes: 8, Height: 3, Depth: 1,
+	}
+	s.ok(s.CuMemcpy3DAsync(params, st))
+	s.ok(s.CuStreamSynchronize(st))
+	require.Equal(s.T, []uint32{5, 5, 0, 5, 5, 0, 5, 5, 0, 0, 0, 0}, back)
+}
+
+func copyOverlappingRows(s *suite) {
+	a, b, st := s.alloc(96), s.alloc(48), s.stream()
+	params := box(b, a)
+	params.SrcPitch = 4
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemcpy3DAsync(params, st))
 }
 
 func fillWidths(s *suite) {

@@ -552,6 +552,14 @@ func (d *Driver) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, s
 	return d.API.CuMemcpyAsync(dst, src, size, s)
 }
 
+// CuMemcpy3DAsync calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuMemcpy3DAsync(params *driver.CUDA_MEMCPY3D, s driver.CUstream) (result driver.CUresult) {
+	if result = d.next("CuMemcpy3DAsync"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuMemcpy3DAsync(params, s)
+}
+
 // CuMemsetD8Async calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuMemsetD8Async(dst driver.CUdeviceptr, value uint8, n uint64, s driver.CUstream) (result driver.CUresult) {
 	if result = d.next("CuMemsetD8Async"); result != driver.CUDA_SUCCESS {

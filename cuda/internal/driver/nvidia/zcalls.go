@@ -311,6 +311,10 @@ func (d *binding) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, 
 	return driver.CUresult(C.cuMemcpyAsync(d.fn[cuMemcpyAsync], C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(size), C.CUstream(s)))
 }
 
+func (d *binding) CuMemcpy3DAsync(params *driver.CUDA_MEMCPY3D, s driver.CUstream) (result driver.CUresult) {
+	return driver.CUresult(C.cuMemcpy3DAsync(d.fn[cuMemcpy3DAsync], *(*C.CUDA_MEMCPY3D)(unsafe.Pointer(params)), C.CUstream(s)))
+}
+
 func (d *binding) CuMemsetD8Async(dst driver.CUdeviceptr, value uint8, n uint64, s driver.CUstream) (result driver.CUresult) {
 	return driver.CUresult(C.cuMemsetD8Async(d.fn[cuMemsetD8Async], C.CUdeviceptr(dst), C.uchar(value), C.size_t(n), C.CUstream(s)))
 }

@@ -441,6 +441,11 @@ static inline CUresult cuMemcpyAsync(address fn, CUdeviceptr a, CUdeviceptr b, s
 	return fn ? CAST((CUdeviceptr, CUdeviceptr, size_t, CUstream))(a, b, c, d) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static inline CUresult cuMemcpy3DAsync(address fn, CUDA_MEMCPY3D a, CUstream b)
+{
+	return fn ? CAST((const CUDA_MEMCPY3D *, CUstream))(&a, b) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static inline CUresult cuMemsetD8Async(address fn, CUdeviceptr a, unsigned char b, size_t c, CUstream d)
 {
 	return fn ? CAST((CUdeviceptr, unsigned char, size_t, CUstream))(a, b, c, d) : CUDA_ERROR_NOT_SUPPORTED;

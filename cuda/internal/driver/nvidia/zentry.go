@@ -72,6 +72,7 @@ const (
 	cuMemPoolSetAccess
 	cuMemPoolGetAccess
 	cuMemcpyAsync
+	cuMemcpy3DAsync
 	cuMemsetD8Async
 	cuMemsetD16Async
 	cuMemsetD32Async
@@ -216,6 +217,7 @@ var entries = [entryCount]entry{
 	cuMemPoolSetAccess:                {"cuMemPoolSetAccess", 11020, "", required},
 	cuMemPoolGetAccess:                {"cuMemPoolGetAccess", 11020, "", required},
 	cuMemcpyAsync:                     {"cuMemcpyAsync", 4000, "", required},
+	cuMemcpy3DAsync:                   {"cuMemcpy3DAsync", 3020, "_v2", required},
 	cuMemsetD8Async:                   {"cuMemsetD8Async", 3020, "", required},
 	cuMemsetD16Async:                  {"cuMemsetD16Async", 3020, "", required},
 	cuMemsetD32Async:                  {"cuMemsetD32Async", 3020, "", required},

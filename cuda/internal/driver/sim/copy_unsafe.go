@@ -142,17 +142,12 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
 		return r
 	}
-	if w.src.isReserved() || w.dst.isReserved() {
-		d.die("cuMemcpyAsync was called with memory of a graph that is not allocated now")
-		return driver.CUDA_ERROR_INVALID_VALUE
+	if r := d.refuseReserved(w, "cuMemcpyAsync"); r != driver.CUDA_SUCCESS {
+		return r
 	}
 	d.behindGraphs()
 	s.awaitRoom(false)
-	if !w.src.pageable() && !w.dst.pageable() {
-		s.enqueue(w)
-		return driver.CUDA_SUCCESS
-	}
-	if !w.dst.pageable() && size <= stagedLimit {
+	if w.src.pageable() && !w.dst.pageable() && size <= stagedLimit {
 		data, f := stage(w.src.addr, size)
 		if f != nil {
 			return driver.CUDA_ERROR_INVALID_VALUE
@@ -160,8 +155,47 @@ func (d *simulator) CuMemcpyAsync(dst, src driver.CUdeviceptr, size uint64, h dr
 		s.enqueue(&stagedWork{w.dst, data})
 		return driver.CUDA_SUCCESS
 	}
+	return d.copy(s, w)
+}
+
+// copy enqueues a copy, and waits for its end if one side is pageable.
+func (d *simulator) copy(s *stream, w *copyWork) driver.CUresult {
 	end := s.enqueue(w)
+	if !w.src.pageable() && !w.dst.pageable() {
+		return driver.CUDA_SUCCESS
+	}
 	end.wait()
 	d.waited(end)
 	return s.ctx.result()
+}
+
+// CuMemcpy3DAsync copies a box of bytes. With pageable memory on one side it has
+// ended when it returns.
+func (d *simulator) CuMemcpy3DAsync(params *driver.CUDA_MEMCPY3D, h driver.CUstream) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	w, r := d.newCopyWork(params, s.ctx)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if captured, r := d.captureWork(s, w, driver.CU_GRAPH_NODE_TYPE_MEMCPY); captured {
+		return r
+	}
+	if r := d.refuseReserved(w, "cuMemcpy3DAsync"); r != driver.CUDA_SUCCESS {
+		return r
+	}
+	d.behindGraphs()
+	s.awaitRoom(false)
+	return d.copy(s, w)
+}
+
+// refuseReserved ends the process, as NVIDIA's driver does (580.159).
+func (d *simulator) refuseReserved(w *copyWork, call string) driver.CUresult {
+	if !w.src.isReserved() && !w.dst.isReserved() {
+		return driver.CUDA_SUCCESS
+	}
+	d.die(call + " was called with memory of a graph that is not allocated now")
+	return driver.CUDA_ERROR_INVALID_VALUE
 }

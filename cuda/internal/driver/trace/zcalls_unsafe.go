@@ -484,6 +484,13 @@ func (d *tracer) CuMemcpyAsync(dst driver.CUdeviceptr, src driver.CUdeviceptr, s
 	return
 }
 
+func (d *tracer) CuMemcpy3DAsync(params *driver.CUDA_MEMCPY3D, s driver.CUstream) (result driver.CUresult) {
+	call := d.begin("cuMemcpy3DAsync", []field{{"params", params}, {"s", s}})
+	result = d.API.CuMemcpy3DAsync(params, s)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuMemsetD8Async(dst driver.CUdeviceptr, value uint8, n uint64, s driver.CUstream) (result driver.CUresult) {
 	call := d.begin("cuMemsetD8Async", []field{{"dst", dst}, {"value", value}, {"n", n}, {"s", s}})
 	result = d.API.CuMemsetD8Async(dst, value, n, s)

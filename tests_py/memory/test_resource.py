@@ -1,0 +1,245 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Options of pools, resources written in Python, and the summary of memory."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import threading
+import weakref
+from dataclasses import replace
+
+import pytest
+
+import cudago as cu
+from cudago.testing import settle
+
+
+class Counting(cu.MemoryResource):
+    def __init__(self, inner):
+        self.inner = inner
+        self.live = 0
+
+    def allocate(self, nbytes, *, stream):
+        self.live += 1
+        return self.inner.allocate(nbytes, stream=stream)
+
+
+def test_options_are_read_and_changed(device):
+    given = cu.PoolOptions(
+        release_threshold=1 << 20, max_size=1 << 24, reuse_allow_opportunistic=False
+    )
+    with cu.DeviceMemoryResource(device, pool=given) as pool:
+        assert pool.options == given
+        for change in (
+            {"release_threshold": 0},
+            {"release_threshold": None},
+            {"reuse_follow_event_dependencies": False},
+            {"reuse_allow_opportunistic": True, "reuse_allow_internal_dependencies": False},
+        ):
+            wanted = replace(pool.options, **change)
+            pool.options = wanted
+            assert pool.options == wanted
+        with pytest.raises(
+            ValueError, match="maximum size of a pool cannot change: it is 16777216"
+        ):
+            pool.options = replace(pool.options, max_size=1)
+        with pytest.raises(ValueError, match=r"release_threshold must be 0 to 2\*\*63-1"):
+            pool.options = replace(pool.options, release_threshold=-1)
+        with pytest.raises(TypeError, match="must be PoolOptions, not dict"):
+            pool.options = {}
+        assert pool.options == wanted
+    with pytest.raises(cu.ClosedError):
+        _ = pool.options
+    assert cu.DeviceMemoryResource(device).options.max_size is None
+
+
+def test_maxima_start_anew(device, stream):
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+        with pool.allocate(1 << 20, stream=stream):
+            small = pool.allocate(16, stream=stream)
+        stream.sync()
+        used = pool.statistics.used
+        assert pool.statistics.used_high > used > 0
+        pool.reset_high_water()
+        assert pool.statistics.used_high == used
+        small.close()
+
+
+def test_a_resource_written_in_python(device, stream):
+    counting = Counting(device.memory_resource)
+    t = cu.empty(10, "f4", stream=stream, resource=counting)
+    u = cu.full((2, 2), 7, "i4", stream=stream, resource=counting)
+    assert counting.live == 2
+    assert u.numpy(stream=stream).tolist() == [[7, 7], [7, 7]]
+    assert (t.nbytes, counting.device, counting.is_closed) == (40, None, False)
+    assert "Counting" in repr(counting)
+    with counting:
+        pass
+    assert counting.is_closed
+
+
+def test_a_resource_that_wraps_itself_is_collected(device, stream):
+    counting = Counting(device.memory_resource)
+    counting.inner = counting
+    watch = weakref.ref(counting)
+    del counting
+    gc.collect()
+    assert watch() is None
+
+
+def test_a_device_can_have_it(device, stream):
+    before = device.memory_resource
+    counting = device.memory_resource = Counting(before)
+    try:
+        assert device.allocate(64, stream=stream).size == 64
+        assert cu.zeros(4, stream=stream).nbytes == 16
+        assert counting.live == 2
+        for wrong in (lambda: device.allocate(64), lambda: device.allocate(64, 1, stream=stream)):
+            with pytest.raises(TypeError, match="takes a size in bytes and a stream"):
+                wrong()
+    finally:
+        device.memory_resource = before
+
+
+def test_what_a_resource_must_do(device, stream):
+    class Nothing(cu.MemoryResource):
+        pass
+
+    class Wrong(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            return bytes(nbytes)
+
+    class Raising(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            raise MemoryError("enough")
+
+    class Lazy(cu.MemoryResource):
+        def allocate(self, nbytes, *, stream):
+            return super().allocate(nbytes, stream=stream)
+
+    for abstract in (cu.MemoryResource, Nothing):
+        with pytest.raises(TypeError, match="allocates nothing: a subclass of MemoryResource"):
+            abstract()
+    with pytest.raises(TypeError, match="must return a Buffer, not bytes"):
+        cu.empty(4, stream=stream, resource=Wrong())
+    with pytest.raises(MemoryError, match="enough"):
+        cu.empty(4, stream=stream, resource=Raising())
+    with pytest.raises(TypeError, match="is written in Python"):
+        cu.empty(4, stream=stream, resource=Lazy())
+    before = device.memory_resource
+    try:
+        device.memory_resource = Wrong()
+        with pytest.raises(TypeError, match="must return a Buffer"):
+            device.allocate(4, stream=stream)
+    finally:
+        device.memory_resource = before
+
+
+def test_the_summary(device, stream):
+    cu.memory_summary(reset=True)
+    pinned = cu.PinnedMemoryResource().allocate(3 << 10)
+    registered = cu.pin(bytearray(1 << 12))
+    pool = cu.DeviceMemoryResource(device, pool=cu.PoolOptions())
+    used = pool.allocate(5 << 20, stream=stream)
+    lines = cu.memory_summary().splitlines()
+    assert lines[0].startswith(f"device 0: {device.name}")
+    assert any(line.split()[:2] == ["pool", "5.0"] for line in lines)
+    assert any("pinned memory" in line and "3.0 KiB" in line for line in lines)
+    assert any("pinned in place" in line and "4.0 KiB" in line for line in lines)
+    assert not any(line != line.rstrip() for line in lines)
+    for memory in (pinned, registered, used):
+        memory.close()
+    stream.sync()
+    settle()
+    rows = {kind: (count, now, high) for kind, count, now, high in cu._core._tallies(True)}
+    assert rows["pinned"][2] >= 3 << 10
+    assert (
+        dict((r[0], r[3]) for r in cu._core._tallies(False))["registered"] == rows["registered"][1]
+    )
+    pool.close()
+
+
+def test_virtual_memory_is_counted_as_it_grows(device, stream):
+    before = {r[0]: r[2] for r in cu._core._tallies(False)}["virtual"]
+    resource = cu.VirtualMemoryResource(device, reserve=1 << 24)
+    big = resource.allocate(1 << 21, stream=stream)
+    big.grow(1 << 22)
+    assert {r[0]: r[2] for r in cu._core._tallies(False)}["virtual"] - before == big.size
+    big.close()
+    settle()
+    assert {r[0]: r[2] for r in cu._core._tallies(False)}["virtual"] == before
+
+
+MAX = 1 << 26
+
+
+@pytest.fixture
+def small(device):
+    """A pool that 40 MiB fit in once."""
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(max_size=MAX)) as pool:
+        yield pool
+
+
+def test_an_allocation_waits_for_releases_under_way(small, device, stream):
+    settle()
+    go = threading.Event()
+    memory = small.allocate(40 << 20, stream=stream)
+    graph = cu.Graph()
+    graph.callback(go.wait).memset(memory, 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    for thing in (memory, step, graph):
+        thing.close()
+    timer = threading.Timer(0.2, go.set)
+    timer.start()
+    try:
+        with device.create_stream() as other:
+            small.allocate(40 << 20, stream=other).close()
+    finally:
+        go.set()
+        timer.join()
+
+
+def test_an_allocation_that_fails_says_who_holds_what(small, stream):
+    with small.allocate(40 << 20, stream=stream), pytest.raises(cu.OutOfMemoryError) as e:
+        small.allocate(40 << 20, stream=stream)
+    assert e.value.requested == 40 << 20
+    text = str(e.value)
+    assert "41943040 bytes on device 0" in text
+    assert e.value.held
+    assert text.endswith(e.value.held)
+    assert "40.0 MiB" in e.value.held
+    small.allocate(40 << 20, stream=stream).close()
+
+
+def test_a_capture_stays_what_it_is(small, device, stream):
+    with small.allocate(40 << 20, stream=stream) as memory, device.create_stream() as other:
+        with other.capture() as graph:
+            memory.fill(1, stream=other)
+            with pytest.raises(cu.OutOfMemoryError) as e:
+                small.allocate(40 << 20, stream=stream)
+            memory.fill(2, stream=other)
+        assert e.value.held == ""
+        assert len(graph.nodes) == 2
+
+
+def test_a_wait_for_releases_hears_ctrl_c(small, device, stream):
+    settle()
+    go = threading.Event()
+    memory = small.allocate(40 << 20, stream=stream)
+    graph = cu.Graph()
+    graph.callback(go.wait).memset(memory, 1)
+    step = graph.instantiate()
+    step.launch(stream)
+    for thing in (memory, step, graph):
+        thing.close()
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    try:
+        with device.create_stream() as other, pytest.raises(KeyboardInterrupt):
+            small.allocate(40 << 20, stream=other)
+    finally:
+        go.set()
+        timer.join()
