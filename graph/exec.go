@@ -36,6 +36,9 @@ type ExecOptions struct {
 	// Release of those that have no other holder, and under the rules of
 	// [Retainer].
 	OnReleased func([]Retainer)
+	// Nothing is a C function of type void (*)(void *userData) that does
+	// nothing, for host nodes that are disabled. Zero: host nodes cannot be.
+	Nothing uintptr
 	// Quiet makes Close and updates record no marks, which are driver calls. It
 	// is for callers that hold something that device work may need, like the
 	// GIL: a record can wait for a call that waits for such work. The reaper

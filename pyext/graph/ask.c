@@ -202,3 +202,13 @@ PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused) {
     cudago_answer a = {0};
     return exec_retained_now(self, &a) ? NULL : cudago_answer_rows(&a);
 }
+
+/* _is_enabled(node) */
+PyObject *cudago_exec_enabled(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, id = cudago_read_node(number, &node) ? 0 : exec_number_now(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    int enabled = cudagoExecIsEnabled(id, node, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(enabled);
+}

@@ -264,3 +264,17 @@ func cudagoExecFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_ans
 func cudagoExecRetained(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	askExec(id, to, st, func(x *pyExec, a *answer) { a.retained(x.Retained()) })
 }
+
+//export cudagoExecIsEnabled
+func cudagoExecIsEnabled(id, node C.uint64_t, st *C.cudago_status) (enabled C.int) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		is, err := n.IsEnabled()
+		enabled = border.Bool[C.int](is)
+		return err
+	})
+	return enabled
+}

@@ -264,6 +264,7 @@ static PyMethodDef methods[] = {
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
+    {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
     {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
     {"_find", METHOD(cudago_exec_find), METH_O, NULL},
     {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},

@@ -156,6 +156,7 @@ PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
 PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_enabled(ExecObject *self, PyObject *node);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -163,6 +164,7 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+uintptr_t cudago_nothing(void); /* a host function that does nothing */
 
 /* Sets r to a new reference; the memory of an Operand counts as a graph's from now on. */
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);

@@ -156,7 +156,10 @@ PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t
     return x ? done(&st) : NULL;
 }
 
-/* _set_enabled(node, bool) */
+static void nothing(void *user_data) { (void)user_data; }
+uintptr_t cudago_nothing(void) { return (uintptr_t)nothing; }
+
+/* _set_enabled(node, bool): was it enabled? */
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
@@ -165,7 +168,7 @@ PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssiz
     cudago_status st = {0};
     cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
     if (!x) return NULL;
-    cudagoExecEnable(x->id, node, enabled, &st);
+    int was = cudagoExecEnable(x->id, node, enabled, &st);
     leave_update(x);
-    return done(&st);
+    return st.kind ? (cudago_raise(&st), NULL) : PyBool_FromLong(was);
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
 )
 
 // update changes a node's parameters. It takes over the operands even if it
@@ -125,12 +126,15 @@ func cudagoExecHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref
 }
 
 //export cudagoExecEnable
-func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) {
+func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) (was C.int) {
 	guard(st, func() error {
 		_, n, err := execNode(id, node)
 		if err != nil {
 			return err
 		}
-		return n.SetEnabled(enabled != 0)
+		before, err := n.SetEnabled(enabled != 0)
+		was = border.Bool[C.int](before)
+		return err
 	})
+	return was
 }

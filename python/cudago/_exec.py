@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,7 +14,8 @@ from ._ordinal import device_at
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from contextlib import AbstractContextManager
 
     import numpy as np
 
@@ -138,8 +140,62 @@ class ExecNode:
     def _update_host(self, func: Callable[[], Any]) -> None:
         self.exec._update_host(self._id, func)
 
+    @property
+    def enabled(self) -> bool:
+        """Whether later launches run the node; can be set.
+
+        Kernels, copies, fills and callbacks can be disabled; setting it for other nodes is a
+        `CUDAError`. A disabled node keeps its operands, and can be updated meanwhile. Setting
+        blocks as `update` does. ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``.
+        """
+        return self.exec._is_enabled(self._id)
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self.exec._set_enabled(self._id, value)
+
+    def disabled(self) -> AbstractContextManager[None]:
+        """Skip the node in the launches of a ``with`` block; then restore what was before it.
+
+        Returns
+        -------
+        context manager
+            It restores also if the block raises, and leaves alone an executable that the block has
+            closed. Such blocks can be nested.
+
+        Raises
+        ------
+        CUDAError
+            If nodes of this kind cannot be disabled.
+
+        See Also
+        --------
+        enabled : The same without a block.
+
+        Notes
+        -----
+        Launches of other threads skip the node too. Blocks as `update` does.
+
+        References
+        ----------
+        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(x, 1, name="one").memset(x, 2, name="two")
+        >>> step, out = graph.instantiate(), bytearray(4)
+        >>> with step["two"].disabled():
+        ...     step.launch(stream)
+        >>> x.copy_to(out, stream=stream)
+        >>> out[0], step["two"].enabled
+        (1, True)
+        """
+        return _disabled(self)
+
     def enable(self) -> None:
-        """Run the node again in later launches.
+        """Run the node again in later launches: ``enabled = True``.
 
         Raises
         ------
@@ -152,12 +208,12 @@ class ExecNode:
 
         References
         ----------
-        ``cuGraphNodeSetEnabled``
+        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
         """
-        self.exec._set_enabled(self._id, True)
+        self.enabled = True
 
     def disable(self) -> None:
-        """Skip the node in later launches. Its operands stay alive: it can be enabled again.
+        """Skip the node in later launches: ``enabled = False``.
 
         Raises
         ------
@@ -170,12 +226,22 @@ class ExecNode:
 
         References
         ----------
-        ``cuGraphNodeSetEnabled``
+        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
         """
-        self.exec._set_enabled(self._id, False)
+        self.enabled = False
 
     def __repr__(self) -> str:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
+
+
+@contextmanager
+def _disabled(node: ExecNode) -> Generator[None]:
+    was = node.exec._set_enabled(node._id, False)
+    try:
+        yield
+    finally:
+        if not node.exec.is_closed:
+            node.exec._set_enabled(node._id, was)
 
 
 _UPDATES: dict[str, Callable[..., None]] = {

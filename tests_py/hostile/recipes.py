@@ -186,6 +186,7 @@ VALUES: dict[str, list[Value]] = {
     "n": plain(8, np.int32(8)),
     "launch.value": plain(3, np.int32(3)),
     "update.value": plain(3, np.int32(3)),
+    "enabled.value": plain(False, True),
     # graphs
     "graph": things("graph"),
     "Condition.default": INT,
