@@ -134,6 +134,36 @@ PyObject *cudago_graph_retained(GraphObject *self, PyObject *number) {
     return cudago_answer_rows(&a);
 }
 
+/* The two halves of an answer about parameters, which must be of one moment. */
+typedef struct {
+    cudago_answer numbers, held;
+} params;
+static PyObject *params_row(params *a) {
+    PyObject *row = cudago_answer_row(&a->numbers), *held = cudago_answer_rows(&a->held);
+    PyObject *r = row && held ? PyTuple_Pack(2, row, held) : NULL;
+    Py_XDECREF(row);
+    Py_XDECREF(held);
+    return r;
+}
+
+static QUIET int params_now(GraphObject *self, uint64_t node, params *a) {
+    if (cudago_graph_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoGraphParams(self->id, node, &a->numbers, &a->held, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(&a->held);
+    return 0;
+}
+
+/* _params(number): (numbers ..., kind ...) or None, and the rows of _retained() */
+PyObject *cudago_graph_params(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    params a = {0};
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self) || params_now(self, node, &a)) return NULL;
+    return params_row(&a);
+}
+
 /* _dot() */
 PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -211,4 +241,22 @@ PyObject *cudago_exec_enabled(ExecObject *self, PyObject *number) {
     cudago_status st = {0};
     int enabled = cudagoExecIsEnabled(id, node, &st);
     return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(enabled);
+}
+
+static QUIET int exec_params_now(ExecObject *self, uint64_t node, params *a) {
+    if (cudago_exec_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoExecParams(self->id, node, &a->numbers, &a->held, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(&a->held);
+    return 0;
+}
+
+/* _params(number): as of a graph */
+PyObject *cudago_exec_params(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    params a = {0};
+    if (cudago_read_node(number, &node) || exec_params_now(self, node, &a)) return NULL;
+    return params_row(&a);
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
 )
@@ -140,6 +141,70 @@ func cudagoGraphRetained(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_
 		}
 		return err
 	})
+}
+
+// cudagoGraphParams answers with the numbers among a node's parameters, as
+// params lists them, and with what the node retains, as in
+// cudagoGraphRetained. There are no numbers where the parameters are unknown.
+//
+//export cudagoGraphParams
+func cudagoGraphParams(id, node C.uint64_t, to, held *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		list, err := g.find(&node, 1)
+		if err == nil {
+			n := list[0]
+			a.params(n.Kind(), n.Params(), len(n.Bodies()))
+			giveRetained(held, n.Retained(), n.Name())
+		}
+		return err
+	})
+}
+
+// cudagoExecParams is cudagoGraphParams for an executable.
+//
+//export cudagoExecParams
+func cudagoExecParams(id, node C.uint64_t, to, held *C.cudago_answer, st *C.cudago_status) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		var a answer
+		a.params(n.Kind(), n.Params(), len(n.Source().Bodies()))
+		a.give(to)
+		giveRetained(held, n.Retained(), n.Name())
+		return nil
+	})
+}
+
+// giveRetained gives what a node retains itself, without the graphs inside it.
+func giveRetained(to *C.cudago_answer, list []graph.Retained, name string) {
+	var a answer
+	a.retained(slices.DeleteFunc(list, func(r graph.Retained) bool { return r.Node != name }))
+	a.give(to)
+}
+
+// params adds one row of the numbers among parameters, or none if they are
+// unknown.
+func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
+	switch p := params.(type) {
+	case cuda.KernelNodeParams, cuda.HostParams:
+		a.Row([]uint64{0}, kind.String())
+	case cuda.MemcpyParams:
+		a.Row([]uint64{p.Size}, kind.String())
+	case cuda.MemsetParams:
+		a.Row([]uint64{uint64(p.Value), uint64(p.ElementSize), p.Count}, kind.String())
+	case graph.AllocParams:
+		a.Row([]uint64{p.Ptr, p.Size}, kind.String())
+	case graph.FreeParams:
+		a.Row([]uint64{p.Ptr}, kind.String())
+	case graph.ConditionalParams:
+		a.Row([]uint64{uint64(bodies)}, kind.String(), p.Type.String())
+	default:
+		if kind == cuda.EventRecordNode || kind == cuda.EventWaitNode || kind == cuda.ChildGraphNode {
+			a.Row([]uint64{0}, kind.String())
+		}
+	}
 }
 
 func (a *answer) retained(list []graph.Retained) {

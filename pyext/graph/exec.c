@@ -265,6 +265,7 @@ static PyMethodDef methods[] = {
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
     {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
+    {"_params", METHOD(cudago_exec_params), METH_O, NULL},
     {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
     {"_find", METHOD(cudago_exec_find), METH_O, NULL},
     {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},

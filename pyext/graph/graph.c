@@ -209,6 +209,7 @@ static PyMethodDef methods[] = {
     {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
     {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
+    {"_params", METHOD(cudago_graph_params), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},

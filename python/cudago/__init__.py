@@ -43,6 +43,17 @@ from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
 from ._node import Node  # noqa: E402
+from ._params import (  # noqa: E402
+    AllocNodeParams,
+    ChildGraphNodeParams,
+    ConditionalNodeParams,
+    EventNodeParams,
+    FreeNodeParams,
+    HostNodeParams,
+    KernelNodeParams,
+    MemcpyNodeParams,
+    MemsetNodeParams,
+)
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
@@ -73,31 +84,40 @@ from .errors import (  # noqa: E402
 )
 
 __all__ = [
+    "AllocNodeParams",
     "Buffer",
     "CUDAError",
     "CUDAWarning",
     "CheckError",
+    "ChildGraphNodeParams",
     "ClosedError",
     "CompileError",
     "Condition",
+    "ConditionalNodeParams",
     "Device",
     "DeviceFaultError",
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",
     "Event",
+    "EventNodeParams",
     "ExchangeStats",
     "ExecNode",
     "Finalizer",
+    "FreeNodeParams",
     "Graph",
     "GraphExec",
+    "HostNodeParams",
     "InternalError",
     "Kernel",
     "KernelAttributes",
+    "KernelNodeParams",
     "KernelNotFoundError",
     "LaunchConfig",
     "ManagedMemoryResource",
+    "MemcpyNodeParams",
     "MemoryResource",
+    "MemsetNodeParams",
     "Node",
     "ObjectCode",
     "OutOfMemoryError",

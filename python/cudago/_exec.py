@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from . import _core
 from ._card import card
 from ._ordinal import device_at
+from ._params import changed, is_change, params_of, record_of
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ._device import Device
+    from ._graph import Graph
     from ._kernel import Kernel
     from ._launch import LaunchConfig
+    from ._params import NodeParams
     from .typing import BufferLike, KernelArgument, MemoryLike, StreamLike
 
 __all__ = ["ExecNode", "GraphExec"]
@@ -49,14 +52,25 @@ class ExecNode:
         self.exec, self._id, self.name, self.kind = exec, id, name, kind
 
     @overload
-    def update(self, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
     @overload
-    def update(self, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
     @overload
-    def update(self, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
+    def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
     @overload
-    def update(self, func: Callable[[], object]) -> None: ...
-    def update(self, *args: Any, **kwargs: Any) -> None:
+    def update(
+        self,
+        change: LaunchConfig | Kernel | dict[int, KernelArgument],
+        /,
+        **arguments: KernelArgument,
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, *, config: LaunchConfig = ..., kernel: Kernel = ..., **arguments: KernelArgument
+    ) -> None: ...
+    @overload
+    def update(self, /, func: Callable[[], object]) -> None: ...
+    def update(self, /, *args: Any, **kwargs: Any) -> None:
         """Change the node's parameters for later launches. Launches under way are not affected.
 
         Replaced operands are released as soon as the last launch that uses them has completed.
@@ -68,7 +82,9 @@ class ExecNode:
 
             - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
             - memset: ``dst, value``;
-            - kernel: ``config, kernel, *args``, as for `Graph.launch`;
+            - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a
+              configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as
+              `Kernel.parameter_names` lists them, or a dict of arguments by position;
             - host: ``func``.
 
         Raises
@@ -97,8 +113,23 @@ class ExecNode:
         >>> x.copy_to(out, stream=stream)
         >>> out
         bytearray(b'efgh')
+
+        A kernel's arguments one by one:
+
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> graph = cudago.Graph(device)
+        >>> config = cudago.LaunchConfig(grid=1, block=1)
+        >>> node = graph.launch(config, kernel, x, 7, name="set")
+        >>> step = graph.instantiate()
+        >>> step["set"].update(value=8)
+        >>> step["set"].update({1: 9})
+        >>> step["set"].params.args[1]
+        9
         """
         call = _UPDATES.get(self.kind)
+        if self.kind == "kernel" and (kwargs or is_change(args)):
+            call = ExecNode._change_kernel
         if call is None:
             raise TypeError(
                 f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
@@ -126,6 +157,13 @@ class ExecNode:
             wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
             raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
 
+    @property
+    def params(self) -> NodeParams | None:
+        """What the next launch of the node does, as `Node.params`. None for graphs in the graph."""
+        if self.kind in ("child graph", "conditional"):
+            return None
+        return params_of(self.kind, self.exec._params(self._id), _no_graph)
+
     def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
         if dst is None and src is None:
             raise TypeError("update of a memcpy node needs dst=, src= or both")
@@ -136,6 +174,16 @@ class ExecNode:
 
     def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
         self.exec._update_kernel(self._id, config, kernel, args)
+
+    def _change_kernel(self, *change: Any, **named: Any) -> None:
+        """Update a kernel node with the record of what it is, some of it replaced."""
+        record = record_of(self.exec._params(self._id))
+        if record is None:
+            raise TypeError(
+                f"{self.name!r} was captured by another library, and its arguments are not known: "
+                "update it with config, kernel and all arguments"
+            )
+        self._update_kernel(*changed(record, change, named))
 
     def _update_host(self, func: Callable[[], Any]) -> None:
         self.exec._update_host(self._id, func)
@@ -232,6 +280,10 @@ class ExecNode:
 
     def __repr__(self) -> str:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
+
+
+def _no_graph(index: int) -> Graph:
+    raise LookupError(index)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._ordinal import device_at
+from ._parameter_names import parameter_names
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -156,7 +157,10 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ()
+    __slots__ = ("_code", "_names", "_source")
+    _code: _core.Handle
+    _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
+    _names: tuple[str, ...]  # once asked for
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
@@ -167,6 +171,23 @@ class Kernel(_core.Kernel):
         driver.
         """
         return tuple(Parameter(*p) for p in self._parameters())
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters, or an empty tuple if they are not known.
+
+        They come from the C++ source that was compiled, or from PTX that was written with names.
+        """
+        try:
+            return self._names
+        except AttributeError:
+            pass
+        kind, text = self._source or ("ptx", self._ptx())
+        self._names = parameter_names(kind, text, self.name, len(self._parameters()))
+        return self._names
+
+    def _ptx(self) -> str:
+        return bytes(_core._code_data(self._code.id, "ptx", None)).decode()
 
     @property
     def attributes(self) -> KernelAttributes:

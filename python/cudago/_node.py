@@ -7,11 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._builder import Builder
+from ._params import params_of
 from ._retained import Retained, retained_of
 
 if TYPE_CHECKING:
     from ._graph import Graph
     from ._memory import Buffer
+    from ._params import NodeParams
 
 __all__ = ["Node"]
 
@@ -86,6 +88,23 @@ class Node(Builder):
         if not bodies:
             raise TypeError(f"{self.name!r} is of kind {self.kind} and has no body")
         return bodies[0]
+
+    @property
+    def params(self) -> NodeParams | None:
+        """What the node does, as of now; later updates do not reach it.
+
+        By the node's kind a `KernelNodeParams`, `MemcpyNodeParams`, `MemsetNodeParams`,
+        `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`, `FreeNodeParams`,
+        `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and for what another
+        library has captured.
+
+        It refers to the objects that were passed, as your own variables would, and to nothing else:
+        as long as you keep it these objects live, but after the node and its launches are gone
+        their memory can be freed, closed and resized.
+        """
+        return params_of(
+            self.kind, self.graph._params(self._id), lambda i: self.graph._body(self._id, i)
+        )
 
     @property
     def retained(self) -> tuple[Retained, ...]:

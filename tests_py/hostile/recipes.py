@@ -43,6 +43,12 @@ def plain(*values: Any) -> list[Value]:
 
 # Name of the object to call methods of, by class; by class and method where it matters.
 RECEIVERS = {
+    **{
+        f"{kind}NodeParams": f"{kind.lower()}_params"
+        for kind in ("Kernel", "Memcpy", "Memset", "Host", "Event", "Alloc", "Free")
+    },
+    "ChildGraphNodeParams": "child_params",
+    "ConditionalNodeParams": "conditional_params",
     "Buffer": "buffer",
     "Buffer.accessed_by": "managed",
     "Buffer.preferred_location": "managed",
@@ -180,10 +186,15 @@ VALUES: dict[str, list[Value]] = {
     "shared_memory": INT,
     "cooperative": plain(False),
     "y": things("buffer", "tensor", "pointer", "pinned", "managed"),
+    "ExecNode.update.y": things("buffer", "tensor", "pinned", "managed"),  # of N elements
     "a": plain(2.0, np.float32(2), 3),
     "b": plain(3, np.int64(3)),
     "c": plain(bytes([5, *[0] * 11]), np.zeros((), "i4,i4,i4")[()]),
     "n": plain(8, np.int32(8)),
+    "MemsetNodeParams.value": INT,
+    "address": INT,
+    "type": plain("if"),
+    "bodies": plain(()),
     "launch.value": plain(3, np.int32(3)),
     "update.value": plain(3, np.int32(3)),
     "enabled.value": plain(False, True),
@@ -255,6 +266,8 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
         "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),
         "kernel": ("exec_kernel", (*_LAUNCH, *_ADD)),
+        "argument": ("exec_kernel", (Parameter("y", True),)),
+        "config": ("exec_kernel", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("exec_host", (Parameter("func"),)),
     },
 }
