@@ -58,8 +58,8 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 //
 // Preconditions: the locks of both graphs are held.
 func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, error)) error {
-	copies := make(map[*Node]*Node, len(from.nodes))
-	for _, n := range from.nodes {
+	copies := make(map[*Node]*Node, len(from.all()))
+	for _, n := range from.all() {
 		handle, err := handleOf(n)
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 	}
 	// In a second pass: a captured graph's nodes come in the driver's order, so
 	// a dependency may come later.
-	for _, n := range from.nodes {
+	for _, n := range from.all() {
 		for _, d := range n.deps {
 			copies[n].deps = append(copies[n].deps, copies[d])
 		}

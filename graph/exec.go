@@ -117,8 +117,8 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) sendNames() {
-	handles, names := make([]cuda.NodeHandle, len(g.nodes)), make([]string, len(g.nodes))
-	for i, n := range g.nodes {
+	handles, names := make([]cuda.NodeHandle, len(g.all())), make([]string, len(g.all()))
+	for i, n := range g.all() {
 		handles[i], names[i] = n.handle, n.name
 		for _, b := range n.bodies {
 			b.sendNames()
@@ -133,7 +133,7 @@ func (g *Graph) sendNames() {
 func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x := &Exec{
 		h: g.h, handle: handle, o: o, watch: o.OnBundles, reaper: o.Reaper,
-		byName: make(map[string]*ExecNode, len(g.nodes)),
+		byName: make(map[string]*ExecNode, len(g.all())),
 	}
 	if x.reaper == nil {
 		x.reaper = Reaper()
@@ -153,7 +153,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 //
 // Preconditions: g.h.mu is held.
 func (x *Exec) addNodes(g *Graph, prefix string) {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		e := &ExecNode{
 			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
 		}

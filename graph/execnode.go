@@ -144,6 +144,9 @@ func (n *ExecNode) call(f func() error) error {
 func (n *ExecNode) driver(f func() error) error {
 	n.x.h.mu.Lock()
 	defer n.x.h.mu.Unlock()
+	if n.of.isGone() { // the driver would follow a dangling handle
+		return &RemovedError{n.String()}
+	}
 	return f()
 }
 

@@ -18,14 +18,22 @@ static const char *name_key(PyObject *name, Py_ssize_t *n) {
 
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
-/* Nodes and their names never change, so calls that read them do not wait, whatever is being instantiated. */
+/* Nodes change only under the GIL, and their names never, so calls that read them do not wait, whatever is being instantiated. */
 static QUIET uint64_t number_now(GraphObject *self) { return cudago_graph_open(self) ? 0 : self->id; }
 
-/* _check(): is it open? */
-PyObject *cudago_graph_check(GraphObject *self, PyObject *unused) {
-    (void)unused;
+static QUIET int check_now(GraphObject *self, uint64_t node) {
+    if (cudago_graph_open(self)) return -1;
+    if (!self->of->removals) return 0;
+    cudago_status st = {0};
+    cudagoGraphCheck(self->id, node, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* _check(number): is the graph open, and the node still in it? */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *number) {
     CUDAGO_ENTER(NULL);
-    if (cudago_graph_open(self)) return NULL;
+    uint64_t node;
+    if (cudago_read_node(number, &node) || check_now(self, node)) return NULL;
     Py_RETURN_NONE;
 }
 

@@ -52,7 +52,9 @@ func (g *pyGraph) tellNode(a *answer, n *graph.Node) {
 func cudagoGraphNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	ask(id, to, st, func(g *pyGraph, a *answer) error {
 		for _, n := range g.nodes {
-			g.tellNode(a, n)
+			if n != nil {
+				g.tellNode(a, n)
+			}
 		}
 		return nil
 	})
@@ -69,12 +71,20 @@ func cudagoGraphNode(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_stat
 	})
 }
 
+//export cudagoGraphCheck
+func cudagoGraphCheck(id, node C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		_, err := nodeOf(id, node)
+		return err
+	})
+}
+
 //export cudagoGraphCount
 func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	guard(st, func() error {
 		g, err := graphs.Get(uint64(id))
 		if err == nil {
-			n = C.uint64_t(len(g.nodes))
+			n = C.uint64_t(len(g.nodes) - g.gone)
 		}
 		return err
 	})
@@ -252,6 +262,9 @@ func (g *pyGraph) numbers() map[*graph.Node]uint64 {
 
 func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 	for i, n := range g.nodes {
+		if n == nil {
+			continue
+		}
 		m[n] = g.number(i)
 		if n.BodyCount() == 0 {
 			continue

@@ -10,6 +10,7 @@
 typedef struct {
     uint32_t refs;
     uint32_t busy; /* instantiations under way */
+    int32_t removals; /* a node was removed */
 } cudago_hierarchy;
 cudago_hierarchy *cudago_hierarchy_new(void); /* NULL with MemoryError */
 QUIET cudago_hierarchy *cudago_hierarchy_retain(cudago_hierarchy *h);
@@ -125,8 +126,12 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* edit.c: methods of Graph */
+PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* ask.c: methods of Graph */
-PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name);

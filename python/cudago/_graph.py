@@ -102,6 +102,86 @@ class Graph(Builder, _core.Graph):
                 raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
         return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
 
+    def remove(self, node: Node) -> None:
+        """Remove a node and its edges. What depended on it no longer waits for what came before.
+
+        Parameters
+        ----------
+        node : Node
+            A node of this graph.
+
+        Raises
+        ------
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+        ValueError
+            If the node is of another graph.
+
+        See Also
+        --------
+        ExecNode.enabled : Skips a node in launches.
+
+        Notes
+        -----
+        The node's operands are released unless a clone, an embedding or an executable holds them
+        too. Executables run the node as before; they can no longer update, enable or disable it.
+
+        References
+        ----------
+        ``cuGraphDestroyNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> first = graph.memset(device.allocate(4, stream=stream), 0, name="first")
+        >>> last = first.callback(print).callback(print, name="last")
+        >>> graph.remove(last.dependencies[0])
+        >>> graph.add_edge(first, last)
+        >>> graph.edges
+        ((<cudago.Node 'first': memset>, <cudago.Node 'last': host>),)
+        """
+        self._remove(_number(node, "node"))
+
+    def add_edge(self, start: Node, end: Node) -> None:
+        """Make one node wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph; `end` will wait for `start`.
+
+        Raises
+        ------
+        ValueError
+            If the edge exists, or would close a cycle; the message shows the cycle.
+
+        References
+        ----------
+        ``cuGraphAddDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), True)
+
+    def remove_edge(self, start: Node, end: Node) -> None:
+        """Make a node no longer wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph, of which `end` waits for `start`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such edge.
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+
+        References
+        ----------
+        ``cuGraphRemoveDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), False)
+
     def condition(self, default: int | None = None) -> Condition:
         """Create a condition for a conditional node of this graph, or of a body in it.
 
@@ -276,6 +356,12 @@ class Graph(Builder, _core.Graph):
 
 
 _core._set_class("Graph", Graph)
+
+
+def _number(node: object, what: str) -> int:
+    if not isinstance(node, Node):
+        raise TypeError(f"{what} must be a Node, not {type(node).__name__}")
+    return node._id
 
 
 def _watch_collections() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ._builder import Builder
 from ._params import params_of
 from ._retained import Retained, retained_of
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from ._graph import Graph
@@ -21,7 +22,8 @@ __all__ = ["Node"]
 class Node(Builder):
     """One operation of a graph. Its methods add operations that depend on it.
 
-    Created by the methods of `Graph` and of other nodes.
+    Created by the methods of `Graph` and of other nodes. Once it has been removed (`Graph.remove`),
+    using it raises `ClosedError`.
 
     Attributes
     ----------
@@ -43,7 +45,7 @@ class Node(Builder):
         if self._known is None:
             self._known = self.graph._node_row(self._id)
         else:
-            self.graph._check()
+            self.graph._check(self._id)
         return self._known
 
     @property
@@ -120,7 +122,10 @@ class Node(Builder):
     def __repr__(self) -> str:
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"
-        return f"<cudago.Node {self.name!r}: {self.kind}>"
+        try:
+            return f"<cudago.Node {self.name!r}: {self.kind}>"
+        except ClosedError:
+            return "<cudago.Node: removed>"
 
 
 def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:

@@ -200,6 +200,11 @@ VALUES: dict[str, list[Value]] = {
     "enabled.value": plain(False, True),
     # graphs
     "graph": things("graph"),
+    "Graph.remove.node": things("node"),
+    "add_edge.start": things("node"),
+    "remove_edge.start": things("node"),
+    "end": [lambda w: w.get("graph")["host"]],
+    "remove_edge.end": [lambda w: w.get("graph")["memcpy"]],
     "Condition.default": INT,
     "default": INT,
     "exec": things("exec"),
