@@ -39,6 +39,7 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 		return nil, err
 	}
 	c := adopt(ctx, handle, o)
+	c.h.edited = g.h.edited
 	// Nobody else knows c yet, but view and commit want the lock held.
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()

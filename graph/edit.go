@@ -35,7 +35,7 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 	if err := g.h.destroyNode(n.handle); err != nil {
 		return nil, err
 	}
-	n.removed, g.edited = true, true
+	n.removed, g.h.edited = true, true
 	g.gone++
 	delete(g.byName, n.name)
 	for _, d := range n.deps {
@@ -95,7 +95,7 @@ func (g *Graph) AddEdge(from, to *Node) error {
 	if err := g.h.ctx.AddDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
 		return err
 	}
-	g.edited = true
+	g.h.edited = true
 	to.deps = append(slices.Clone(to.deps), from)
 	from.next = append(from.next, to)
 	if from.index > to.index {
@@ -120,7 +120,7 @@ func (g *Graph) RemoveEdge(from, to *Node) error {
 	if err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
 		return err
 	}
-	g.edited = true
+	g.h.edited = true
 	g.uncount(from, to)
 	to.deps = without(to.deps, from)
 	from.next = without(from.next, to)

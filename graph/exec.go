@@ -61,6 +61,7 @@ type Exec struct {
 	watch  watcher
 	reaper *finalize.Reaper
 	nodes  []*ExecNode          // immutable
+	edited bool                 // immutable; of the graph, when x was made
 	byName map[string]*ExecNode // immutable
 
 	// gate keeps updates and Close apart from launches, and launching keeps
@@ -70,10 +71,11 @@ type Exec struct {
 	launching sync.Mutex
 
 	mu       sync.Mutex
-	closed   bool   // guarded by mu; changes only while the gate is shut
-	extra    []held // guarded by mu; bundles that belong to no updatable node
-	uses     []Use  // guarded by mu; our own launches, one for each line
-	launches uint64 // guarded by mu; ours, started so far
+	closed   bool      // guarded by mu; changes only while the gate is shut
+	extra    []held    // guarded by mu; bundles that belong to no updatable node
+	spare    []*bundle // guarded by mu; held, and not reported as retained: see take
+	uses     []Use     // guarded by mu; our own launches, one for each line
+	launches uint64    // guarded by mu; ours, started so far
 }
 
 // Instantiate makes an executable of g as it is now. The two share the present
@@ -138,6 +140,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	if x.reaper == nil {
 		x.reaper = Reaper()
 	}
+	x.edited = g.h.edited
 	x.addNodes(g, "")
 	for _, b := range g.loose {
 		x.hold("", b)
@@ -155,7 +158,8 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 func (x *Exec) addNodes(g *Graph, prefix string) {
 	for _, n := range g.all() {
 		e := &ExecNode{
-			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
+			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps,
+			params: n.params, bundle: n.bundle.retain(),
 		}
 		x.nodes = append(x.nodes, e)
 		x.byName[e.name] = e
@@ -181,10 +185,7 @@ func (x *Exec) bundles() []*bundle {
 			list = append(list, n.bundle)
 		}
 	}
-	for _, h := range x.extra {
-		list = append(list, h.b)
-	}
-	return list
+	return append(list, x.loose()...)
 }
 
 // Context returns the context that x belongs to.

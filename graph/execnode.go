@@ -19,6 +19,7 @@ type ExecNode struct {
 	def  cuda.NodeHandle // immutable; that node's, which is how the driver finds it
 	kind cuda.NodeType   // immutable
 	name string          // immutable
+	deps []*Node         // immutable; those of its node when the executable was made
 
 	params   any     // guarded by x.mu; see Node.Params
 	bundle   *bundle // guarded by x.mu

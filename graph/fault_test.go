@@ -7,6 +7,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -187,9 +188,31 @@ func (c *scenario) launch(s *cuda.Stream) {
 			c.want((err == nil) == (before != after), "enabled by SetEnabled")
 		}
 	}
+	c.updateWhole(x)
 	// Before the wrapped stream's handle goes, and with it what a mark needs.
 	Reaper().Flush(patience)
 	c.try(x.Close())
+}
+
+// updateWhole gives x the operands of another graph, or leaves it as it is.
+func (c *scenario) updateWhole(x *Exec) {
+	g, err := New(c.ctx, Options{})
+	if err != nil {
+		c.try(err)
+		return
+	}
+	_, err = g.Host(hostFunc(func() {}), NodeOptions{Name: "call", Operands: c.operand()})
+	c.try(err)
+	if err == nil && x.Node("call") != nil {
+		before, after := x.Retainers(), g.Retainers()
+		err = x.Update(g)
+		c.try(err)
+		if err == nil {
+			before = after
+		}
+		c.want(slices.Equal(before, x.Retainers()), "operands after Update")
+	}
+	c.try(g.Close())
 }
 
 func (c *scenario) capture(s *cuda.Stream) {
@@ -290,6 +313,7 @@ var driverCalls = []struct {
 	{name: "cuGraphUpload"},
 	{name: "cuGraphLaunch"},
 	{name: "cuGraphExecHostNodeSetParams"},
+	{name: "cuGraphExecUpdate"},
 	{name: "cuGraphExecDestroy"},
 }
 

@@ -40,10 +40,9 @@ type Graph struct {
 	owner    *Node            // immutable; the conditional node that g is a body of, or nil
 	watch    watcher
 
-	nodes  []*Node // guarded by h.mu; in order of creation, with removed ones: see all
-	made   int     // guarded by h.mu; nodes so far
-	gone   int     // guarded by h.mu; removed ones among nodes
-	edited bool    // guarded by h.mu; an edge or a node was removed, or an edge added
+	nodes []*Node // guarded by h.mu; in order of creation, with removed ones: see all
+	made  int     // guarded by h.mu; nodes so far
+	gone  int     // guarded by h.mu; removed ones among nodes
 	// backward counts edges to an older node: captures and AddEdge make them.
 	backward int                   // guarded by h.mu; zero: no path leads to an older node
 	byName   map[string]*Node      // guarded by h.mu
@@ -68,6 +67,7 @@ type hierarchy struct {
 	closed  bool     // guarded by mu; the Graph was closed
 	holders int      // guarded by mu; the open Graph, executables, and those of memory
 	memory  []uint64 // guarded by mu; the addresses that its nodes allocate
+	edited  bool     // guarded by mu; an edge was added, or an edge or a node removed
 }
 
 var hierarchies atomic.Uint64

@@ -31,6 +31,8 @@ type modelExec struct {
 	of    *modelGraph
 	nodes []modelNode
 	off   map[string]bool
+	spare []*token // of the last whole update, where nodes could be paired otherwise
+	dirty bool     // its graph was edited
 }
 
 // A modelGraph is a graph beside the simplest description of it.
@@ -39,6 +41,7 @@ type modelGraph struct {
 	nodes  []modelNode
 	mirror *mirror
 	made   int
+	dirty  bool // an edge was added, or an edge or a node removed
 }
 
 // A graphModel does random things to graphs, and to their model.
@@ -50,6 +53,8 @@ type graphModel struct {
 	graphs []*modelGraph
 	execs  []*modelExec
 	tokens []*token
+
+	updated int // whole updates that were not refused
 
 	mu  sync.Mutex
 	ran []string // guarded by mu
@@ -107,6 +112,7 @@ func (m *graphModel) remove(g *modelGraph, i int) {
 	require.ErrorAs(m.t, g.g.Remove(n.n), &removed)
 	_, err := g.g.Empty(NodeOptions{Deps: []*Node{n.n}})
 	require.ErrorAs(m.t, err, &removed)
+	g.dirty = true
 	g.nodes = slices.Delete(g.nodes, i, i+1)
 	for j := range g.nodes {
 		g.nodes[j].deps = slices.DeleteFunc(slices.Clone(g.nodes[j].deps), func(d string) bool { return d == n.name })
@@ -137,6 +143,7 @@ func (m *graphModel) addEdge(g *modelGraph, i, j int) {
 	default:
 		require.NoError(m.t, err)
 		to.deps = append(slices.Clone(to.deps), from.name)
+		g.dirty = true
 	}
 }
 
@@ -149,6 +156,7 @@ func (m *graphModel) removeEdge(g *modelGraph, i, j int) {
 	}
 	require.NoError(m.t, err)
 	to.deps = slices.DeleteFunc(slices.Clone(to.deps), func(d string) bool { return d == from.name })
+	g.dirty = true
 }
 
 func (m *graphModel) update(g *modelGraph, i int) {
@@ -158,7 +166,7 @@ func (m *graphModel) update(g *modelGraph, i int) {
 }
 
 func (m *graphModel) clone(g *modelGraph) {
-	c := &modelGraph{mirror: &mirror{}, made: g.made}
+	c := &modelGraph{mirror: &mirror{}, made: g.made, dirty: g.dirty}
 	of, err := g.g.Clone(Options{OnBundles: c.mirror.apply})
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { _ = of.Close() })
@@ -171,9 +179,73 @@ func (m *graphModel) clone(g *modelGraph) {
 }
 
 func (m *graphModel) instantiate(g *modelGraph) {
-	x := &modelExec{of: g, nodes: slices.Clone(g.nodes), off: map[string]bool{}}
+	x := &modelExec{of: g, nodes: slices.Clone(g.nodes), off: map[string]bool{}, dirty: g.dirty}
 	x.x = instantiate(m.t, g.g, ExecOptions{Nothing: hostFunc(func() {}).Fn})
 	m.execs = append(m.execs, x)
+}
+
+// twin builds a graph of the same structure, with names and operands of its own.
+func (m *graphModel) twin(nodes []modelNode) *modelGraph {
+	m.newGraph()
+	g := m.graphs[len(m.graphs)-1]
+	names := map[string]string{}
+	for _, n := range nodes {
+		names[n.name] = fmt.Sprint("t", g.made)
+		g.made++
+	}
+	by := map[string]*Node{}
+	for _, n := range nodes { // nodes first: a dependency may be newer
+		k := m.newToken()
+		of, err := g.g.Host(m.host(k), NodeOptions{Name: names[n.name], Operands: operands(k)})
+		require.NoError(m.t, err)
+		by[n.name] = of
+		g.nodes = append(g.nodes, modelNode{n: of, name: names[n.name], token: k})
+	}
+	for i, n := range nodes {
+		for _, d := range n.deps {
+			if by[d] == nil {
+				continue // of an executable whose graph has changed since
+			}
+			require.NoError(m.t, g.g.AddEdge(by[d], by[n.name]))
+			g.nodes[i].deps = append(g.nodes[i].deps, names[d])
+			g.dirty = true
+		}
+	}
+	return g
+}
+
+// structure returns the structure of nodes, without their names.
+func structure(nodes []modelNode) [][]int {
+	var list [][]int
+	for _, n := range nodes {
+		var at []int
+		for _, d := range n.deps {
+			at = append(at, slices.IndexFunc(nodes, func(o modelNode) bool { return o.name == d }))
+		}
+		list = append(list, at)
+	}
+	return list
+}
+
+// updateWhole gives an executable the parameters of a graph, or is refused.
+func (m *graphModel) updateWhole(x *modelExec, g *modelGraph) {
+	err := x.x.Update(g.g)
+	stuck := slices.ContainsFunc(x.nodes, func(n modelNode) bool { return x.off[n.name] && n.n.IsRemoved() })
+	if stuck || !slices.EqualFunc(structure(x.nodes), structure(g.nodes), slices.Equal[[]int]) {
+		var refused *UpdateError
+		require.ErrorAs(m.t, err, &refused)
+		require.ErrorIs(m.t, err, cuda.ErrorGraphExecUpdateFailure)
+		return
+	}
+	require.NoError(m.t, err)
+	m.updated++
+	x.spare = nil
+	for i := range x.nodes {
+		x.nodes[i].token = g.nodes[i].token
+		if x.dirty || g.dirty {
+			x.spare = append(x.spare, g.nodes[i].token)
+		}
+	}
 }
 
 // updateExec updates a node of an executable, whose graph may have changed
@@ -282,6 +354,9 @@ func (m *graphModel) check() {
 		for _, n := range x.nodes {
 			held[n.token] = true
 		}
+		for _, k := range x.spare {
+			held[k] = true
+		}
 	}
 	for _, k := range m.tokens {
 		if held[k] {
@@ -323,9 +398,13 @@ func (m *graphModel) step() {
 	case pick < 72:
 		m.closeGraph(i)
 	case x == nil || len(x.nodes) == 0:
-	case pick < 80:
+	case pick < 75:
+		m.updateWhole(x, g)
+	case pick < 77:
+		m.updateWhole(x, m.twin(x.nodes))
+	case pick < 82:
 		m.updateExec(x, m.r.IntN(len(x.nodes)))
-	case pick < 85:
+	case pick < 86:
 		m.switchExec(x, m.r.IntN(len(x.nodes)))
 	case pick < 90:
 		m.closeExec(slices.Index(m.execs, x))
@@ -352,6 +431,7 @@ func TestGraphModel(t *testing.T) {
 				m.closeGraph(0)
 			}
 			m.check()
+			require.NotZero(t, m.updated, "the model never updated a whole executable")
 		})
 	}
 }

@@ -121,6 +121,7 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     ExecObject *e = cudago_alloc(CLS_EXEC);
     if (!e) return NULL;
     e->device = self->device;
+    e->flags = f;
     if (cudago_graph_ready(self) || instantiate_now(self, e, f)) return Py_DECREF(e), NULL;
     return (PyObject *)e;
 }

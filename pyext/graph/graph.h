@@ -148,6 +148,7 @@ typedef struct {
     PyObject *weak;
     uint64_t id;
     cudago_exec *x;    /* NULL once closed */
+    uint64_t flags;    /* it was instantiated with */
     cudago_held *held;
     int32_t device;
 } ExecObject;
@@ -170,6 +171,7 @@ PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 uintptr_t cudago_nothing(void); /* a host function that does nothing */
 

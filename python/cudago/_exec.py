@@ -13,6 +13,7 @@ from ._card import card
 from ._ordinal import device_at
 from ._params import changed, is_change, params_of, record_of
 from ._retained import Retained, retained_of
+from .errors import GraphUpdateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -339,6 +340,91 @@ class GraphExec(_core.GraphExec):
     def nodes(self) -> tuple[ExecNode, ...]:
         """The nodes, in order of creation."""
         return tuple([ExecNode(self, *row) for row in self._nodes()])
+
+    def update(self, graph: Graph) -> None:
+        """Change every node to what a graph says, for later launches.
+
+        Launches under way are not affected. The operands from before are released as soon as the
+        last launch that uses them has completed.
+
+        Parameters
+        ----------
+        graph : Graph
+            A graph with the same nodes, in the order in which they were added, and with the same
+            dependencies. Names may differ: the executable keeps its own. The graph can be closed
+            afterwards.
+
+        Raises
+        ------
+        GraphUpdateError
+            If the graph differs in more than parameters, or in parameters that cannot change. The
+            message names the node and what differs; the executable is unchanged.
+
+        See Also
+        --------
+        update_or_instantiate : Makes a new executable instead of raising.
+        ExecNode.update : Changes one node.
+
+        Notes
+        -----
+        Nodes that are disabled stay so. Blocks while another thread is inside a launch of this
+        executable.
+
+        References
+        ----------
+        ``cuGraphExecUpdate``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> def build(value):
+        ...     graph = cudago.Graph(device)
+        ...     node = graph.memset(x, value, name="fill")
+        ...     return graph
+        >>> step = build(1).instantiate()
+        >>> step.update(build(2))
+        >>> step["fill"].params.value
+        2
+        """
+        self._update(graph)
+
+    def update_or_instantiate(self, graph: Graph) -> GraphExec:
+        """Change every node to what a graph says, or make a new executable where that cannot be.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        GraphExec
+            This executable if it could be updated. Otherwise a new one, instantiated with the
+            options of this one, which is unchanged and stays open.
+
+        Raises
+        ------
+        CUDAError
+            If the graph cannot be instantiated either.
+
+        See Also
+        --------
+        update : Raises an error that says what differs.
+
+        Notes
+        -----
+        Blocks as `update` and `Graph.instantiate` do.
+
+        References
+        ----------
+        ``cuGraphExecUpdate``, ``cuGraphInstantiateWithParams``
+        """
+        try:
+            self._update(graph)
+        except GraphUpdateError:
+            made: GraphExec = graph._instantiate(self._flags)
+            return made
+        return self
 
     def __getitem__(self, name: str) -> ExecNode:
         row = self._find(name)

@@ -200,6 +200,8 @@ VALUES: dict[str, list[Value]] = {
     "enabled.value": plain(False, True),
     # graphs
     "graph": things("graph"),
+    "GraphExec.update.graph": things("graph"),
+    "update_or_instantiate.graph": things("graph", "small_graph"),
     "Graph.remove.node": things("node"),
     "add_edge.start": things("node"),
     "remove_edge.start": things("node"),
