@@ -31,6 +31,7 @@ from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device  # noqa: E402
+from ._diff import GraphDiff  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._event import Event  # noqa: E402
@@ -68,6 +69,7 @@ from ._resource import (  # noqa: E402
 from ._retained import Retained  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
+from ._who import Holder, who_retains  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
     ClosedError,
@@ -107,8 +109,10 @@ __all__ = [
     "Finalizer",
     "FreeNodeParams",
     "Graph",
+    "GraphDiff",
     "GraphExec",
     "GraphUpdateError",
+    "Holder",
     "HostNodeParams",
     "InternalError",
     "Kernel",
@@ -149,6 +153,7 @@ __all__ = [
     "live_objects",
     "pin",
     "to_torch",
+    "who_retains",
     "zeros",
 ]
 

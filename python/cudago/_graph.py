@@ -13,6 +13,7 @@ from . import _zconstants as _z
 from ._builder import Builder
 from ._card import card, picture
 from ._condition import Condition
+from ._diff import GraphDiff, differences
 from ._node import Node, node_of
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
@@ -303,6 +304,39 @@ class Graph(Builder, _core.Graph):
         if upload is not None:
             made.upload(upload)
         return made
+
+    def diff(self, other: Graph) -> GraphDiff:
+        """Return how another graph differs from this one.
+
+        Parameters
+        ----------
+        other : Graph
+            The other graph. Nodes are compared with those of the same name.
+
+        Returns
+        -------
+        GraphDiff
+            Prints as lines: nodes and edges of one graph only, and parameters that differ. False if
+            there is no difference.
+
+        See Also
+        --------
+        GraphExec.update : Says which node keeps an executable from becoming a graph.
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> one, other = cudago.Graph(device), cudago.Graph(device)
+        >>> node = one.memset(x, 1, name="fill")
+        >>> node = other.memset(x, 2, name="fill").callback(print, name="done")
+        >>> one.diff(other)
+        ~ 'fill': value 1 → 2
+        + host node 'done'
+        + edge 'fill' → 'done'
+        """
+        if not isinstance(other, Graph):
+            raise TypeError(f"other must be a Graph, not {type(other).__name__}")
+        return GraphDiff(tuple(differences(self, other)))
 
     def to_dot(self) -> str:
         """Return the graph in Graphviz's language.

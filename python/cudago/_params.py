@@ -37,12 +37,17 @@ _SHORT.maxother = _SHORT.maxstring = 100
 _SHORT.maxtuple = 32
 
 
+def shown(value: object) -> str:
+    """Return a repr in which arrays and bytes are cut."""
+    return _SHORT.repr(value)
+
+
 class _Params:
     """What all have in common: a repr in which arrays and bytes are cut."""
 
     def __repr__(self) -> str:
-        shown = (f"{name}={_SHORT.repr(value)}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({', '.join(shown)})"
+        values = (f"{name}={shown(value)}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({', '.join(values)})"
 
 
 # Equal only to themselves, because arrays do not have one answer to ==.

@@ -232,6 +232,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "attributes": lambda w: w.get("kernel").attributes,
     "parameter": lambda w: w.get("kernel").signature[0],
     "properties": lambda w: cu.Device().properties,
+    "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
+    "holder": lambda w: cu.who_retains(w.get("graph").nodes[0].params.dst)[0],
     "retained": lambda w: w.get("graph").retained[0],
     "statistics": lambda w: w.get("resource").statistics,
     "program_options": lambda w: cu.ProgramOptions(),
