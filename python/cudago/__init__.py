@@ -67,6 +67,7 @@ from ._resource import (  # noqa: E402
     VirtualMemoryResource,
 )
 from ._retained import Retained  # noqa: E402
+from ._slot import Slot, slot  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
 from ._who import Holder, who_retains  # noqa: E402
@@ -136,6 +137,7 @@ __all__ = [
     "Program",
     "ProgramOptions",
     "Retained",
+    "Slot",
     "Stream",
     "Tensor",
     "UnsupportedError",
@@ -152,6 +154,7 @@ __all__ = [
     "launch",
     "live_objects",
     "pin",
+    "slot",
     "to_torch",
     "who_retains",
     "zeros",

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import _slot
 from ._branching import Branching
+from ._slot import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,9 @@ class Builder(Branching):
 
     __slots__ = ()
 
-    def memcpy(self, dst: MemoryLike, src: MemoryLike, *, name: str | None = None) -> Node:
+    def memcpy(
+        self, dst: MemoryLike | Slot, src: MemoryLike | Slot, *, name: str | None = None
+    ) -> Node:
         """Add a copy. Host memory is read or written at each launch.
 
         Parameters
@@ -35,7 +39,7 @@ class Builder(Branching):
         dst, src : Buffer, Pointer, Tensor, or any object with memory
             NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries. Both must be
             contiguous and of the same size. The graph keeps both alive, and a ``bytearray`` cannot
-            be resized meanwhile.
+            be resized meanwhile. A `slot` can be exchanged later.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
@@ -55,10 +59,19 @@ class Builder(Branching):
         <cudago.Node 'upload': memcpy>
         """
         graph, deps = self._at()
-        return graph._node(graph._add_memcpy(deps, dst, src, name))
+        if type(dst) is not Slot and type(src) is not Slot:
+            return graph._node(graph._add_memcpy(deps, dst, src, name))
+        _slot.check(graph)
+        node = graph._add_memcpy(deps, _slot.plain(dst), _slot.plain(src), name)
+        _slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
+        return graph._node(node)
 
     def memset(
-        self, dst: MemoryLike, value: int | BufferLike | np.generic, *, name: str | None = None
+        self,
+        dst: MemoryLike | Slot,
+        value: int | BufferLike | np.generic,
+        *,
+        name: str | None = None,
     ) -> Node:
         """Add a fill.
 
@@ -87,13 +100,18 @@ class Builder(Branching):
         <cudago.Node 'memset_0': memset>
         """
         graph, deps = self._at()
-        return graph._node(graph._add_memset(deps, dst, value, name))
+        if type(dst) is not Slot:
+            return graph._node(graph._add_memset(deps, dst, value, name))
+        _slot.check(graph)
+        node = graph._add_memset(deps, dst.object, value, name)
+        _slot.note(graph, node, "memset", (("dst", dst),))
+        return graph._node(node)
 
     def launch(
         self,
         config: LaunchConfig,
         kernel: Kernel,
-        *args: KernelArgument,
+        *args: KernelArgument | Slot,
         name: str | None = None,
     ) -> Node:
         """Add a kernel launch.
@@ -132,7 +150,13 @@ class Builder(Branching):
         <cudago.Node 'set': kernel>
         """
         graph, deps = self._at()
-        return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        if Slot not in map(type, args):
+            return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        _slot.check(graph)
+        plain = tuple(map(_slot.plain, args))
+        node = graph._add_kernel(deps, config, kernel, plain, name)
+        _slot.note(graph, node, "kernel", enumerate(args))
+        return graph._node(node)
 
     def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
         """Add a call of a Python function.

@@ -13,6 +13,7 @@ from ._card import card
 from ._ordinal import device_at
 from ._params import changed, is_change, params_of, record_of
 from ._retained import Retained, retained_of
+from ._slot import bind, moved, set_uses, uses_of
 from .errors import GraphUpdateError
 
 if TYPE_CHECKING:
@@ -283,6 +284,15 @@ class ExecNode:
         return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
 
 
+def _take_slots(step: GraphExec, graph: Graph) -> None:
+    """After an update as a whole: nodes are paired in order, bodies' come after all others."""
+    if not (uses_of(step) or uses_of(graph)):
+        return
+    ours = [row[0] for row in step._nodes()]
+    theirs = [row[0] for row in graph._nodes()]
+    set_uses(step, moved(uses_of(graph), dict(zip(theirs, ours, strict=False))))
+
+
 def _no_graph(index: int) -> Graph:
     raise LookupError(index)
 
@@ -387,6 +397,7 @@ class GraphExec(_core.GraphExec):
         2
         """
         self._update(graph)
+        _take_slots(self, graph)
 
     def update_or_instantiate(self, graph: Graph) -> GraphExec:
         """Change every node to what a graph says, or make a new executable where that cannot be.
@@ -423,8 +434,59 @@ class GraphExec(_core.GraphExec):
             self._update(graph)
         except GraphUpdateError:
             made: GraphExec = graph._instantiate(self._flags)
+            set_uses(made, uses_of(graph))
             return made
+        _take_slots(self, graph)
         return self
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Names of the slots that nodes use."""
+        return tuple(uses_of(self))
+
+    def bind(self, **objects: KernelArgument) -> None:
+        """Exchange what slots hold, for later launches, in all nodes that use them.
+
+        What they held before is released as soon as the last launch that uses it has completed.
+
+        Parameters
+        ----------
+        **objects
+            By the names that were given to `slot`: objects as the nodes take them.
+
+        Raises
+        ------
+        TypeError
+            If there is no such slot.
+        ValueError
+            If a node cannot use the object, such as one of another size. No node has changed then.
+
+        See Also
+        --------
+        slot : Names an operand.
+        ExecNode.update : Changes one node.
+
+        Notes
+        -----
+        Blocks while another thread is inside a launch of this executable. A launch of another
+        thread can come between the updates of two nodes.
+
+        References
+        ----------
+        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
+        ``cuGraphExecKernelNodeSetParams_v2``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, cudago.slot("source", b"abcd"), name="up")
+        >>> step = graph.instantiate()
+        >>> step.bind(source=b"efgh")
+        >>> step["up"].params.src
+        b'efgh'
+        """
+        bind(self, objects)
 
     def __getitem__(self, name: str) -> ExecNode:
         row = self._find(name)

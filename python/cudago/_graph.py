@@ -17,6 +17,7 @@ from ._diff import GraphDiff, differences
 from ._node import Node, node_of
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
+from ._slot import moved, set_uses, uses_of
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -141,7 +142,11 @@ class Graph(Builder, _core.Graph):
         >>> graph.edges
         ((<cudago.Node 'first': memset>, <cudago.Node 'last': host>),)
         """
-        self._remove(_number(node, "node"))
+        number = _number(node, "node")
+        self._remove(number)
+        if uses := uses_of(self):
+            ids = (u.node for them in uses.values() for u in them)
+            set_uses(self, moved(uses, {i: i for i in ids if i != number}))
 
     def add_edge(self, start: Node, end: Node) -> None:
         """Make one node wait for another.
@@ -254,6 +259,9 @@ class Graph(Builder, _core.Graph):
         False
         """
         made: Graph = self._clone()
+        if uses := uses_of(self):
+            pairs = zip(self._nodes(), made._nodes(), strict=True)
+            set_uses(made, moved(uses, {ours[0]: theirs[0] for ours, theirs in pairs}))
         return made
 
     def instantiate(
@@ -301,6 +309,7 @@ class Graph(Builder, _core.Graph):
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
         made: GraphExec = self._instantiate(flags)
+        set_uses(made, uses_of(self))
         if upload is not None:
             made.upload(upload)
         return made

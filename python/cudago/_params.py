@@ -250,10 +250,13 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
 
 
 def _memset(dst: Any, value: int, width: int, count: int) -> MemsetNodeParams:
+    return MemsetNodeParams(dst, value_of(value, width), width * count)
+
+
+def value_of(value: int, width: int) -> int | bytes:
     """Spell the value so that it can be given again: ints have the least width that fits them."""
     least = 1 if value < 1 << 8 else 2 if value < 1 << 16 else 4
-    given = value if width == least else value.to_bytes(width, "little")
-    return MemsetNodeParams(dst, given, width * count)
+    return value if width == least else value.to_bytes(width, "little")
 
 
 def is_change(args: tuple[Any, ...]) -> bool:

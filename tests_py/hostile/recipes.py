@@ -93,6 +93,7 @@ RECEIVERS = {
     "Program": "program",
     "ProgramOptions": "program_options",
     "Retained": "retained",
+    "Slot": "slot",
     "Stream": "stream",
     "Tensor": "tensor",
     "Tensor.__buffer__": "host_tensor",
@@ -216,6 +217,8 @@ VALUES: dict[str, list[Value]] = {
     "GraphExec.__getitem__.name": plain("memset"),
     "func": [lambda w: lambda *a: None],
     "embed.other": things("small_graph"),
+    "slot.object": things("array", "buffer"),
+    "Slot.object": things("array", "buffer"),
     "who_retains.obj": things("buffer", "array", "tensor", "kernel"),
     "lines": plain(()),
     "holder": things("graph"),
@@ -274,6 +277,9 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
+    "GraphExec.bind": {
+        "slots": ("slot_exec", (Parameter("src", True),)),
+    },
     "ExecNode.update": {
         "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
         "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),

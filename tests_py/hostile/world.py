@@ -150,6 +150,13 @@ def _recorded(w: World) -> cu.Event:
     return w.get("stream").record(event)
 
 
+def _slot_exec(w: World) -> cu.GraphExec:
+    with cu.Graph(cu.Device()) as graph:
+        node = graph.memcpy(w.get("buffer"), w.get("slot"))
+        node.memcpy(w.get("other_buffer"), w.get("slot"))
+        return graph.instantiate()
+
+
 def _small_graph(w: World) -> cu.Graph:
     graph = cu.Graph(cu.Device())
     graph.memset(w.get("other_buffer"), 3)
@@ -214,6 +221,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "exec_memset": lambda w: w.get("exec")["memset"],
     "exec_memcpy": lambda w: w.get("exec")["memcpy"],
     "exec_host": lambda w: w.get("exec")["host"],
+    "slot": lambda w: cu.slot("src", numbers(400)),
+    "slot_exec": _slot_exec,
     "condition": lambda w: w.get("graph").condition(0),
     "kernel_params": lambda w: w.get("graph")["kernel"].params,
     "memcpy_params": lambda w: w.get("graph")["memcpy"].params,
