@@ -28,6 +28,7 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
+from ._bound import BoundLaunch  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device  # noqa: E402
@@ -89,6 +90,7 @@ from .errors import (  # noqa: E402
 
 __all__ = [
     "AllocNodeParams",
+    "BoundLaunch",
     "Buffer",
     "CUDAError",
     "CUDAWarning",

@@ -49,6 +49,7 @@ RECEIVERS = {
     },
     "ChildGraphNodeParams": "child_params",
     "ConditionalNodeParams": "conditional_params",
+    "BoundLaunch": "bound",
     "Buffer": "buffer",
     "Buffer.accessed_by": "managed",
     "Buffer.preferred_location": "managed",
@@ -189,6 +190,7 @@ VALUES: dict[str, list[Value]] = {
     "shared_memory": INT,
     "cooperative": plain(False),
     "y": things("buffer", "tensor", "pointer", "pinned", "managed"),
+    "BoundLaunch.update.y": things("buffer", "tensor", "pinned", "managed"),
     "ExecNode.update.y": things("buffer", "tensor", "pinned", "managed"),  # of N elements
     "a": plain(2.0, np.float32(2), 3),
     "b": plain(3, np.int64(3)),
@@ -200,6 +202,7 @@ VALUES: dict[str, list[Value]] = {
     "bodies": plain(()),
     "launch.value": plain(3, np.int32(3)),
     "update.value": plain(3, np.int32(3)),
+    "bind.value": plain(3, np.int32(3)),
     "enabled.value": plain(False, True),
     # graphs
     "graph": things("graph"),
@@ -277,6 +280,8 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
+    "Kernel.bind": {"add": ("kernel", (Parameter("config"), *_ADD))},
+    "BoundLaunch.update": {"argument": ("bound", (Parameter("y", True),))},
     "GraphExec.bind": {
         "slots": ("slot_exec", (Parameter("src", True),)),
     },

@@ -221,6 +221,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "exec_memset": lambda w: w.get("exec")["memset"],
     "exec_memcpy": lambda w: w.get("exec")["memcpy"],
     "exec_host": lambda w: w.get("exec")["host"],
+    "bound": lambda w: w.get("kernel").bind(w.get("config"), w.get("buffer"), 1, N),
     "slot": lambda w: cu.slot("src", numbers(400)),
     "slot_exec": _slot_exec,
     "condition": lambda w: w.get("graph").condition(0),
