@@ -208,8 +208,27 @@ func (c *Context) RemoveDependencies(g GraphHandle, from, to []NodeHandle) error
 	})
 }
 
-// DestroyNode removes a node and its edges. It calls cuGraphDestroyNode.
+// DestroyNode removes a node and its edges. It calls cuGraphDestroyNode. It
+// waits as [Context.GraphDestroy] does, since a node may own a graph;
+// [Context.TryDestroyNode] does not.
 func (c *Context) DestroyNode(n NodeHandle) error {
+	c.drv.related.Lock()
+	defer c.drv.related.Unlock()
+	return c.destroyNode(n)
+}
+
+// TryDestroyNode is [Context.DestroyNode], but does nothing and reports false
+// while a graph is being cloned, embedded, instantiated or destroyed. Does not
+// block.
+func (c *Context) TryDestroyNode(n NodeHandle) (done bool, err error) {
+	if !c.drv.related.TryLock() {
+		return false, nil
+	}
+	defer c.drv.related.Unlock()
+	return true, c.destroyNode(n)
+}
+
+func (c *Context) destroyNode(n NodeHandle) error {
 	return call0(c, "cuGraphDestroyNode", func(api driver.API) driver.CUresult {
 		return api.CuGraphDestroyNode(driver.CUgraphNode(n))
 	})

@@ -212,7 +212,11 @@ func (g *Graph) commit(n *Node) {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) appendNode(n *Node) {
-	n.index = len(g.nodes)
+	n.index = g.made
+	g.made++
+	if g.gone > len(g.nodes)/2 {
+		g.all()
+	}
 	g.nodes = append(g.nodes, n)
 }
 
@@ -223,6 +227,9 @@ func (g *Graph) appendNode(n *Node) {
 func (n *Node) link() {
 	for _, d := range n.deps {
 		d.next = append(d.next, n)
+		if d.index > n.index {
+			n.g.backward++
+		}
 	}
 }
 
@@ -252,6 +259,9 @@ func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
 	for i, d := range deps {
 		if d == nil || d.g != g {
 			return nil, nil, badValue("deps", "must be nodes of this graph, got %v at position %d", describeNode(d), i)
+		}
+		if d.removed {
+			return nil, nil, &RemovedError{d.String()}
 		}
 		if !seen[d] {
 			seen[d] = true

@@ -391,7 +391,7 @@ func (c *Capture) fill(g *Graph) error {
 	for i := range from {
 		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])
 	}
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		n.link()
 	}
 	c.nameNodes(g)
@@ -408,7 +408,7 @@ func (c *Capture) fill(g *Graph) error {
 //
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) nameNodes(g *Graph) {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		op := c.recorded[n.handle]
 		if op == nil {
 			continue
@@ -419,7 +419,7 @@ func (c *Capture) nameNodes(g *Graph) {
 			g.byName[n.name] = n
 		}
 	}
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		if n.name == "" {
 			// It cannot fail: only a given name can be taken.
 			n.name, _ = g.nameFor(n.kind, "")

@@ -39,6 +39,7 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 		return nil, err
 	}
 	c := adopt(ctx, handle, o)
+	c.h.edited = g.h.edited
 	// Nobody else knows c yet, but view and commit want the lock held.
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -58,8 +59,8 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 //
 // Preconditions: the locks of both graphs are held.
 func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, error)) error {
-	copies := make(map[*Node]*Node, len(from.nodes))
-	for _, n := range from.nodes {
+	copies := make(map[*Node]*Node, len(from.all()))
+	for _, n := range from.all() {
 		handle, err := handleOf(n)
 		if err != nil {
 			return err
@@ -73,7 +74,7 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 	}
 	// In a second pass: a captured graph's nodes come in the driver's order, so
 	// a dependency may come later.
-	for _, n := range from.nodes {
+	for _, n := range from.all() {
 		for _, d := range n.deps {
 			copies[n].deps = append(copies[n].deps, copies[d])
 		}

@@ -15,7 +15,7 @@ import (
 type Condition struct {
 	h      *hierarchy
 	handle cuda.ConditionHandle // immutable
-	node   *Node                // guarded by h.mu; the one that it controls
+	node   *Node                // guarded by h.mu; the one that it controls, which may be removed
 }
 
 // Handle returns the CUgraphConditionalHandle, for kernels.
@@ -98,7 +98,7 @@ func (g *Graph) checkConditional(c *Condition, t cuda.ConditionalType, bodies in
 	switch {
 	case c == nil || c.h != g.h:
 		return badValue("condition", "must be one that this graph has made")
-	case c.node != nil:
+	case c.node != nil && !c.node.isGone():
 		return badValue("condition", "already controls %v: make another one", c.node)
 	}
 	least, most := 1, 1
@@ -171,7 +171,7 @@ func (g *Graph) refusePageable(n *Node, p cuda.MemcpyParams, captured bool) erro
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) mayBeInBody() error {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		if err := g.mayHoldIn(n, n.kind, n.params, true); err != nil {
 			return fmt.Errorf("the graph to embed: %w", err)
 		}

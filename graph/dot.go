@@ -36,8 +36,8 @@ func (g *Graph) DOT() string {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
-	ids := make(map[*Node]string, len(g.nodes))
-	for i, n := range g.nodes {
+	ids := make(map[*Node]string, len(g.all()))
+	for i, n := range g.all() {
 		ids[n] = fmt.Sprintf("%s%d", id, i)
 		color := dotColors[n.kind]
 		if color == "" {
@@ -51,12 +51,12 @@ func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
 			fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s;\n", indent, id, indent, dotQuote(strings.TrimSuffix(prefix, "/")))
 			inner.writeDOT(b, id+"_", indent+"  ")
 			b.WriteString(indent + "}\n")
-			if n.bodies != nil && len(inner.nodes) > 0 {
+			if n.bodies != nil && len(inner.all()) > 0 {
 				fmt.Fprintf(b, "%s%s -> %s_0 [style=dashed];\n", indent, ids[n], id)
 			}
 		})
 	}
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		for _, d := range n.deps {
 			fmt.Fprintf(b, "%s%s -> %s;\n", indent, ids[d], ids[n])
 		}

@@ -10,6 +10,19 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
+// A RemovedError says that a node was used after [Graph.Remove]. It matches
+// [cuda.ErrClosed].
+type RemovedError struct {
+	// What is the node, or what was inside it.
+	What string
+}
+
+// Error returns `memcpy node "upload" was removed from its graph`.
+func (e *RemovedError) Error() string { return e.What + " was removed from its graph" }
+
+// Is reports whether target is [cuda.ErrClosed].
+func (e *RemovedError) Is(target error) bool { return target == cuda.ErrClosed }
+
 func errEmbedded(verb string) error {
 	return &cuda.ArgumentError{
 		Kind: cuda.WrongValue, Arg: "graph",

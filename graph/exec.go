@@ -36,6 +36,9 @@ type ExecOptions struct {
 	// Release of those that have no other holder, and under the rules of
 	// [Retainer].
 	OnReleased func([]Retainer)
+	// Nothing is a C function of type void (*)(void *userData) that does
+	// nothing, for host nodes that are disabled. Zero: host nodes cannot be.
+	Nothing uintptr
 	// Quiet makes Close and updates record no marks, which are driver calls. It
 	// is for callers that hold something that device work may need, like the
 	// GIL: a record can wait for a call that waits for such work. The reaper
@@ -58,6 +61,7 @@ type Exec struct {
 	watch  watcher
 	reaper *finalize.Reaper
 	nodes  []*ExecNode          // immutable
+	edited bool                 // immutable; of the graph, when x was made
 	byName map[string]*ExecNode // immutable
 
 	// gate keeps updates and Close apart from launches, and launching keeps
@@ -67,10 +71,11 @@ type Exec struct {
 	launching sync.Mutex
 
 	mu       sync.Mutex
-	closed   bool   // guarded by mu; changes only while the gate is shut
-	extra    []held // guarded by mu; bundles that belong to no updatable node
-	uses     []Use  // guarded by mu; our own launches, one for each line
-	launches uint64 // guarded by mu; ours, started so far
+	closed   bool      // guarded by mu; changes only while the gate is shut
+	extra    []held    // guarded by mu; bundles that belong to no updatable node
+	spare    []*bundle // guarded by mu; held, and not reported as retained: see take
+	uses     []Use     // guarded by mu; our own launches, one for each line
+	launches uint64    // guarded by mu; ours, started so far
 }
 
 // Instantiate makes an executable of g as it is now. The two share the present
@@ -114,8 +119,8 @@ func (g *Graph) Instantiate(o ExecOptions) (*Exec, error) {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) sendNames() {
-	handles, names := make([]cuda.NodeHandle, len(g.nodes)), make([]string, len(g.nodes))
-	for i, n := range g.nodes {
+	handles, names := make([]cuda.NodeHandle, len(g.all())), make([]string, len(g.all()))
+	for i, n := range g.all() {
 		handles[i], names[i] = n.handle, n.name
 		for _, b := range n.bodies {
 			b.sendNames()
@@ -130,11 +135,12 @@ func (g *Graph) sendNames() {
 func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x := &Exec{
 		h: g.h, handle: handle, o: o, watch: o.OnBundles, reaper: o.Reaper,
-		byName: make(map[string]*ExecNode, len(g.nodes)),
+		byName: make(map[string]*ExecNode, len(g.all())),
 	}
 	if x.reaper == nil {
 		x.reaper = Reaper()
 	}
+	x.edited = g.h.edited
 	x.addNodes(g, "")
 	for _, b := range g.loose {
 		x.hold("", b)
@@ -150,9 +156,10 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 //
 // Preconditions: g.h.mu is held.
 func (x *Exec) addNodes(g *Graph, prefix string) {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		e := &ExecNode{
-			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, params: n.params, bundle: n.bundle.retain(),
+			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps,
+			params: n.params, bundle: n.bundle.retain(),
 		}
 		x.nodes = append(x.nodes, e)
 		x.byName[e.name] = e
@@ -178,10 +185,7 @@ func (x *Exec) bundles() []*bundle {
 			list = append(list, n.bundle)
 		}
 	}
-	for _, h := range x.extra {
-		list = append(list, h.b)
-	}
-	return list
+	return append(list, x.loose()...)
 }
 
 // Context returns the context that x belongs to.

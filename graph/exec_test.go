@@ -294,7 +294,9 @@ func TestNodeCanBeDisabled(t *testing.T) {
 	x := instantiate(t, g, ExecOptions{})
 	require.NoError(t, g.Close())
 	fill := x.Node("fill")
-	require.NoError(t, fill.SetEnabled(false))
+	was, err := fill.SetEnabled(false)
+	require.NoError(t, err)
+	require.True(t, was)
 	enabled, err := fill.IsEnabled()
 	require.NoError(t, err)
 	require.False(t, enabled)
@@ -302,10 +304,55 @@ func TestNodeCanBeDisabled(t *testing.T) {
 	require.NoError(t, s.Synchronize())
 	require.Equal(t, make([]byte, 8), b[0].Bytes())
 	kept(t, k...)
-	require.NoError(t, fill.SetEnabled(true))
+	was, err = fill.SetEnabled(true)
+	require.NoError(t, err)
+	require.False(t, was)
 	require.NoError(t, x.Launch(s))
 	require.NoError(t, s.Synchronize())
 	require.Equal(t, []byte{7, 7, 7, 7, 7, 7, 7, 7}, b[0].Bytes())
+	require.NoError(t, x.Close())
+	_, err = fill.IsEnabled()
+	require.ErrorIs(t, err, cuda.ErrClosed)
+}
+
+// The driver cannot disable host nodes: they call a function that does nothing.
+// What a disabled one is updated with is called once it is enabled.
+func TestHostNodeCanBeDisabled(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	var first, second, nothing atomic.Int64
+	k := tokens(2)
+	g := newTestGraph(t, ctx, Options{})
+	p := hostFunc(func() { first.Add(1) })
+	_, err := g.Host(p, NodeOptions{Name: "tell", Operands: operands(k[0])})
+	require.NoError(t, err)
+	x := instantiate(t, g, ExecOptions{Nothing: hostFunc(func() { nothing.Add(1) }).Fn})
+	run := func() {
+		require.NoError(t, x.Launch(s))
+		require.NoError(t, s.Synchronize())
+	}
+	tell := x.Node("tell")
+	_, err = tell.SetEnabled(false)
+	require.NoError(t, err)
+	run()
+	kept(t, k[0])
+	require.NoError(t, tell.UpdateHost(hostFunc(func() { second.Add(1) }), operands(k[1])))
+	run()
+	require.NoError(t, g.Close())
+	eventuallyReleased(t, k[0])
+	kept(t, k[1])
+	require.Equal(t, []int64{0, 0, 2}, []int64{first.Load(), second.Load(), nothing.Load()})
+	_, err = tell.SetEnabled(true)
+	require.NoError(t, err)
+	run()
+	require.Equal(t, []int64{0, 1, 2}, []int64{first.Load(), second.Load(), nothing.Load()})
+
+	y := instantiate(t, hostGraph(t, ctx, p, nil), ExecOptions{})
+	_, err = y.Nodes()[0].SetEnabled(false)
+	require.ErrorIs(t, err, cuda.ErrorInvalidValue)
+	enabled, err := y.Nodes()[0].IsEnabled()
+	require.NoError(t, err)
+	require.True(t, enabled)
 }
 
 func TestLaunchIntoCapturingStreamIsRefused(t *testing.T) {

@@ -19,10 +19,12 @@ type ExecNode struct {
 	def  cuda.NodeHandle // immutable; that node's, which is how the driver finds it
 	kind cuda.NodeType   // immutable
 	name string          // immutable
+	deps []*Node         // immutable; those of its node when the executable was made
 
-	params any     // guarded by x.mu; see Node.Params
-	bundle *bundle // guarded by x.mu
-	since  uint64  // guarded by x.mu; launches started before bundle was set
+	params   any     // guarded by x.mu; see Node.Params
+	bundle   *bundle // guarded by x.mu
+	since    uint64  // guarded by x.mu; launches started before bundle was set
+	disabled bool    // guarded by x.mu; changes only while the gate is shut
 }
 
 // Exec returns the executable that n belongs to.
@@ -118,28 +120,11 @@ func (n *ExecNode) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) err
 // cuGraphExecHostNodeSetParams.
 func (n *ExecNode) UpdateHost(p cuda.HostParams, operands []Operand) error {
 	return n.update(cuda.HostNode, p, operands, func(c *cuda.Context) error {
+		if n.isDisabled() {
+			return nil // until it is enabled it calls a function that does nothing
+		}
 		return c.ExecSetHostParams(n.x.handle, n.def, &p)
 	})
-}
-
-// SetEnabled makes later launches run n, or skip it. A disabled node keeps its
-// operands: it can be enabled again. Kernel, memcpy and memset nodes only. It
-// calls cuGraphNodeSetEnabled.
-func (n *ExecNode) SetEnabled(enabled bool) error {
-	return n.call(func() error {
-		return n.driver(func() error { return n.x.h.ctx.NodeSetEnabled(n.x.handle, n.def, enabled) })
-	})
-}
-
-// IsEnabled reports whether launches run n. It calls cuGraphNodeGetEnabled.
-func (n *ExecNode) IsEnabled() (enabled bool, err error) {
-	err = n.call(func() error {
-		return n.driver(func() error {
-			enabled, err = n.x.h.ctx.NodeEnabled(n.x.handle, n.def)
-			return err
-		})
-	})
-	return enabled, err
 }
 
 // call runs a driver call that changes or queries x, with launches and Close
@@ -160,6 +145,9 @@ func (n *ExecNode) call(f func() error) error {
 func (n *ExecNode) driver(f func() error) error {
 	n.x.h.mu.Lock()
 	defer n.x.h.mu.Unlock()
+	if n.of.isGone() { // the driver would follow a dangling handle
+		return &RemovedError{n.String()}
+	}
 	return f()
 }
 

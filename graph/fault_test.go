@@ -7,6 +7,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,8 @@ type scenario struct {
 	ctx  *cuda.Context
 	all  []*token
 	errs []error
+
+	wrong []string
 }
 
 // operand hands over a new token.
@@ -42,6 +45,7 @@ func (c *scenario) run() {
 		return
 	}
 	c.build()
+	c.edit()
 	c.special()
 	c.launch(s)
 	c.capture(s)
@@ -70,6 +74,52 @@ func (c *scenario) build() {
 		c.try(clone.Close())
 	}
 	c.try(g.Close())
+}
+
+// edit changes nodes and edges. What a failed call was to change is as it was.
+func (c *scenario) edit() {
+	g, err := New(c.ctx, Options{})
+	if err != nil {
+		c.try(err)
+		return
+	}
+	first, err := g.Host(hostFunc(func() {}), NodeOptions{Operands: c.operand()})
+	c.try(err)
+	second, err := g.Host(hostFunc(func() {}), NodeOptions{Operands: c.operand()})
+	c.try(err)
+	if first != nil && second != nil {
+		edges := 0
+		if err := g.AddEdge(first, second); err == nil {
+			edges++
+		} else {
+			c.try(err)
+		}
+		c.want(len(g.Edges()) == edges, "edges after AddEdge")
+		if edges > 0 {
+			if err := g.RemoveEdge(first, second); err == nil {
+				edges--
+			} else {
+				c.try(err)
+			}
+		}
+		c.want(len(g.Edges()) == edges, "edges after RemoveEdge")
+		nodes := 2
+		if err := g.Remove(first); err == nil {
+			nodes--
+		} else {
+			c.try(err)
+		}
+		c.want(len(g.Nodes()) == nodes && first.IsRemoved() == (nodes == 1), "nodes after Remove")
+		c.want(len(g.Retained()) == nodes, "operands after Remove")
+	}
+	c.try(g.Close())
+}
+
+// want notes what is not so as a defect, which no failed call excuses.
+func (c *scenario) want(is bool, what string) {
+	if !is {
+		c.wrong = append(c.wrong, what)
+	}
 }
 
 // special builds what has one executable and no copies.
@@ -118,7 +168,7 @@ func (c *scenario) launch(s *cuda.Stream) {
 	}
 	_, err = g.Host(hostFunc(func() {}), NodeOptions{Name: "call", Operands: c.operand()})
 	c.try(err)
-	x, err := g.Instantiate(ExecOptions{})
+	x, err := g.Instantiate(ExecOptions{Nothing: hostFunc(func() {}).Fn})
 	c.try(err)
 	c.try(g.Close())
 	if x == nil {
@@ -131,11 +181,38 @@ func (c *scenario) launch(s *cuda.Stream) {
 		for range 2 {
 			c.try(call.UpdateHost(hostFunc(func() {}), c.operand()))
 			c.try(x.Launch(s))
+			before, _ := call.IsEnabled()
+			_, err := call.SetEnabled(!before)
+			c.try(err)
+			after, _ := call.IsEnabled()
+			c.want((err == nil) == (before != after), "enabled by SetEnabled")
 		}
 	}
+	c.updateWhole(x)
 	// Before the wrapped stream's handle goes, and with it what a mark needs.
 	Reaper().Flush(patience)
 	c.try(x.Close())
+}
+
+// updateWhole gives x the operands of another graph, or leaves it as it is.
+func (c *scenario) updateWhole(x *Exec) {
+	g, err := New(c.ctx, Options{})
+	if err != nil {
+		c.try(err)
+		return
+	}
+	_, err = g.Host(hostFunc(func() {}), NodeOptions{Name: "call", Operands: c.operand()})
+	c.try(err)
+	if err == nil && x.Node("call") != nil {
+		before, after := x.Retainers(), g.Retainers()
+		err = x.Update(g)
+		c.try(err)
+		if err == nil {
+			before = after
+		}
+		c.want(slices.Equal(before, x.Retainers()), "operands after Update")
+	}
+	c.try(g.Close())
 }
 
 func (c *scenario) capture(s *cuda.Stream) {
@@ -226,6 +303,9 @@ var driverCalls = []struct {
 	{name: "cuGraphConditionalHandleCreate"},
 	{name: "cuGraphAddNode"},
 	{name: "cuGraphHostNodeSetParams"},
+	{name: "cuGraphDestroyNode"},
+	{name: "cuGraphAddDependencies"},
+	{name: "cuGraphRemoveDependencies"},
 	{name: "cuGraphGetNodes"},
 	{name: "cuGraphGetEdges"},
 	{name: "cuGraphNodeGetType"},
@@ -233,6 +313,7 @@ var driverCalls = []struct {
 	{name: "cuGraphUpload"},
 	{name: "cuGraphLaunch"},
 	{name: "cuGraphExecHostNodeSetParams"},
+	{name: "cuGraphExecUpdate"},
 	{name: "cuGraphExecDestroy"},
 }
 
@@ -267,6 +348,7 @@ func failEach(t *testing.T, ctx *cuda.Context, call string, code cuda.Result, le
 			return
 		}
 		require.True(t, flushed, "%s %d, %v", call, n, code)
+		require.Empty(t, c.wrong, "%s %d, %v", call, n, code)
 		for _, err := range c.errs {
 			require.ErrorIs(t, err, code, "%s %d, %v", call, n, code)
 		}

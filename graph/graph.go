@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,10 +40,14 @@ type Graph struct {
 	owner    *Node            // immutable; the conditional node that g is a body of, or nil
 	watch    watcher
 
-	nodes  []*Node               // guarded by h.mu; in order of creation
-	byName map[string]*Node      // guarded by h.mu
-	counts map[cuda.NodeType]int // guarded by h.mu; for automatic names
-	loose  []*bundle             // guarded by h.mu; of captured operations without a known node
+	nodes []*Node // guarded by h.mu; in order of creation, with removed ones: see all
+	made  int     // guarded by h.mu; nodes so far
+	gone  int     // guarded by h.mu; removed ones among nodes
+	// backward counts edges to an older node: captures and AddEdge make them.
+	backward int                   // guarded by h.mu; zero: no path leads to an older node
+	byName   map[string]*Node      // guarded by h.mu
+	counts   map[cuda.NodeType]int // guarded by h.mu; for automatic names
+	loose    []*bundle             // guarded by h.mu; of captured operations without a known node
 }
 
 // A hierarchy is a driver graph with everything embedded in it. The driver does
@@ -62,6 +67,7 @@ type hierarchy struct {
 	closed  bool     // guarded by mu; the Graph was closed
 	holders int      // guarded by mu; the open Graph, executables, and those of memory
 	memory  []uint64 // guarded by mu; the addresses that its nodes allocate
+	edited  bool     // guarded by mu; an edge was added, or an edge or a node removed
 }
 
 var hierarchies atomic.Uint64
@@ -119,7 +125,18 @@ func (g *Graph) IsClosed() bool {
 func (g *Graph) Nodes() []*Node {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
-	return append([]*Node(nil), g.nodes...)
+	return append([]*Node(nil), g.all()...)
+}
+
+// all returns the nodes in order of creation.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) all() []*Node {
+	if g.gone > 0 {
+		g.nodes = slices.DeleteFunc(g.nodes, func(n *Node) bool { return n.removed })
+		g.gone = 0
+	}
+	return g.nodes
 }
 
 // Node returns the node with the given name, or nil.
@@ -137,7 +154,7 @@ func (g *Graph) Edges() []Edge {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	var edges []Edge
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		for _, d := range n.deps {
 			edges = append(edges, Edge{d, n})
 		}
@@ -167,7 +184,7 @@ func (g *Graph) Retainers() []Retainer {
 //
 // Preconditions: g.h.mu is held.
 func (g *Graph) eachBundle(prefix string, visit func(path string, b *bundle)) {
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		if n.bundle != nil {
 			visit(prefix+n.name, n.bundle)
 		}
@@ -222,7 +239,7 @@ func (g *Graph) Close() error {
 // Preconditions: g.h.mu is held.
 func (g *Graph) forget() {
 	g.loose = nil
-	for _, n := range g.nodes {
+	for _, n := range g.all() {
 		n.bundle = nil
 		n.eachInner("", func(_ string, inner *Graph) { inner.forget() })
 	}
@@ -303,6 +320,21 @@ func (g *Graph) usable(verb string) error {
 	}
 	if g.h.closed {
 		return &cuda.ClosedError{What: "graph"}
+	}
+	if n := g.removedOwner(); n != nil {
+		return &RemovedError{"body of " + n.String()}
+	}
+	return nil
+}
+
+// removedOwner returns the removed node that g was inside of, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) removedOwner() *Node {
+	for n := g.owner; n != nil; n = n.g.owner {
+		if n.removed {
+			return n
+		}
 	}
 	return nil
 }

@@ -79,6 +79,9 @@ func (n *Node) Memory() (Retainer, error) {
 	if h.closed {
 		return nil, &cuda.ClosedError{What: "graph"}
 	}
+	if n.removed {
+		return nil, &RemovedError{n.String()}
+	}
 	h.holders++
 	return &memoryHold{h: h}, nil
 }

@@ -9,28 +9,30 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// A Node is one operation of a [Graph]. It lives as long as its graph. Safe for
-// concurrent use.
+// A Node is one operation of a [Graph]. It lives as long as its graph, or until
+// it is removed. Safe for concurrent use.
 type Node struct {
 	g      *Graph
-	index  int             // immutable; in g.nodes
+	index  int             // immutable; how many nodes its graph made before
 	handle cuda.NodeHandle // immutable; zero in an embedded graph
 	kind   cuda.NodeType   // immutable
 	name   string          // immutable
-	deps   []*Node         // immutable
 	child  *Graph          // immutable; of a child graph node
 	bodies []*Graph        // immutable; of a conditional node
 
 	params any     // guarded by g.h.mu; see Params
 	bundle *bundle // guarded by g.h.mu
-	next   []*Node // guarded by g.h.mu; the nodes with n among their deps
+	// deps are replaced, never changed: executables keep the old ones.
+	deps    []*Node // guarded by g.h.mu
+	next    []*Node // guarded by g.h.mu; the nodes with n among their deps
+	removed bool    // guarded by g.h.mu
 }
 
 // Graph returns the graph that n belongs to.
 func (n *Node) Graph() *Graph { return n.g }
 
-// Index returns the position of n among its graph's nodes, in order of
-// creation.
+// Index returns how many nodes its graph had made before n. No other node of
+// the graph ever has the same.
 func (n *Node) Index() int { return n.index }
 
 // Name returns the name, which is unique in the graph.
@@ -43,7 +45,18 @@ func (n *Node) Kind() cuda.NodeType { return n.kind }
 func (n *Node) Handle() cuda.NodeHandle { return n.handle }
 
 // Dependencies returns the nodes that n waits for.
-func (n *Node) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
+func (n *Node) Dependencies() []*Node {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return append([]*Node(nil), n.deps...)
+}
+
+// IsRemoved reports whether n was removed from its graph.
+func (n *Node) IsRemoved() bool {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.removed
+}
 
 // Dependents returns the nodes that wait for n, in order of creation.
 func (n *Node) Dependents() []*Node {
@@ -161,6 +174,9 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	defer n.g.h.mu.Unlock()
 	if err := n.g.usable(beChanged); err != nil {
 		return nil, err
+	}
+	if n.removed {
+		return nil, &RemovedError{n.String()}
 	}
 	if n.kind != kind {
 		return nil, errKind(n.name, n.kind, kind)

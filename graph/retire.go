@@ -60,7 +60,7 @@ func (x *Exec) Close() error {
 	for _, n := range x.nodes {
 		n.bundle = nil
 	}
-	x.extra = nil
+	x.extra, x.spare = nil, nil
 	x.watch.notify(nil, bundles)
 	x.mu.Unlock()
 	f := x.retirement(bundles, true)

@@ -70,6 +70,7 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 		argument *cuda.ArgumentError
 		call     *cuda.Error
 		result   cuda.Result
+		node     interface{ NodeName() string } // of package graph, which this room does not know
 	)
 	detail = map[string]any{}
 	if errors.As(err, &result) {
@@ -81,6 +82,9 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 		if call.Requested != 0 {
 			detail["requested"] = call.Requested
 		}
+	}
+	if errors.As(err, &node) {
+		detail["node"] = node.NodeName()
 	}
 	kind = C.CUDAGO_INTERNAL
 	switch {

@@ -18,14 +18,22 @@ static const char *name_key(PyObject *name, Py_ssize_t *n) {
 
 /* --- graphs ------------------------------------------------------------------------------------------------------- */
 
-/* Nodes and their names never change, so calls that read them do not wait, whatever is being instantiated. */
+/* Nodes change only under the GIL, and their names never, so calls that read them do not wait, whatever is being instantiated. */
 static QUIET uint64_t number_now(GraphObject *self) { return cudago_graph_open(self) ? 0 : self->id; }
 
-/* _check(): is it open? */
-PyObject *cudago_graph_check(GraphObject *self, PyObject *unused) {
-    (void)unused;
+static QUIET int check_now(GraphObject *self, uint64_t node) {
+    if (cudago_graph_open(self)) return -1;
+    if (!self->of->removals) return 0;
+    cudago_status st = {0};
+    cudagoGraphCheck(self->id, node, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
+/* _check(number): is the graph open, and the node still in it? */
+PyObject *cudago_graph_check(GraphObject *self, PyObject *number) {
     CUDAGO_ENTER(NULL);
-    if (cudago_graph_open(self)) return NULL;
+    uint64_t node;
+    if (cudago_read_node(number, &node) || check_now(self, node)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -134,6 +142,36 @@ PyObject *cudago_graph_retained(GraphObject *self, PyObject *number) {
     return cudago_answer_rows(&a);
 }
 
+/* The two halves of an answer about parameters, which must be of one moment. */
+typedef struct {
+    cudago_answer numbers, held;
+} params;
+static PyObject *params_row(params *a) {
+    PyObject *row = cudago_answer_row(&a->numbers), *held = cudago_answer_rows(&a->held);
+    PyObject *r = row && held ? PyTuple_Pack(2, row, held) : NULL;
+    Py_XDECREF(row);
+    Py_XDECREF(held);
+    return r;
+}
+
+static QUIET int params_now(GraphObject *self, uint64_t node, params *a) {
+    if (cudago_graph_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoGraphParams(self->id, node, &a->numbers, &a->held, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(&a->held);
+    return 0;
+}
+
+/* _params(number): (numbers ..., kind ...) or None, and the rows of _retained() */
+PyObject *cudago_graph_params(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    params a = {0};
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self) || params_now(self, node, &a)) return NULL;
+    return params_row(&a);
+}
+
 /* _dot() */
 PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -201,4 +239,32 @@ PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused) {
     CUDAGO_ENTER(NULL);
     cudago_answer a = {0};
     return exec_retained_now(self, &a) ? NULL : cudago_answer_rows(&a);
+}
+
+/* _is_enabled(node) */
+PyObject *cudago_exec_enabled(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node, id = cudago_read_node(number, &node) ? 0 : exec_number_now(self);
+    if (!id) return NULL;
+    cudago_status st = {0};
+    int enabled = cudagoExecIsEnabled(id, node, &st);
+    return st.kind ? cudago_raise(&st), NULL : PyBool_FromLong(enabled);
+}
+
+static QUIET int exec_params_now(ExecObject *self, uint64_t node, params *a) {
+    if (cudago_exec_open(self)) return -1;
+    cudago_status st = {0};
+    cudagoExecParams(self->id, node, &a->numbers, &a->held, &st);
+    if (st.kind) return cudago_raise(&st);
+    cudago_answer_hold(&a->held);
+    return 0;
+}
+
+/* _params(number): as of a graph */
+PyObject *cudago_exec_params(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    params a = {0};
+    if (cudago_read_node(number, &node) || exec_params_now(self, node, &a)) return NULL;
+    return params_row(&a);
 }

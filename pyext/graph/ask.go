@@ -15,6 +15,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
 )
@@ -51,7 +52,9 @@ func (g *pyGraph) tellNode(a *answer, n *graph.Node) {
 func cudagoGraphNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	ask(id, to, st, func(g *pyGraph, a *answer) error {
 		for _, n := range g.nodes {
-			g.tellNode(a, n)
+			if n != nil {
+				g.tellNode(a, n)
+			}
 		}
 		return nil
 	})
@@ -68,12 +71,20 @@ func cudagoGraphNode(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_stat
 	})
 }
 
+//export cudagoGraphCheck
+func cudagoGraphCheck(id, node C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		_, err := nodeOf(id, node)
+		return err
+	})
+}
+
 //export cudagoGraphCount
 func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	guard(st, func() error {
 		g, err := graphs.Get(uint64(id))
 		if err == nil {
-			n = C.uint64_t(len(g.nodes))
+			n = C.uint64_t(len(g.nodes) - g.gone)
 		}
 		return err
 	})
@@ -142,6 +153,70 @@ func cudagoGraphRetained(id, node C.uint64_t, to *C.cudago_answer, st *C.cudago_
 	})
 }
 
+// cudagoGraphParams answers with the numbers among a node's parameters, as
+// params lists them, and with what the node retains, as in
+// cudagoGraphRetained. There are no numbers where the parameters are unknown.
+//
+//export cudagoGraphParams
+func cudagoGraphParams(id, node C.uint64_t, to, held *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		list, err := g.find(&node, 1)
+		if err == nil {
+			n := list[0]
+			a.params(n.Kind(), n.Params(), len(n.Bodies()))
+			giveRetained(held, n.Retained(), n.Name())
+		}
+		return err
+	})
+}
+
+// cudagoExecParams is cudagoGraphParams for an executable.
+//
+//export cudagoExecParams
+func cudagoExecParams(id, node C.uint64_t, to, held *C.cudago_answer, st *C.cudago_status) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		var a answer
+		a.params(n.Kind(), n.Params(), len(n.Source().Bodies()))
+		a.give(to)
+		giveRetained(held, n.Retained(), n.Name())
+		return nil
+	})
+}
+
+// giveRetained gives what a node retains itself, without the graphs inside it.
+func giveRetained(to *C.cudago_answer, list []graph.Retained, name string) {
+	var a answer
+	a.retained(slices.DeleteFunc(list, func(r graph.Retained) bool { return r.Node != name }))
+	a.give(to)
+}
+
+// params adds one row of the numbers among parameters, or none if they are
+// unknown.
+func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
+	switch p := params.(type) {
+	case cuda.KernelNodeParams, cuda.HostParams:
+		a.Row([]uint64{0}, kind.String())
+	case cuda.MemcpyParams:
+		a.Row([]uint64{p.Size}, kind.String())
+	case cuda.MemsetParams:
+		a.Row([]uint64{uint64(p.Value), uint64(p.ElementSize), p.Count}, kind.String())
+	case graph.AllocParams:
+		a.Row([]uint64{p.Ptr, p.Size}, kind.String())
+	case graph.FreeParams:
+		a.Row([]uint64{p.Ptr}, kind.String())
+	case graph.ConditionalParams:
+		a.Row([]uint64{uint64(bodies)}, kind.String(), p.Type.String())
+	default:
+		if kind == cuda.EventRecordNode || kind == cuda.EventWaitNode || kind == cuda.ChildGraphNode {
+			a.Row([]uint64{0}, kind.String())
+		}
+	}
+}
+
 func (a *answer) retained(list []graph.Retained) {
 	for _, r := range list {
 		if ref, ok := r.Object.(*pyRef); ok { // else it is not a Python object
@@ -187,6 +262,9 @@ func (g *pyGraph) numbers() map[*graph.Node]uint64 {
 
 func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 	for i, n := range g.nodes {
+		if n == nil {
+			continue
+		}
 		m[n] = g.number(i)
 		if n.BodyCount() == 0 {
 			continue
@@ -263,4 +341,18 @@ func cudagoExecFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_ans
 //export cudagoExecRetained
 func cudagoExecRetained(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	askExec(id, to, st, func(x *pyExec, a *answer) { a.retained(x.Retained()) })
+}
+
+//export cudagoExecIsEnabled
+func cudagoExecIsEnabled(id, node C.uint64_t, st *C.cudago_status) (enabled C.int) {
+	guard(st, func() error {
+		_, n, err := execNode(id, node)
+		if err != nil {
+			return err
+		}
+		is, err := n.IsEnabled()
+		enabled = border.Bool[C.int](is)
+		return err
+	})
+	return enabled
 }

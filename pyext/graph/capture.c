@@ -24,7 +24,7 @@ QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {
     }
     for (int i = 0; p->own && i < p->natives; i++)
         cudago_ref_set(&refs[n++], (PyObject *)p->own[i], p->own[i]->nbytes, ROLE_PARAMETER + p->own[i]->index, REASON_KERNEL);
-    cudago_ref_set(&refs[n++], (PyObject *)p->kernel, 0, ROLE_KERNEL, REASON_KERNEL);
+    cudago_ref_set(&refs[n++], p->record, 0, ROLE_KERNEL, REASON_KERNEL); /* keeps the kernel */
     return n;
 }
 

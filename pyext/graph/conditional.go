@@ -46,8 +46,8 @@ func cudagoGraphConditional(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.ch
 	})
 }
 
-// cudagoGraphBody returns the handle of a body of a conditional node, which is
-// the same each time.
+// cudagoGraphBody returns the handle of a body of a conditional node, or of the
+// view of a child graph node's graph, which is the same each time.
 //
 //export cudagoGraphBody
 func cudagoGraphBody(id, node C.uint64_t, index C.int64_t, st *C.cudago_status) (body C.uint64_t) {
@@ -61,6 +61,9 @@ func cudagoGraphBody(id, node C.uint64_t, index C.int64_t, st *C.cudago_status) 
 			return err
 		}
 		list := n.Bodies()
+		if child := n.Child(); child != nil {
+			list = append(list, child)
+		}
 		if index < 0 || int(index) >= len(list) {
 			return &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "index", Text: "is not that of a body of " + n.String()}
 		}
@@ -70,7 +73,7 @@ func cudagoGraphBody(id, node C.uint64_t, index C.int64_t, st *C.cudago_status) 
 	return body
 }
 
-// body returns the handle of a body in g.
+// body returns the handle of a graph inside g.
 func (g *pyGraph) body(of *graph.Graph) uint64 {
 	if id, ok := g.bodies[of]; ok {
 		return id

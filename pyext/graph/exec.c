@@ -208,6 +208,11 @@ static PyObject *exec_ordinal(ExecObject *self, void *unused) {
     return PyLong_FromLong(self->device);
 }
 
+static PyObject *exec_flags(ExecObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->flags);
+}
+
 static void give_up(ExecObject *self) {
     cudago_exec *x = self->x;
     self->id = 0;
@@ -263,7 +268,10 @@ static PyMethodDef methods[] = {
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
+    {"_update", METHOD(cudago_update_graph), METH_O, NULL},
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
+    {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
+    {"_params", METHOD(cudago_exec_params), METH_O, NULL},
     {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
     {"_find", METHOD(cudago_exec_find), METH_O, NULL},
     {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},
@@ -277,6 +285,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)exec_is_closed, NULL, DOC_GRAPHEXEC_IS_CLOSED, NULL},
     {"launch_count", (getter)exec_launches, NULL, DOC_GRAPHEXEC_LAUNCH_COUNT, NULL},
     {"_ordinal", (getter)exec_ordinal, NULL, NULL, NULL},
+    {"_flags", (getter)exec_flags, NULL, NULL, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(ExecObject), {0}};

@@ -121,6 +121,7 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     ExecObject *e = cudago_alloc(CLS_EXEC);
     if (!e) return NULL;
     e->device = self->device;
+    e->flags = f;
     if (cudago_graph_ready(self) || instantiate_now(self, e, f)) return Py_DECREF(e), NULL;
     return (PyObject *)e;
 }
@@ -201,7 +202,9 @@ static PyMethodDef methods[] = {
     {"_condition", METHOD(cudago_graph_condition), METH_O, NULL},
     {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
-    {"_check", METHOD(cudago_graph_check), METH_NOARGS, NULL},
+    {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
+    {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
+    {"_check", METHOD(cudago_graph_check), METH_O, NULL},
     {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
     {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
     {"_find", METHOD(cudago_graph_find), METH_O, NULL},
@@ -210,6 +213,7 @@ static PyMethodDef methods[] = {
     {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
     {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
+    {"_params", METHOD(cudago_graph_params), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},

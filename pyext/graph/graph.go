@@ -25,7 +25,8 @@ type pyGraph struct {
 	holder holder
 
 	id    uint64        // immutable; the upper half of its nodes' numbers
-	nodes []*graph.Node // guarded by the GIL; in order of creation
+	nodes []*graph.Node // guarded by the GIL; by index, nil once removed
+	gone  int           // guarded by the GIL; how many are nil
 
 	// root is the graph that a body of a conditional node is in, which also
 	// keeps the bodies and conditions. Nil for other graphs.
@@ -63,7 +64,9 @@ func (g *pyGraph) find(numbers *C.uint64_t, n C.int) ([]*graph.Node, error) {
 		if uint64(number)>>32 != g.id || index >= uint64(len(g.nodes)) {
 			return nil, &cuda.ArgumentError{Kind: cuda.WrongValue, Arg: "dependency", Text: "is a node of another graph"}
 		}
-		list[i] = g.nodes[index]
+		if list[i] = g.nodes[index]; list[i] == nil {
+			return nil, &graph.RemovedError{What: "the node"}
+		}
 	}
 	return list, nil
 }

@@ -10,6 +10,7 @@
 typedef struct {
     uint32_t refs;
     uint32_t busy; /* instantiations under way */
+    int32_t removals; /* a node was removed */
 } cudago_hierarchy;
 cudago_hierarchy *cudago_hierarchy_new(void); /* NULL with MemoryError */
 QUIET cudago_hierarchy *cudago_hierarchy_retain(cudago_hierarchy *h);
@@ -126,8 +127,12 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* edit.c: methods of Graph */
+PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
 /* ask.c: methods of Graph */
-PyObject *cudago_graph_check(GraphObject *self, PyObject *unused);
+PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_nodes(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_node(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_find(GraphObject *self, PyObject *name);
@@ -136,6 +141,7 @@ PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused);
 PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_params(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused);
 
 typedef struct {
@@ -143,6 +149,7 @@ typedef struct {
     PyObject *weak;
     uint64_t id;
     cudago_exec *x;    /* NULL once closed */
+    uint64_t flags;    /* it was instantiated with */
     cudago_held *held;
     int32_t device;
 } ExecObject;
@@ -157,13 +164,17 @@ PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
 PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
+PyObject *cudago_exec_enabled(ExecObject *self, PyObject *node);
+PyObject *cudago_exec_params(ExecObject *self, PyObject *number);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+uintptr_t cudago_nothing(void); /* a host function that does nothing */
 
 /* Sets r to a new reference; the memory of an Operand counts as a graph's from now on. */
 QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int role, int reason);

@@ -128,7 +128,7 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
 }
 
 static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
-    if (cudago_pack_own(p) || use->enter(at)) return NULL;
+    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at)) return NULL;
     PyObject *r = NULL;
     if (!cudago_pack_now(p)) {
         cudago_ref refs[CUDAGO_MAX_PARAMS + 1];

@@ -156,7 +156,31 @@ PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t
     return x ? done(&st) : NULL;
 }
 
-/* _set_enabled(node, bool) */
+static QUIET void graph_now(cudago_exec *x, GraphObject *g, cudago_status *st) {
+    cudagoExecUpdate(x->id, g->id, st); /* Go finds out if the graph was closed during the wait */
+    leave_update(x);
+}
+
+/* _update(graph): the whole executable */
+PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_expect(graph, CLS_GRAPH, "graph")) return NULL;
+    GraphObject *g = (GraphObject *)graph;
+    cudago_status st = {0};
+    cudago_exec *x;
+    for (;;) { /* each may become busy during the wait for the other */
+        if (cudago_graph_ready(g) || !(x = enter_update(self))) return NULL;
+        if (!cudago_graph_busy(g)) break;
+        leave_update(x);
+    }
+    graph_now(x, g, &st);
+    return done(&st);
+}
+
+static void nothing(void *user_data) { (void)user_data; }
+uintptr_t cudago_nothing(void) { return (uintptr_t)nothing; }
+
+/* _set_enabled(node, bool): was it enabled? */
 PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t node;
@@ -165,7 +189,7 @@ PyObject *cudago_update_enabled(ExecObject *self, PyObject *const *args, Py_ssiz
     cudago_status st = {0};
     cudago_exec *x = enabled < 0 ? NULL : enter_update(self);
     if (!x) return NULL;
-    cudagoExecEnable(x->id, node, enabled, &st);
+    int was = cudagoExecEnable(x->id, node, enabled, &st);
     leave_update(x);
-    return done(&st);
+    return st.kind ? (cudago_raise(&st), NULL) : PyBool_FromLong(was);
 }

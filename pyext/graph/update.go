@@ -16,6 +16,7 @@ import (
 
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/border"
 )
 
 // update changes a node's parameters. It takes over the operands even if it
@@ -130,13 +131,35 @@ func cudagoExecHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref
 	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateHost(p, list) })
 }
 
+// cudagoExecUpdate updates an executable as a whole.
+//
+//export cudagoExecUpdate
+func cudagoExecUpdate(id, graph C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		g, err := graphs.Get(uint64(graph))
+		if err != nil {
+			return err
+		}
+		err = x.Update(g.Graph)
+		x.holder.apply()
+		return err
+	})
+}
+
 //export cudagoExecEnable
-func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) {
+func cudagoExecEnable(id, node C.uint64_t, enabled C.int, st *C.cudago_status) (was C.int) {
 	guard(st, func() error {
 		_, n, err := execNode(id, node)
 		if err != nil {
 			return err
 		}
-		return n.SetEnabled(enabled != 0)
+		before, err := n.SetEnabled(enabled != 0)
+		was = border.Bool[C.int](before)
+		return err
 	})
+	return was
 }

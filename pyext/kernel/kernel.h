@@ -89,6 +89,8 @@ typedef struct {
     void *params[CUDAGO_MAX_PARAMS];
     PyObject *keep;        /* list of Operands for what other libraries and the host own, or NULL */
     OperandObject **own;   /* Operands of our own objects, for a graph: one for each of native; NULL if not made */
+    PyObject *record;      /* for a graph: a tuple of the kernel, the configuration, and for each argument its Operand or
+                              its value, which can be packed again; NULL if not made */
     uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses are read last */
     int natives, index;    /* index: of the argument being packed */
     cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native */
@@ -98,7 +100,7 @@ typedef struct {
 /* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
  * nothing to free. */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
-int cudago_pack_own(cudago_packing *p);         /* makes own; runs Python. -1 with an exception */
+int cudago_pack_own(cudago_packing *p, PyObject *config); /* makes own and record; runs Python. -1 with an exception */
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);

@@ -111,7 +111,7 @@ static QUIET int order_theirs(const cudago_packing *p, cudago_stream *s) {
     return 0;
 }
 
-/* CUDAGO_AGAIN if the stream is capturing and our own objects, which its graph has to keep, were not made Operands. */
+/* CUDAGO_AGAIN if the stream is capturing, and what its graph has to keep was not made. */
 static QUIET int launch_now(const launching *l) {
     cudago_packing *p = l->p;
     cudago_stream *s = cudago_stream_now(l->stream);
@@ -122,7 +122,7 @@ static QUIET int launch_now(const launching *l) {
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) {
-        if (p->natives && !p->own) return CUDAGO_AGAIN;
+        if (!p->record) return CUDAGO_AGAIN;
         return cudago_pack_now(p) ? -1 : cudago_record.launch(s, &c, l->config, p);
     }
     if (cudago_pack_now(p)) return -1;
@@ -139,7 +139,7 @@ static int launch_packed(launching *l) {
     if (l->n_refs && !(l->refs = malloc((size_t)l->n_refs * sizeof *l->refs))) return PyErr_NoMemory(), -1;
     cudago_note_site();
     int r = launch_now(l);
-    if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p) ? -1 : launch_now(l);
+    if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p, (PyObject *)l->config) ? -1 : launch_now(l);
     if (l->refs) free(l->refs);
     return r;
 }
@@ -155,7 +155,7 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     if (!r) {
         launching l = {.stream = stream, .config = config, .p = &p};
         r = launch_packed(&l);
-        if (p.keep || p.own) cudago_pack_free(&p);
+        if (p.keep || p.own || p.record) cudago_pack_free(&p);
     }
     if (values != small) free(values);
     return r;

@@ -104,6 +104,7 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
 }
 
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
+    if (Py_TYPE(object) == cudago_cls[CLS_OPERAND]) return (OperandObject *)NEW_REF(object); /* it goes back where it was */
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
     o->object = NEW_REF(object);

@@ -128,24 +128,26 @@ static int note_theirs(packing *pk, OperandObject *o) {
     return 0;
 }
 
+static int pack_operand(packing *pk, OperandObject *o, uint8_t *to) {
+    if (check_device(pk, o->cell, o->device)) return -1;
+    if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
+        PyErr_Format(PyExc_TypeError,
+                     "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "
+                     "to the device, or pin it (PinnedMemoryResource)",
+                     pk->index, pk->kernel->name, (PyObject *)Py_TYPE(o->object), pk->k->device);
+        return -1;
+    }
+    if (note_theirs(pk, o)) return -1;
+    memcpy(to, &o->address, 8);
+    if (o->pageable) cudago_operand_allow(o);
+    return keep(pk, o);
+}
+
 /* Everything else that has memory. */
 static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (!o) return -1;
-    int r = check_device(pk, o->cell, o->device);
-    if (!r && o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
-        PyErr_Format(PyExc_TypeError,
-                     "parameter %d of kernel %U is ordinary host memory (%R), which kernels on device %d cannot read: copy it "
-                     "to the device, or pin it (PinnedMemoryResource)",
-                     pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), pk->k->device);
-        r = -1;
-    }
-    if (!r) r = note_theirs(pk, o);
-    if (!r) {
-        memcpy(to, &o->address, 8);
-        if (o->pageable) cudago_operand_allow(o);
-        r = keep(pk, o);
-    }
+    int r = pack_operand(pk, o, to);
     Py_DECREF(o);
     return r;
 }
@@ -180,6 +182,8 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_bytes(pk, p, arg, to);
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
+    if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */
+        return pointer ? pack_operand(pk, (OperandObject *)arg, to) : wrong_type(pk, p, ((OperandObject *)arg)->object);
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
     if (kind & NUMPY_SCALAR) return pack_scalar(pk, p, arg, to);
@@ -237,6 +241,7 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
     pk->values = values;
     pk->keep = NULL;
     pk->own = NULL;
+    pk->record = NULL;
     pk->natives = pk->n_theirs = 0;
     for (pk->index = 0; pk->index < k->n; pk->index++) {
         const cudago_param *p = &k->params[pk->index];
@@ -248,8 +253,8 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
     return 0;
 }
 
-int cudago_pack_own(packing *pk) {
-    if (pk->own || !pk->natives) return 0;
+static int make_own(packing *pk) {
+    if (!pk->natives) return 0;
     pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
     if (!pk->own) return PyErr_NoMemory(), -1;
     for (int i = 0; i < pk->natives; i++) {
@@ -257,6 +262,61 @@ int cudago_pack_own(packing *pk) {
         if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, parameter_name(index)))) return -1;
         pk->own[i]->index = index;
     }
+    return 0;
+}
+
+/* A new reference to the Operand of an argument; NULL if it has none. */
+static PyObject *operand_at(packing *pk, int index) {
+    for (int i = 0; i < pk->natives; i++)
+        if (pk->native[i] == index) return NEW_REF(pk->own[i]);
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
+        OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
+        if (o->index == index) return NEW_REF(o);
+    }
+    return NULL;
+}
+
+/* What a value was converted to: another library's scalar may keep memory. Kernels do not tell signed from unsigned. */
+static PyObject *converted(const cudago_param *p, const uint8_t *at) {
+    int64_t bits = 0;
+    double d = 0;
+    float f = 0;
+    switch (p->type) {
+    case PARAM_FLOAT:
+        if (p->size == 8) memcpy(&d, at, 8);
+        else memcpy(&f, at, 4);
+        return PyFloat_FromDouble(p->size == 8 ? d : f);
+    case PARAM_INT:
+    case PARAM_UINT:
+        memcpy(&bits, at, p->size);
+        if (p->type == PARAM_UINT) return PyLong_FromUnsignedLongLong((uint64_t)bits);
+        return PyLong_FromLongLong((int64_t)((uint64_t)bits << (64 - 8 * p->size)) >> (64 - 8 * p->size));
+    }
+    return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);
+}
+
+static PyObject *recorded(packing *pk, int index) {
+    PyObject *arg = pk->args[index], *operand = operand_at(pk, index);
+    if (operand) return operand;
+    if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
+    return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
+}
+
+int cudago_pack_own(packing *pk, PyObject *config) {
+    if (pk->record) return 0;
+    if (make_own(pk)) return -1;
+    PyObject *record = PyTuple_New(2 + pk->k->n);
+    if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
+        Py_XDECREF(record);
+        return -1;
+    }
+    for (int i = 0; i < pk->k->n; i++) {
+        PyObject *item = recorded(pk, i);
+        if (item && !PyTuple_SetItem(record, 2 + i, item)) continue;
+        Py_DECREF(record);
+        return -1;
+    }
+    pk->record = record;
     return 0;
 }
 
@@ -303,4 +363,5 @@ void cudago_pack_free(packing *pk) {
     for (int i = 0; pk->own && i < pk->natives; i++) Py_XDECREF(pk->own[i]);
     free(pk->own);
     pk->own = NULL;
+    Py_CLEAR(pk->record);
 }

@@ -28,6 +28,7 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
+from ._bound import BoundLaunch  # noqa: E402
 from ._condition import Condition  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._creation_like import (  # noqa: E402
@@ -39,6 +40,7 @@ from ._creation_like import (  # noqa: E402
     zeros_like,
 )
 from ._device import Device  # noqa: E402
+from ._diff import GraphDiff  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._event import Event  # noqa: E402
@@ -51,6 +53,17 @@ from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
 from ._node import Node  # noqa: E402
+from ._params import (  # noqa: E402
+    AllocNodeParams,
+    ChildGraphNodeParams,
+    ConditionalNodeParams,
+    EventNodeParams,
+    FreeNodeParams,
+    HostNodeParams,
+    KernelNodeParams,
+    MemcpyNodeParams,
+    MemsetNodeParams,
+)
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
@@ -63,10 +76,12 @@ from ._resource import (  # noqa: E402
     VirtualMemoryResource,
 )
 from ._retained import Retained  # noqa: E402
+from ._slot import Slot, slot  # noqa: E402
 from ._stream import Stream  # noqa: E402
 from ._summary import memory_summary  # noqa: E402
 from ._tensor import Tensor  # noqa: E402
 from ._timer import timer  # noqa: E402
+from ._who import Holder, who_retains  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
     ClosedError,
@@ -75,6 +90,7 @@ from .errors import (  # noqa: E402
     CUDAWarning,
     DeviceFaultError,
     DriverNotFoundError,
+    GraphUpdateError,
     InternalError,
     KernelNotFoundError,
     OutOfMemoryError,
@@ -83,31 +99,44 @@ from .errors import (  # noqa: E402
 )
 
 __all__ = [
+    "AllocNodeParams",
+    "BoundLaunch",
     "Buffer",
     "CUDAError",
     "CUDAWarning",
     "CheckError",
+    "ChildGraphNodeParams",
     "ClosedError",
     "CompileError",
     "Condition",
+    "ConditionalNodeParams",
     "Device",
     "DeviceFaultError",
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",
     "Event",
+    "EventNodeParams",
     "ExchangeStats",
     "ExecNode",
     "Finalizer",
+    "FreeNodeParams",
     "Graph",
+    "GraphDiff",
     "GraphExec",
+    "GraphUpdateError",
+    "Holder",
+    "HostNodeParams",
     "InternalError",
     "Kernel",
     "KernelAttributes",
+    "KernelNodeParams",
     "KernelNotFoundError",
     "LaunchConfig",
     "ManagedMemoryResource",
+    "MemcpyNodeParams",
     "MemoryResource",
+    "MemsetNodeParams",
     "Node",
     "ObjectCode",
     "OutOfMemoryError",
@@ -120,6 +149,7 @@ __all__ = [
     "Program",
     "ProgramOptions",
     "Retained",
+    "Slot",
     "Stream",
     "Tensor",
     "UnsupportedError",
@@ -142,8 +172,10 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "slot",
     "timer",
     "to_torch",
+    "who_retains",
     "zeros",
     "zeros_like",
 ]

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _copy, _strided
+from . import _copy, _slot, _strided
 from ._branching import Branching
 from ._element import pattern_for
+from ._slot import Slot
 from ._tensor import Tensor, as_tensor
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Builder(Branching):
 
     __slots__ = ()
 
-    def memcpy(self, dst: MemoryLike, src: MemoryLike, *, name: str | None = None) -> Node:
+    def memcpy(
+        self, dst: MemoryLike | Slot, src: MemoryLike | Slot, *, name: str | None = None
+    ) -> Node:
         """Add a copy. Host memory is read or written at each launch.
 
         Parameters
@@ -42,7 +45,8 @@ class Builder(Branching):
         dst, src : Buffer, Pointer, Tensor, or any object with memory
             NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
             one is a tensor with gaps between its elements, both must have the same shape. The graph
-            keeps both alive, and a ``bytearray`` cannot be resized meanwhile.
+            keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A `slot` can be
+            exchanged later; its tensors must be contiguous.
         name : str, optional
             Unique in the graph; by default ``memcpy_0``, ...
 
@@ -68,6 +72,11 @@ class Builder(Branching):
         <cudago.Node 'upload': memcpy>
         """
         graph, deps = self._at()
+        if type(dst) is Slot or type(src) is Slot:
+            _slot.check(graph)
+            node = graph._add_memcpy(deps, _slot.plain(dst), _slot.plain(src), name)
+            _slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
+            return graph._node(node)
         if _has_gaps(dst) or _has_gaps(src):
             return _copy.node(
                 as_tensor(dst),
@@ -79,7 +88,7 @@ class Builder(Branching):
 
     def memset(
         self,
-        dst: MemoryLike,
+        dst: MemoryLike | Slot,
         value: complex | BufferLike | np.generic,
         *,
         name: str | None = None,
@@ -117,17 +126,23 @@ class Builder(Branching):
         >>> graph.memset(device.allocate(4, stream=stream), 0)
         <cudago.Node 'memset_0': memset>
         """
-        pattern: Any = pattern_for(dst, value)
+        memory = _slot.plain(dst)
+        pattern: Any = pattern_for(memory, value)
         if isinstance(dst, Tensor) and _strided.needs_kernel(dst, pattern):
             return _strided.fill_node(dst, pattern, lambda *args: self.launch(*args, name=name))
         graph, deps = self._at()
-        return graph._node(graph._add_memset(deps, dst, pattern, name))
+        if type(dst) is not Slot:
+            return graph._node(graph._add_memset(deps, dst, pattern, name))
+        _slot.check(graph)
+        node = graph._add_memset(deps, dst.object, pattern, name)
+        _slot.note(graph, node, "memset", (("dst", dst),))
+        return graph._node(node)
 
     def launch(
         self,
         config: LaunchConfig,
         kernel: Kernel,
-        *args: KernelArgument,
+        *args: KernelArgument | Slot,
         name: str | None = None,
     ) -> Node:
         """Add a kernel launch.
@@ -166,7 +181,13 @@ class Builder(Branching):
         <cudago.Node 'set': kernel>
         """
         graph, deps = self._at()
-        return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        if Slot not in map(type, args):
+            return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        _slot.check(graph)
+        plain = tuple(map(_slot.plain, args))
+        node = graph._add_kernel(deps, config, kernel, plain, name)
+        _slot.note(graph, node, "kernel", enumerate(args))
+        return graph._node(node)
 
     def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
         """Add a call of a Python function.

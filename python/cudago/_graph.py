@@ -13,9 +13,11 @@ from . import _zconstants as _z
 from ._builder import Builder
 from ._card import card, picture
 from ._condition import Condition
+from ._diff import GraphDiff, differences
 from ._node import Node, node_of
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
+from ._slot import moved, set_uses, uses_of
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -102,6 +104,90 @@ class Graph(Builder, _core.Graph):
                 raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
         return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
 
+    def remove(self, node: Node) -> None:
+        """Remove a node and its edges. What depended on it no longer waits for what came before.
+
+        Parameters
+        ----------
+        node : Node
+            A node of this graph.
+
+        Raises
+        ------
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+        ValueError
+            If the node is of another graph.
+
+        See Also
+        --------
+        ExecNode.enabled : Skips a node in launches.
+
+        Notes
+        -----
+        The node's operands are released unless a clone, an embedding or an executable holds them
+        too. Executables run the node as before; they can no longer update, enable or disable it.
+
+        References
+        ----------
+        ``cuGraphDestroyNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> first = graph.memset(device.allocate(4, stream=stream), 0, name="first")
+        >>> last = first.callback(print).callback(print, name="last")
+        >>> graph.remove(last.dependencies[0])
+        >>> graph.add_edge(first, last)
+        >>> graph.edges
+        ((<cudago.Node 'first': memset>, <cudago.Node 'last': host>),)
+        """
+        number = _number(node, "node")
+        self._remove(number)
+        if uses := uses_of(self):
+            ids = (u.node for them in uses.values() for u in them)
+            set_uses(self, moved(uses, {i: i for i in ids if i != number}))
+
+    def add_edge(self, start: Node, end: Node) -> None:
+        """Make one node wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph; `end` will wait for `start`.
+
+        Raises
+        ------
+        ValueError
+            If the edge exists, or would close a cycle; the message shows the cycle.
+
+        References
+        ----------
+        ``cuGraphAddDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), True)
+
+    def remove_edge(self, start: Node, end: Node) -> None:
+        """Make a node no longer wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph, of which `end` waits for `start`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such edge.
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+
+        References
+        ----------
+        ``cuGraphRemoveDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), False)
+
     def condition(self, default: int | None = None) -> Condition:
         """Create a condition for a conditional node of this graph, or of a body in it.
 
@@ -173,6 +259,9 @@ class Graph(Builder, _core.Graph):
         False
         """
         made: Graph = self._clone()
+        if uses := uses_of(self):
+            pairs = zip(self._nodes(), made._nodes(), strict=True)
+            set_uses(made, moved(uses, {ours[0]: theirs[0] for ours, theirs in pairs}))
         return made
 
     def instantiate(
@@ -220,9 +309,43 @@ class Graph(Builder, _core.Graph):
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
         made: GraphExec = self._instantiate(flags)
+        set_uses(made, uses_of(self))
         if upload is not None:
             made.upload(upload)
         return made
+
+    def diff(self, other: Graph) -> GraphDiff:
+        """Return how another graph differs from this one.
+
+        Parameters
+        ----------
+        other : Graph
+            The other graph. Nodes are compared with those of the same name.
+
+        Returns
+        -------
+        GraphDiff
+            Prints as lines: nodes and edges of one graph only, and parameters that differ. False if
+            there is no difference.
+
+        See Also
+        --------
+        GraphExec.update : Says which node keeps an executable from becoming a graph.
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> one, other = cudago.Graph(device), cudago.Graph(device)
+        >>> node = one.memset(x, 1, name="fill")
+        >>> node = other.memset(x, 2, name="fill").callback(print, name="done")
+        >>> one.diff(other)
+        ~ 'fill': value 1 → 2
+        + host node 'done'
+        + edge 'fill' → 'done'
+        """
+        if not isinstance(other, Graph):
+            raise TypeError(f"other must be a Graph, not {type(other).__name__}")
+        return GraphDiff(tuple(differences(self, other)))
 
     def to_dot(self) -> str:
         """Return the graph in Graphviz's language.
@@ -276,6 +399,12 @@ class Graph(Builder, _core.Graph):
 
 
 _core._set_class("Graph", Graph)
+
+
+def _number(node: object, what: str) -> int:
+    if not isinstance(node, Node):
+        raise TypeError(f"{what} must be a Node, not {type(node).__name__}")
+    return node._id
 
 
 def _watch_collections() -> None:

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from . import _core
 from ._ordinal import device_at
+from ._parameter_names import parameter_names
 
 if TYPE_CHECKING:
+    from ._bound import BoundLaunch
     from ._device import Device
+    from ._launch import LaunchConfig
+    from .typing import KernelArgument
 
 __all__ = ["Kernel", "KernelAttributes", "Parameter"]
 
@@ -156,7 +160,12 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ()
+    __slots__ = ("_code", "_names", "_source")
+    # Set by _bound.py: it is made of graphs, which know kernels.
+    _bound_launch: ClassVar[type[BoundLaunch]]
+    _code: _core.Handle
+    _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
+    _names: tuple[str, ...]  # once asked for
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
@@ -167,6 +176,23 @@ class Kernel(_core.Kernel):
         driver.
         """
         return tuple(Parameter(*p) for p in self._parameters())
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters, or an empty tuple if they are not known.
+
+        They come from the C++ source that was compiled, or from PTX that was written with names.
+        """
+        try:
+            return self._names
+        except AttributeError:
+            pass
+        kind, text = self._source or ("ptx", self._ptx())
+        self._names = parameter_names(kind, text, self.name, len(self._parameters()))
+        return self._names
+
+    def _ptx(self) -> str:
+        return bytes(_core._code_data(self._code.id, "ptx", None)).decode()
 
     @property
     def attributes(self) -> KernelAttributes:
@@ -187,6 +213,44 @@ class Kernel(_core.Kernel):
             Each attribute is read on access.
         """
         return KernelAttributes(self, device)
+
+    def bind(self, config: LaunchConfig, *args: KernelArgument) -> BoundLaunch:
+        """Check a launch and its arguments now, to launch often and fast.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            The launch shape; without cluster or priority, and not cooperative.
+        *args
+            As for `cudago.launch`, which they stay until `BoundLaunch.update` changes them.
+
+        Returns
+        -------
+        BoundLaunch
+            Calling it with a stream launches. It runs on the device of the first argument that has
+            memory on one, else on device 0.
+
+        See Also
+        --------
+        cudago.launch : Checks its arguments each time.
+
+        Notes
+        -----
+        Calls on a stream that is capturing add a kernel node to its graph.
+
+        References
+        ----------
+        ``cuGraphAddKernelNode_v2``, ``cuGraphInstantiateWithParams``, ``cuGraphLaunch``
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = cudago.empty(1, "int32", stream=stream)
+        >>> kernel.bind(cudago.LaunchConfig(grid=1, block=1), x, 5)
+        <cudago.BoundLaunch of set: LaunchConfig(grid=(1, 1, 1), block=(1, 1, 1))>
+        """
+        return self._bound_launch(self, config, args)
 
     def max_active_blocks(
         self, block: int, *, shared_memory: int = 0, device: Device | None = None

@@ -7,11 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._builder import Builder
+from ._params import params_of
 from ._retained import Retained, retained_of
+from .errors import ClosedError
 
 if TYPE_CHECKING:
     from ._graph import Graph
     from ._memory import Buffer
+    from ._params import NodeParams
 
 __all__ = ["Node"]
 
@@ -19,7 +22,8 @@ __all__ = ["Node"]
 class Node(Builder):
     """One operation of a graph. Its methods add operations that depend on it.
 
-    Created by the methods of `Graph` and of other nodes.
+    Created by the methods of `Graph` and of other nodes. Once it has been removed (`Graph.remove`),
+    using it raises `ClosedError`.
 
     Attributes
     ----------
@@ -41,7 +45,7 @@ class Node(Builder):
         if self._known is None:
             self._known = self.graph._node_row(self._id)
         else:
-            self.graph._check()
+            self.graph._check(self._id)
         return self._known
 
     @property
@@ -88,6 +92,23 @@ class Node(Builder):
         return bodies[0]
 
     @property
+    def params(self) -> NodeParams | None:
+        """What the node does, as of now; later updates do not reach it.
+
+        By the node's kind a `KernelNodeParams`, `MemcpyNodeParams`, `MemsetNodeParams`,
+        `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`, `FreeNodeParams`,
+        `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and for what another
+        library has captured.
+
+        It refers to the objects that were passed, as your own variables would, and to nothing else:
+        as long as you keep it these objects live, but after the node and its launches are gone
+        their memory can be freed, closed and resized.
+        """
+        return params_of(
+            self.kind, self.graph._params(self._id), lambda i: self.graph._body(self._id, i)
+        )
+
+    @property
     def retained(self) -> tuple[Retained, ...]:
         """What the graph keeps alive for this node and for the graphs inside it."""
         return retained_of(self.graph._retained(self._id))
@@ -101,7 +122,10 @@ class Node(Builder):
     def __repr__(self) -> str:
         if self.graph.is_closed:
             return "<cudago.Node of a closed graph>"
-        return f"<cudago.Node {self.name!r}: {self.kind}>"
+        try:
+            return f"<cudago.Node {self.name!r}: {self.kind}>"
+        except ClosedError:
+            return "<cudago.Node: removed>"
 
 
 def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:

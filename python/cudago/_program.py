@@ -198,7 +198,9 @@ class Program:
         )
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
-        return ObjectCode(handle, kind, log)
+        code = ObjectCode(handle, kind, log)
+        code._source = (self.kind, self.source)
+        return code
 
     def __repr__(self) -> str:
         return (
@@ -231,11 +233,13 @@ class ObjectCode:
     <cudago.Kernel nothing()>
     """
 
-    __slots__ = ("_handle", "_kernels", "kind", "log")
+    __slots__ = ("_handle", "_kernels", "_source", "kind", "log")
+    _source: tuple[str, str] | None  # what was compiled: "c++" or "ptx", and the text
 
     def __init__(self, handle: Any, kind: str, log: str = "") -> None:
         self._handle = handle
         self._kernels: dict[str, Kernel] = {}
+        self._source = None
         self.kind: str = kind
         self.log: str = log
 
@@ -353,6 +357,7 @@ class ObjectCode:
         kernel = self._kernels.get(name)
         if kernel is None:
             kernel = _core._kernel_new(self._handle, self._handle.id, name, device or device_at())
+            kernel._code, kernel._source = self._handle, self._source
             self._kernels[name] = kernel
         return kernel
 

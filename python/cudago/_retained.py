@@ -43,6 +43,12 @@ def retained_of(rows: tuple[tuple[Any, int, str, str, str], ...]) -> tuple[Retai
     """Convert the rows of the native module."""
     found: list[Retained] = []
     for held, nbytes, node, operand, reason in rows:
-        kept = held.object if isinstance(held, _core.Operand) else held
-        found.append(Retained(node, operand, kept, nbytes, reason))
+        found.append(Retained(node, operand, object_of(held), nbytes, reason))
     return tuple(found)
+
+
+def object_of(held: Any) -> Any:
+    """Return what was passed in: graphs hold an Operand over memory, and a kernel's record."""
+    if issubclass(type(held), tuple):
+        return held[0]
+    return held.object if isinstance(held, _core.Operand) else held

@@ -25,6 +25,7 @@ __all__ = [
     "CompileError",
     "DeviceFaultError",
     "DriverNotFoundError",
+    "GraphUpdateError",
     "InternalError",
     "KernelNotFoundError",
     "OutOfMemoryError",
@@ -96,6 +97,20 @@ class DriverNotFoundError(CUDAError):
 
     The message says what was looked for, and how to choose the simulated driver.
     """
+
+
+class GraphUpdateError(CUDAError):
+    """An executable graph cannot become another graph; it is unchanged.
+
+    The message says which node differs, and in what.
+
+    Attributes
+    ----------
+    node : str
+        Name of the node in the other graph; empty if it is not one node.
+    """
+
+    node: str = ""
 
 
 class CompileError(CUDAError):
@@ -172,6 +187,8 @@ def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseExceptio
         return KernelNotFoundError
     if code == _z.CUDA_ERROR_NOT_SUPPORTED:
         return UnsupportedError
+    if code == _z.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE:
+        return GraphUpdateError
     if code == _z.CUDAGO_CHECK_FAILED:
         return CheckError
     return DeviceFaultError if detail.get("sticky") else CUDAError
@@ -184,7 +201,7 @@ def _make(kind: int, code: int, message: str | None, detail: str | None) -> Base
     error = cls(message or "")
     if isinstance(error, CUDAError):
         error.code = code
-        for key in ("name", "operation", "requested", "log", "options", "line", "column"):
+        for key in ("name", "operation", "requested", "log", "options", "line", "column", "node"):
             if key in fields:
                 setattr(error, key, fields[key])
     return error

@@ -21,6 +21,7 @@ BASES = {
     "UnsupportedError": (cu.CUDAError, NotImplementedError),
     "DriverNotFoundError": (cu.CUDAError,),
     "CompileError": (cu.CUDAError,),
+    "GraphUpdateError": (cu.CUDAError,),
     "PTXError": (cu.CUDAError, ValueError),
     "KernelNotFoundError": (cu.CUDAError, KeyError),
     "ClosedError": (ValueError,),
@@ -73,12 +74,14 @@ def test_what_the_native_module_raises_by_number():
         (numbers.CUDAGO_KEY, 0, None, KeyError),
         (numbers.CUDAGO_BUFFER, 0, None, BufferError),
         (numbers.CUDAGO_INTERNAL, 0, None, cu.InternalError),
+        (numbers.CUDAGO_CUDA, 910, '{"node": "n"}', cu.GraphUpdateError),
     ]
     for kind, code, detail, cls in table:
         made = errors._make(kind, code, "text", detail)
         assert type(made) is cls
         assert made.args == ("text",)
     assert errors._make(*table[1][:2], "", table[1][2]).requested == 5
+    assert errors._make(*table[-1][:2], "", table[-1][2]).node == "n"
     assert errors._make(*table[6][:2], "", table[6][2]).options == ["-o"]
     ptx = errors._make(*table[7][:2], "", table[7][2])
     assert (ptx.line, ptx.column, ptx.code) == (3, 4, 218)

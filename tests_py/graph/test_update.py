@@ -103,7 +103,7 @@ def test_refused_updates_change_nothing(graph, a, b, stream, kernels):
                 TypeError,
                 "parameter 2",
             ),
-            (lambda: step["k"].update(src=a), TypeError, r"config, kernel, \*args: .* 'src'"),
+            (lambda: step["k"].update(src=a), TypeError, "add has no parameter 'src'; it has y"),
             (lambda: step["tell"].update(5), TypeError, "callback must be callable"),
             (lambda: step["nothing"].update(), TypeError, "'nothing' is of kind empty, whose par"),
         ):
@@ -117,18 +117,57 @@ def test_refused_updates_change_nothing(graph, a, b, stream, kernels):
 
 
 def test_nodes_can_be_switched_off_and_on(graph, a, stream, kernels):
-    graph.launch(CONFIG, kernels["add"], a, 1, N, name="one").launch(
-        CONFIG, kernels["add"], a, 10, N, name="ten"
-    ).callback(lambda: None, name="tell")
+    told = []
+    node = graph.launch(CONFIG, kernels["add"], a, 1, N, name="one")
+    node = node.launch(CONFIG, kernels["add"], a, 10, N, name="ten")
+    graph.join(node.callback(lambda: told.append(1), name="tell"), name="join")
     with graph.instantiate() as step:
+        assert step["ten"].enabled is step["tell"].enabled is True
         step["ten"].disable()
-        step["ten"].disable()
+        step["ten"].enabled = False
+        step["tell"].enabled = False
         step.launch(stream)
         assert numbers(a, stream) == 1
+        assert told == []
+        assert step["ten"].enabled is step["tell"].enabled is False
         assert len([r for r in step.retained if r.node == "ten"]) == 2
+        step["tell"].update(lambda: told.append(2))
+        step["ten"].update(CONFIG, kernels["add"], a, 20, N)
+        assert step["ten"].enabled is step["tell"].enabled is False
         step["ten"].enable()
-        step["ten"].enable()
+        step["ten"].enabled = step["tell"].enabled = True
         step.launch(stream)
-        assert numbers(a, stream) == 12
+        assert numbers(a, stream) == 22
+        assert told == [2]
         with pytest.raises(cu.CUDAError, match="only kernel, memcpy and memset nodes"):
-            step["tell"].disable()
+            step["join"].enabled = False
+        assert step["join"].enabled
+    with pytest.raises(cu.ClosedError):
+        assert step["ten"].enabled
+    with pytest.raises(cu.ClosedError):
+        step["ten"].enabled = True
+
+
+def test_a_node_is_disabled_for_a_block(graph, a, stream, kernels):
+    graph.launch(CONFIG, kernels["add"], a, 1, N, name="one").launch(
+        CONFIG, kernels["add"], a, 10, N, name="ten"
+    )
+    with graph.instantiate() as step:
+        one, ten = step["one"], step["ten"]
+        with one.disabled():
+            step.launch(stream)
+            with one.disabled(), ten.disabled():
+                step.launch(stream)
+            assert (one.enabled, ten.enabled) == (False, True)
+            with pytest.raises(ZeroDivisionError), ten.disabled():
+                _ = 1 / 0
+            step.launch(stream)
+        assert (one.enabled, ten.enabled) == (True, True)
+        assert numbers(a, stream) == 20
+        with ten.disabled():
+            ten.enabled = True
+        assert ten.enabled
+        with one.disabled():
+            step.close()
+        with pytest.raises(cu.ClosedError), one.disabled():
+            pytest.fail("the executable is closed")

@@ -156,6 +156,13 @@ def _recorded(w: World) -> cu.Event:
     return w.get("stream").record(event)
 
 
+def _slot_exec(w: World) -> cu.GraphExec:
+    with cu.Graph(cu.Device()) as graph:
+        node = graph.memcpy(w.get("buffer"), w.get("slot"))
+        node.memcpy(w.get("other_buffer"), w.get("slot"))
+        return graph.instantiate()
+
+
 def _small_graph(w: World) -> cu.Graph:
     graph = cu.Graph(cu.Device())
     graph.memset(w.get("other_buffer"), 3)
@@ -221,7 +228,19 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "exec_memset": lambda w: w.get("exec")["memset"],
     "exec_memcpy": lambda w: w.get("exec")["memcpy"],
     "exec_host": lambda w: w.get("exec")["host"],
+    "bound": lambda w: w.get("kernel").bind(w.get("config"), w.get("buffer"), 1, N),
+    "slot": lambda w: cu.slot("src", numbers(400)),
+    "slot_exec": _slot_exec,
     "condition": lambda w: w.get("graph").condition(0),
+    "kernel_params": lambda w: w.get("graph")["kernel"].params,
+    "memcpy_params": lambda w: w.get("graph")["memcpy"].params,
+    "memset_params": lambda w: w.get("graph")["memset"].params,
+    "host_params": lambda w: w.get("graph")["host"].params,
+    "event_params": lambda w: w.get("graph").record(w.get("event")).params,
+    "alloc_params": lambda w: w.get("memory_node").params,
+    "free_params": lambda w: w.get("memory_node").free(w.get("graph_buffer")).params,
+    "child_params": lambda w: w.get("graph").embed(w.get("small_graph")).params,
+    "conditional_params": lambda w: w.get("graph").if_then(w.get("condition")).params,
     "memory_graph": _memory_graph,
     "memory_node": lambda w: w.get("memory_graph")["own"],
     "graph_buffer": lambda w: w.get("memory_node").buffer,
@@ -230,6 +249,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "attributes": lambda w: w.get("kernel").attributes,
     "parameter": lambda w: w.get("kernel").signature[0],
     "properties": lambda w: cu.Device().properties,
+    "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
+    "holder": lambda w: cu.who_retains(w.get("graph").nodes[0].params.dst)[0],
     "retained": lambda w: w.get("graph").retained[0],
     "statistics": lambda w: w.get("resource").statistics,
     "program_options": lambda w: cu.ProgramOptions(),

@@ -51,6 +51,8 @@ GO_QUIET = {
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
+    "cudagoGraphParams", "cudagoExecParams", "cudagoGraphCheck", "cudagoGraphRemove",
+    "cudagoGraphEdge", "cudagoExecUpdate",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

@@ -66,6 +66,10 @@ with graph.instantiate() as step:
     step["fill"].update(x, 7)
     step["kernel_0"].update(config, kernel, x, 1, 2.0, None)
     step["host_0"].update(lambda: None)
+    step["kernel_0"].update(a=2.0, x=x)
+    step["kernel_0"].update({1: 3})
+    step["kernel_0"].update(config, a=2.0)
+    step["kernel_0"].update(kernel=kernel)
     step(s)
 
 # --- objects of other libraries -------------------------------------------------------------------

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// Remove removes n and its edges. What is inside n ends with it. Its operands
+// are released, unless a clone, a parent or an executable holds them too;
+// executables run n as before, but cannot update it any more. It calls
+// cuGraphDestroyNode.
+//
+// Errors, here and in the calls below: an [*cuda.ArgumentError] for a node of
+// another graph; a [*RemovedError]; [cuda.ErrClosed]; otherwise an
+// [*cuda.Error], for instance if the graph allocates memory. On an error the
+// graph is as it was.
+func (g *Graph) Remove(n *Node) error {
+	bundles, err := g.remove(n)
+	releaseAll(bundles)
+	return err
+}
+
+func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.editable(n); err != nil {
+		return nil, err
+	}
+	if err := g.h.destroyNode(n.handle); err != nil {
+		return nil, err
+	}
+	n.removed, g.h.edited = true, true
+	g.gone++
+	delete(g.byName, n.name)
+	for _, d := range n.deps {
+		g.uncount(d, n)
+		d.next = without(d.next, n)
+	}
+	for _, m := range n.next {
+		g.uncount(n, m)
+		m.deps = without(m.deps, n)
+	}
+	n.deps, n.next = nil, nil
+	if n.bundle != nil {
+		bundles = append(bundles, n.bundle)
+	}
+	n.bundle = nil
+	n.eachInner("", func(_ string, inner *Graph) {
+		bundles = append(bundles, inner.bundles()...)
+		inner.forget()
+	})
+	g.watch.notify(nil, bundles)
+	return bundles, nil
+}
+
+// destroyNode destroys a node, which may own a graph: see
+// [cuda.Context.TryDestroyNode]. Calls that keep it from that are short, except
+// an instantiation, which may be waiting for this very thread.
+//
+// Preconditions: h.mu is held.
+func (h *hierarchy) destroyNode(n cuda.NodeHandle) error {
+	const attempts, pause = 100, 50 * time.Microsecond
+	for range attempts {
+		if done, err := h.ctx.TryDestroyNode(n); done {
+			return err
+		}
+		time.Sleep(pause)
+	}
+	return &cuda.Error{Op: "cuGraphDestroyNode", Result: cuda.ErrorNotReady,
+		Detail: "another thread is instantiating a graph: try again once it is done"}
+}
+
+// AddEdge makes to wait for from. It calls cuGraphAddDependencies.
+//
+// Errors: also an [*cuda.ArgumentError] for an edge that exists or that would
+// close a cycle, with the path.
+func (g *Graph) AddEdge(from, to *Node) error {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.editable(from, to); err != nil {
+		return err
+	}
+	if slices.Contains(to.deps, from) {
+		return badValue("edge", "must be new, and %v already waits for %v", to, from)
+	}
+	if path := g.path(to, from); path != nil {
+		return badValue("edge", "must not close a cycle: %s", pathText(append(path, to)))
+	}
+	if err := g.h.ctx.AddDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
+		return err
+	}
+	g.h.edited = true
+	to.deps = append(slices.Clone(to.deps), from)
+	from.next = append(from.next, to)
+	if from.index > to.index {
+		g.backward++
+	}
+	return nil
+}
+
+// RemoveEdge undoes [Graph.AddEdge], or removes one of the dependencies that to
+// was added with. It calls cuGraphRemoveDependencies.
+//
+// Errors: also an [*cuda.ArgumentError] if there is no such edge.
+func (g *Graph) RemoveEdge(from, to *Node) error {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.editable(from, to); err != nil {
+		return err
+	}
+	if !slices.Contains(to.deps, from) {
+		return badValue("edge", "must exist, and %v does not wait for %v", to, from)
+	}
+	if err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
+		return err
+	}
+	g.h.edited = true
+	g.uncount(from, to)
+	to.deps = without(to.deps, from)
+	from.next = without(from.next, to)
+	return nil
+}
+
+// editable returns why the edges of nodes cannot be changed, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) editable(nodes ...*Node) error {
+	if err := g.usable(beChanged); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n == nil || n.g != g {
+			return badValue("node", "must be one of this graph, got %s", describeNode(n))
+		}
+		if n.removed {
+			return &RemovedError{n.String()}
+		}
+	}
+	return nil
+}
+
+// isGone reports whether n, or a node that n is inside of, was removed.
+//
+// Preconditions: the lock of n's graph is held.
+func (n *Node) isGone() bool { return n.removed || n.g.removedOwner() != nil }
+
+// uncount takes an edge out of g.backward.
+func (g *Graph) uncount(from, to *Node) {
+	if from.index > to.index {
+		g.backward--
+	}
+}
+
+// path returns nodes that lead from one to the other, or nil.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) path(from, to *Node) []*Node {
+	if from.index > to.index && g.backward == 0 {
+		return nil
+	}
+	came := map[*Node]*Node{from: nil}
+	for todo := []*Node{from}; len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n == to {
+			var path []*Node
+			for ; n != nil; n = came[n] {
+				path = append(path, n)
+			}
+			slices.Reverse(path)
+			return path
+		}
+		for _, next := range n.next {
+			if _, seen := came[next]; !seen {
+				came[next] = n
+				todo = append(todo, next)
+			}
+		}
+	}
+	return nil
+}
+
+// pathText returns "a → b → c", with the middle of a long path left out.
+func pathText(path []*Node) string {
+	const most = 12
+	var names []string
+	for i, n := range path {
+		switch {
+		case len(path) <= most || i < most/2 || i >= len(path)-most/2:
+			names = append(names, n.name)
+		case i == most/2:
+			names = append(names, "…")
+		}
+	}
+	return strings.Join(names, " → ")
+}
+
+// without returns a new slice: others may hold the old one.
+func without(list []*Node, n *Node) []*Node {
+	return slices.DeleteFunc(slices.Clone(list), func(o *Node) bool { return o == n })
+}

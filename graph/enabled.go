@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import "github.com/cudago/cudago/cuda"
+
+// SetEnabled makes later launches run n, or skip it, and returns whether they
+// ran it before. A disabled node keeps its operands: it can be enabled again.
+// Kernel, memcpy and memset nodes, and host nodes if the executable was made
+// with Nothing of [ExecOptions]. It calls cuGraphNodeSetEnabled, or
+// cuGraphExecHostNodeSetParams.
+//
+// It waits as [ExecNode.UpdateMemcpy] does. On an error n is unchanged.
+func (n *ExecNode) SetEnabled(enabled bool) (was bool, err error) {
+	err = n.call(func() error {
+		n.x.mu.Lock()
+		was = !n.disabled
+		n.x.mu.Unlock()
+		if err := n.driver(func() error { return n.setEnabled(enabled) }); err != nil {
+			return err
+		}
+		n.x.mu.Lock()
+		n.disabled = !enabled
+		n.x.mu.Unlock()
+		return nil
+	})
+	return was, err
+}
+
+// IsEnabled reports whether launches run n.
+//
+// Errors: [cuda.ErrClosed].
+func (n *ExecNode) IsEnabled() (bool, error) {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	if n.x.closed {
+		return false, errClosedExec
+	}
+	return !n.disabled, nil
+}
+
+// setEnabled makes the driver's call. The driver cannot disable host nodes, so
+// one that is disabled calls a function that does nothing.
+//
+// Preconditions: the lock of n's graph is held, and the gate of n.x is shut.
+func (n *ExecNode) setEnabled(enabled bool) error {
+	ctx := n.x.h.ctx
+	if n.kind != cuda.HostNode || n.x.o.Nothing == 0 {
+		return ctx.NodeSetEnabled(n.x.handle, n.def, enabled)
+	}
+	p := cuda.HostParams{Fn: n.x.o.Nothing}
+	if enabled {
+		var err error
+		if p, err = n.hostParams(); err != nil {
+			return err
+		}
+	}
+	return ctx.ExecSetHostParams(n.x.handle, n.def, &p)
+}
+
+// hostParams returns what n calls when it is enabled. Only the driver knows what
+// another library has captured; nothing here can have changed that since.
+func (n *ExecNode) hostParams() (cuda.HostParams, error) {
+	if p, ok := n.Params().(cuda.HostParams); ok {
+		return p, nil
+	}
+	return n.x.h.ctx.HostNodeParams(n.def)
+}
+
+// isDisabled needs no lock other than the gate, which must be shut.
+func (n *ExecNode) isDisabled() bool {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	return n.disabled
+}

@@ -1,0 +1,45 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Changes to the nodes and edges of a graph. */
+
+static QUIET int remove_now(GraphObject *self, uint64_t node, cudago_status *st) {
+    if (cudago_graph_open(self)) return -1;
+    self->of->removals = 1;
+    cudagoGraphRemove(self->id, node, st);
+    return 0;
+}
+
+/* _remove(node): drops what the node held, which may run Python */
+PyObject *cudago_graph_remove(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    cudago_status st = {0};
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self) || remove_now(self, node, &st)) return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+
+static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int add, cudago_status *st) {
+    if (cudago_graph_open(self)) return -1;
+    cudagoGraphEdge(self->id, from, to, add, st);
+    return 0;
+}
+
+/* _edge(from, to, add): adds the edge, or removes it */
+PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t from, to;
+    cudago_status st = {0};
+    if (n != 3 || cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to)) return NULL;
+    int add = PyObject_IsTrue(args[2]);
+    if (add < 0 || cudago_graph_ready(self) || edge_now(self, from, to, add, &st)) return NULL;
+    if (st.kind) return cudago_raise(&st), NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"github.com/cudago/cudago/graph"
+)
+
+//export cudagoGraphRemove
+func cudagoGraphRemove(id, node C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		list, err := g.find(&node, 1)
+		if err != nil {
+			return err
+		}
+		n := list[0]
+		err = g.Remove(n)
+		g.outermost().holder.apply()
+		if err != nil {
+			return err
+		}
+		g.nodes[n.Index()] = nil
+		g.gone++
+		g.outermost().forget(n)
+		return nil
+	})
+}
+
+// forget takes the graphs inside a removed node out of the table, so that their
+// Python objects are closed.
+func (g *pyGraph) forget(n *graph.Node) {
+	inner := n.Bodies()
+	if child := n.Child(); child != nil {
+		inner = append(inner, child)
+	}
+	for _, of := range inner {
+		if id, ok := g.bodies[of]; ok {
+			graphs.Take(id)
+			delete(g.bodies, of)
+		}
+		for _, n := range of.Nodes() {
+			g.forget(n)
+		}
+	}
+}
+
+// cudagoGraphEdge adds the edge between two nodes, or removes it.
+//
+//export cudagoGraphEdge
+func cudagoGraphEdge(id, from, to C.uint64_t, add C.int, st *C.cudago_status) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		ends := [2]C.uint64_t{from, to}
+		list, err := g.find(&ends[0], 2)
+		if err != nil {
+			return err
+		}
+		if add != 0 {
+			return g.AddEdge(list[0], list[1])
+		}
+		return g.RemoveEdge(list[0], list[1])
+	})
+}

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Launches whose arguments are checked once."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold, settle
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+
+
+@pytest.fixture
+def a(device, stream):
+    """Room for 16 numbers, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+def first(buffer, stream) -> int:
+    out = np.zeros(N, "i4")
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    return int(out[0])
+
+
+def test_a_launch_is_bound_and_updated(a, stream, kernels):
+    add = kernels["add"].bind(CONFIG, a, 1, N)
+    assert repr(add) == f"<cudago.BoundLaunch of add: {CONFIG!r}>"
+    add(stream)
+    add(stream)
+    assert first(a, stream) == 2
+    add.update(value=10)
+    add(stream)
+    assert first(a, stream) == 12
+    add.update({1: 100})
+    add(stream)
+    assert first(a, stream) == 112
+    assert (add.params.kernel, add.params.args) == (kernels["add"], (a, 100, N))
+    with add:
+        assert not add.is_closed
+    assert add.is_closed
+    assert repr(add) == "<cudago.BoundLaunch: closed>"
+    add.close()
+    with pytest.raises(cu.ClosedError):
+        add(stream)
+    with pytest.raises(cu.ClosedError):
+        add.update(value=1)
+
+
+def test_arguments_are_kept(device, stream, kernels):
+    buffer = device.allocate(4 * N, stream=stream)
+    watch = weakref.ref(buffer)
+    add = kernels["add"].bind(CONFIG, buffer, 1, N)
+    with hold(stream):
+        add(stream)
+        buffer.close()
+        del buffer
+        add.close()
+        cu._core._reaper_flush(20)
+        assert watch() is not None
+    stream.sync()
+    settle()
+    assert watch() is None
+
+
+def test_a_capture_gets_a_node(a, stream, kernels):
+    add = kernels["add"].bind(CONFIG, a, 5, N)
+    with stream.capture() as graph:
+        add(stream)
+        add(stream)
+    assert [n.params.args for n in graph.nodes] == [(a, 5, N)] * 2
+    add.close()
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert first(a, stream) == 10
+    graph.close()
+
+
+def test_mistakes_show_when_it_is_bound(a, stream, kernels):
+    add = kernels["add"]
+    with pytest.raises(TypeError, match="parameter 1 of kernel add must be an integer"):
+        add.bind(CONFIG, a, 2.5, N)
+    with pytest.raises(TypeError, match="takes 3 argument"):
+        add.bind(CONFIG, a)
+    with pytest.raises(TypeError, match="config must be a LaunchConfig"):
+        add.bind(3, a, 1, N)
+    with pytest.raises(ValueError, match="no cluster and no priority, and not be"):
+        add.bind(cu.LaunchConfig(1, N, cooperative=True), a, 1, N)
+    bound = add.bind(CONFIG, a, 1, N)
+    with pytest.raises(TypeError, match="has no parameter 'amount'; it has y, value, n"):
+        bound.update(amount=1)
+    with pytest.raises(TypeError):
+        bound(3)
+    bound(stream)
+    assert first(a, stream) == 1
+    bound.close()

@@ -1,0 +1,234 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes and edges that are removed from graphs, and edges that are added."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold, settle
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+
+
+@pytest.fixture
+def a(device, stream):
+    """Room for 16 numbers, which are 0."""
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def first(buffer, stream) -> int:
+    """Return the first number in a buffer."""
+    out = np.zeros(N, "i4")
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    return int(out[0])
+
+
+def names(of) -> list[str]:
+    return [n.name for n in of.nodes]
+
+
+def test_a_node_is_removed(graph, a, stream, kernels):
+    one = graph.launch(CONFIG, kernels["add"], a, 1, N, name="one")
+    ten = one.launch(CONFIG, kernels["add"], a, 10, N, name="ten")
+    last = ten.launch(CONFIG, kernels["add"], a, 100, N, name="last")
+    before = graph.instantiate()
+    graph.remove(ten)
+    assert (names(graph), graph.edges) == (["one", "last"], ())
+    assert (one.dependents, last.dependencies) == ((), ())
+    assert repr(graph) == "<cudago.Graph of 2 nodes>"
+    graph.add_edge(one, last)
+    assert graph.edges == ((one, last),)
+    with graph.instantiate() as after, graph.clone() as clone, clone.instantiate() as same:
+        assert names(after) == names(clone) == ["one", "last"]
+        for step, total in ((after, 101), (same, 202), (before, 313)):
+            step.launch(stream)
+            assert first(a, stream) == total
+    new = last.launch(CONFIG, kernels["add"], a, 10, N, name="ten")
+    assert graph["ten"] == new != ten
+    assert graph.memset(a, 0).name == "memset_0"
+    before.close()
+
+
+def test_a_removed_node_says_so(graph, a, stream, kernels):
+    node = graph.memset(a, 1, name="fill")
+    named = graph["fill"]
+    rest = graph.join(node)
+    step = graph.instantiate()
+    graph.remove(node)
+    for use in (
+        lambda: node.name,
+        lambda: named.name,
+        lambda: named.kind,
+        lambda: node.params,
+        lambda: node.retained,
+        lambda: node.dependencies,
+        lambda: node.dependents,
+        lambda: node.bodies,
+        lambda: node.memset(a, 2),
+        lambda: graph.join(rest, node),
+        lambda: graph.remove(node),
+        lambda: graph.add_edge(node, rest),
+        lambda: graph.remove_edge(node, rest),
+    ):
+        with pytest.raises(cu.ClosedError, match="the node was removed from its graph"):
+            use()
+    assert repr(node) == repr(named) == "<cudago.Node: removed>"
+    with pytest.raises(KeyError, match="no node is called 'fill'; there are empty_0"):
+        graph["fill"]
+    for use in (lambda: step["fill"].update(a, 2), lambda: step["fill"].disable()):
+        with pytest.raises(cu.ClosedError, match='memset node "fill" was removed from its graph'):
+            use()
+    assert (step["fill"].enabled, step["fill"].params.value) == (True, 1)
+    step.launch(stream)
+    assert first(a, stream) == 0x01010101
+    step.close()
+    assert len(graph.nodes) == 1
+
+
+def test_operands_go_when_nothing_can_touch_them(device, stream, pinned):
+    def build():
+        graph = cu.Graph(device)
+        source = np.ones(N, "i4")
+        return graph, graph.memcpy(pinned, source, name="up"), weakref.ref(source)
+
+    graph, node, watch = build()
+    graph.remove(node)
+    settle()
+    assert watch() is None
+    graph.close()
+
+    for holder in ("clone", "instantiate"):
+        graph, node, watch = build()
+        other = getattr(graph, holder)()
+        graph.remove(node)
+        settle()
+        assert watch() is not None
+        other.close()
+        settle()
+        assert watch() is None
+        graph.close()
+
+    graph, node, watch = build()
+    with graph.instantiate() as step, hold(stream):
+        step.launch(stream)
+        graph.remove(node)
+        step.close()
+        cu._core._reaper_flush(20)
+        assert watch() is not None
+    stream.sync()
+    settle()
+    assert watch() is None
+    graph.close()
+
+
+def test_what_is_inside_a_node_goes_with_it(graph, device, a):
+    source = np.ones(N, "i4")
+    watch = weakref.ref(source)
+    with cu.Graph(device) as inner:
+        inner.memcpy(a, source, name="up")
+        node = graph.embed(inner)
+    del source
+    view = node.params.graph
+    condition = graph.condition(0)
+    branch = graph.if_then(condition)
+    body, fill = branch.body, branch.body.memset(a, 1)
+    graph.remove(node)
+    graph.remove(branch)
+    settle()
+    assert watch() is None
+    for use in (
+        lambda: view.nodes,
+        lambda: body.nodes,
+        lambda: body.memset(a, 2),
+        lambda: fill.params,
+        lambda: branch.bodies,
+    ):
+        with pytest.raises(cu.ClosedError):
+            use()
+    assert (graph.nodes, graph.retained) == ((), ())
+    graph.if_then(condition).body.memset(a, 3)
+    graph.instantiate().close()
+
+
+def test_edges(graph, a):
+    nodes = [graph.callback(print, name=name) for name in "abcd"]
+    a, b, c, d = nodes
+    graph.add_edge(a, b)
+    graph.add_edge(c, b)
+    graph.add_edge(b, d)
+    assert graph.edges == ((a, b), (c, b), (b, d))
+    for edge, error, message in (
+        ((a, b), ValueError, 'edge must be new, and host node "b" already waits for host node "a"'),
+        ((d, c), ValueError, "edge must not close a cycle: c → b → d → c"),
+        ((a, a), ValueError, "edge must not close a cycle: a → a"),
+        ((a, 3), TypeError, "end must be a Node, not int"),
+        ((None, a), TypeError, "start must be a Node, not NoneType"),
+    ):
+        with pytest.raises(error, match=message):
+            graph.add_edge(*edge)
+    with pytest.raises(ValueError, match='must exist, and host node "d" does not wait for'):
+        graph.remove_edge(a, d)
+    graph.remove_edge(b, d)
+    graph.add_edge(d, c)
+    assert graph.edges == ((a, b), (c, b), (d, c))
+    with cu.Graph() as other, pytest.raises(ValueError, match="a node of another graph"):
+        graph.add_edge(a, other.join())
+    with pytest.raises(TypeError, match="node must be a Node, not str"):
+        graph.remove("a")
+    graph.instantiate().close()
+    graph.close()
+    with pytest.raises(cu.ClosedError):
+        graph.remove_edge(a, b)
+
+
+def test_edges_order_the_work(graph, a, stream, kernels):
+    add = graph.launch(CONFIG, kernels["add"], a, 3, N)
+    times = graph.launch(CONFIG, kernels["times"], a, 5, N)
+    graph.add_edge(times, add)  # from the newer node to the older
+    with graph.instantiate() as step:
+        step.launch(stream)
+        step.launch(stream)
+        assert first(a, stream) == 18
+
+
+def test_graphs_that_allocate_refuse_removals(device):
+    with cu.Graph(device) as graph:
+        own = graph.allocate(64)
+        fill = own.memset(own.buffer, 0)
+        for refused in (lambda: graph.remove(fill), lambda: graph.remove_edge(own, fill)):
+            with pytest.raises(cu.CUDAError):
+                refused()
+            assert graph.edges == ((own, fill),)
+            assert fill.name == "memset_0"
+
+
+def test_nodes_of_a_captured_graph(a, stream, kernels):
+    with stream.capture() as graph:
+        a.fill(0, stream=stream)
+        cu.launch(stream, CONFIG, kernels["add"], a, 1, N)
+        cu.launch(stream, CONFIG, kernels["add"], a, 10, N)
+    middle = next(n for n in graph.nodes if n.kind == "kernel" and n.params.args[1] == 1)
+    before, after = middle.dependencies + middle.dependents
+    graph.remove(middle)
+    graph.add_edge(before, after)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert first(a, stream) == 10
+    graph.close()

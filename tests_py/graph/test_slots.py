@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Operands with a name, which executables exchange."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold, settle
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+
+
+@pytest.fixture
+def rooms(device, stream):
+    """Three times room for 16 numbers, which are 0."""
+    buffers = [device.allocate(4 * N, stream=stream) for _ in range(3)]
+    for buffer in buffers:
+        buffer.fill(0, stream=stream)
+    yield buffers
+    for buffer in buffers:
+        buffer.close()
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def numbers(buffer, stream) -> list[int]:
+    """Return the numbers in a buffer, or the one number that all are."""
+    out = np.zeros(N, "i4")
+    buffer.copy_to(out, stream=stream)
+    stream.sync()
+    return out.tolist() if len(set(out.tolist())) > 1 else out.tolist()[0]
+
+
+def full(value) -> np.ndarray:
+    return np.full(N, value, "i4")
+
+
+def test_all_nodes_of_a_slot_change(graph, rooms, stream):
+    x, y, _ = rooms
+    source = cu.slot("src", full(1))
+    assert (source.name, repr(source)) == ("src", "<cudago.Slot 'src': ndarray>")
+    graph.memcpy(x, source).memcpy(y, source)
+    with graph.instantiate() as step:
+        assert step.slots == ("src",)
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (1, 1)
+        step.bind(src=full(2))
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (2, 2)
+        step.bind(src=cu.slot("any", full(3)))
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (3, 3)
+        step.bind()
+
+
+def test_a_slot_in_each_kind_of_node(graph, rooms, stream, kernels):
+    x, y, z = rooms
+    dst, value = cu.slot("dst", x), cu.slot("value", 5)
+    node = graph.memset(dst, b"\1\0\0\0").launch(CONFIG, kernels["add"], dst, value, N)
+    node.memcpy(z, dst)
+    with graph.instantiate() as step:
+        assert set(step.slots) == {"dst", "value"}
+        step.launch(stream)
+        assert [numbers(b, stream) for b in rooms] == [6, 0, 6]
+        step.bind(dst=y, value=7)
+        step.launch(stream)
+        assert [numbers(b, stream) for b in rooms] == [6, 8, 8]
+        step.bind(value=9)
+        step.launch(stream)
+        assert [numbers(b, stream) for b in rooms] == [6, 10, 10]
+        with pytest.raises(TypeError, match="slot 'dst' is the dst of a memset node, not None"):
+            step.bind(dst=None)
+
+
+def test_what_goes_is_released(graph, rooms, stream):
+    sources = [full(1), full(2)]
+    watches = [weakref.ref(s) for s in sources]
+    slot = cu.slot("src", sources[0])
+    graph.memcpy(rooms[0], slot).memcpy(rooms[1], slot)
+    step = graph.instantiate()
+    graph.close()
+    step.launch(stream)
+    step.bind(src=sources[1])
+    stream.sync()
+    del sources, slot
+    settle()
+    assert [w() is not None for w in watches] == [False, True]
+    with hold(stream):
+        step.launch(stream)
+        step.close()
+        cu._core._reaper_flush(20)
+        assert watches[1]() is not None
+    stream.sync()
+    settle()
+    assert watches[1]() is None
+
+
+def test_one_node_refuses_and_none_changes(graph, rooms, stream, kernels, device):
+    x, y, z = rooms
+    first, slot = full(1), cu.slot("src", full(0))
+    slot.object = first
+    node = graph.memcpy(x, slot).launch(CONFIG, kernels["copy"], slot, y, N) if _reads() else None
+    node = node or graph.memcpy(x, slot)
+    dst = cu.slot("dst", z)
+    node.memset(dst, 7).memcpy(dst, slot)
+    with graph.instantiate() as step:
+        before = [(r.node, r.operand, r.object) for r in step.retained]
+        with device.allocate(4 * N, stream=stream) as closed:
+            pass
+        for wrong, error, message in (
+            ({"src": bytes(8)}, ValueError, "must have the 64 bytes"),
+            ({"dst": bytes(4 * N)}, BufferError, "writable"),
+            ({"dst": y[: 2 * N]}, ValueError, "64 bytes"),
+            ({"src": full(2), "dst": closed}, cu.ClosedError, "closed"),
+            (
+                {"src": full(2), "other": 1},
+                TypeError,
+                "no slot is called 'other'; there are src, d",
+            ),
+        ):
+            with pytest.raises(error, match=message):
+                step.bind(**wrong)
+            after = [(r.node, r.operand, r.object) for r in step.retained]
+            assert [a[:2] for a in after] == [b[:2] for b in before]
+            assert all(a[2] is b[2] for a, b in zip(after, before, strict=True))
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(z, stream)) == (1, 1)
+    with pytest.raises(cu.ClosedError):
+        step.bind(src=full(2))
+
+
+def _reads() -> bool:
+    """Whether kernels read ordinary host memory here."""
+    return cu.driver_name() == "sim"
+
+
+def test_slots_go_with_clones_updates_and_removals(graph, device, rooms, stream):
+    x, y, _ = rooms
+    slot, gone = cu.slot("src", full(1)), cu.slot("gone", full(1))
+    graph.memcpy(y, gone, name="remove")
+    graph.memcpy(x, slot, name="up")
+    graph.remove(graph["remove"])
+    with graph.clone() as clone, clone.instantiate() as step:
+        assert step.slots == ("src",)
+        step.bind(src=full(2))
+        step.launch(stream)
+        assert (numbers(x, stream), numbers(y, stream)) == (2, 0)
+    with cu.Graph(device) as other, cu.Graph(device) as third:
+        other.memcpy(x, cu.slot("new", full(3)))
+        third.memset(cu.slot("room", x), 0)
+        with graph.instantiate() as step:
+            step.update(other)
+            assert step.slots == ("new",)
+            step.bind(new=full(4))
+            step.launch(stream)
+            assert numbers(x, stream) == 4
+            assert step.update_or_instantiate(graph) is step
+            assert step.slots == ("src",)
+            with step.update_or_instantiate(third) as made:
+                assert made.slots == ("room",)
+            step["up"].update(src=full(5))
+            step.bind(src=full(6))
+            step.launch(stream)
+            assert numbers(x, stream) == 6
+
+
+def test_what_cannot_be_a_slot(graph, rooms):
+    x = rooms[0]
+    with pytest.raises(TypeError, match="name must be a str, not int"):
+        cu.slot(3, x)
+    with pytest.raises(TypeError, match="cannot hold another slot"):
+        cu.slot("a", cu.slot("b", x))
+    body = graph.while_loop(graph.condition(0)).body
+    with pytest.raises(ValueError, match="cannot use slots"):
+        body.memset(cu.slot("x", x), 0)
+    with pytest.raises(TypeError, match="src must be a Buffer"):
+        graph.memcpy(x, cu.slot("x", object()))
+    assert len(graph.nodes) == 1
+    with pytest.raises(TypeError, match="there are none"):
+        cu.Graph().instantiate().bind(x=x)
