@@ -29,6 +29,7 @@ from . import _exit  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._condition import Condition  # noqa: E402
+from ._configured import ConfiguredKernel  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
@@ -39,7 +40,7 @@ from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
-from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
+from ._kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
 from ._node import Node  # noqa: E402
@@ -80,6 +81,7 @@ __all__ = [
     "ClosedError",
     "CompileError",
     "Condition",
+    "ConfiguredKernel",
     "Device",
     "DeviceFaultError",
     "DeviceMemoryResource",
@@ -94,6 +96,7 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelAttributes",
+    "KernelInfo",
     "KernelNotFoundError",
     "LaunchConfig",
     "ManagedMemoryResource",

@@ -53,6 +53,7 @@ RECEIVERS = {
     "Buffer.free": "graph_buffer",
     "Buffer.__buffer__": "pinned",
     "Condition": "condition",
+    "ConfiguredKernel": "configured",
     "Device": "device",
     "DeviceMemoryResource": "resource",
     "DeviceProperties": "properties",
@@ -70,6 +71,7 @@ RECEIVERS = {
     "GraphExec": "exec",
     "Kernel": "kernel",
     "KernelAttributes": "attributes",
+    "KernelInfo": "kernel_info",
     "LaunchConfig": "config",
     "ManagedMemoryResource": "managed_resource",
     "MemoryResource": "resource",
@@ -166,6 +168,11 @@ VALUES: dict[str, list[Value]] = {
     "target": plain("ptx"),
     "code": [*plain(PTX, PTX.encode()), lambda w: w.get("path")],
     "ObjectCode.handle": [lambda w: w.get("code")._handle],
+    "Kernel.__getitem__.shape": [
+        lambda w: (1, N, w.get("stream")),
+        lambda w: (w.get("config"), w.get("stream")),
+    ],
+    "for_elements.n": plain(N, np.int64(N)),
     "__getitem__.name": plain("add"),
     "get_kernel.name": plain("add"),
     "KernelAttributes.__getattr__.name": plain("max_threads_per_block"),
@@ -186,6 +193,7 @@ VALUES: dict[str, list[Value]] = {
     "n": plain(8, np.int32(8)),
     "launch.value": plain(3, np.int32(3)),
     "update.value": plain(3, np.int32(3)),
+    "__call__.value": plain(3, np.int32(3)),
     # graphs
     "graph": things("graph"),
     "Condition.default": INT,
@@ -235,6 +243,8 @@ VALUES: dict[str, list[Value]] = {
     "max_registers": plain(32),
     "ProgramOptions.options": plain(["-w"]),
     "name_expressions": plain(["x"]),
+    **dict.fromkeys(["registers", "shared", "local", "constant", "spills", "max_threads"], INT),
+    **dict.fromkeys(["max_shared", "ptx_version", "binary_version"], INT),
     **dict.fromkeys(["exports_made", "exports_released", "imports_taken"], INT),
     **dict.fromkeys(["imports_released", "used", "used_high", "reserved", "reserved_high"], INT),
 }
@@ -250,6 +260,7 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
+    "ConfiguredKernel.__call__": {"add": ("configured", _ADD), "mix": ("configured_mix", _MIX)},
     "ExecNode.update": {
         "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
         "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),
