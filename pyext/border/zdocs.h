@@ -451,7 +451,7 @@
     "Whether `close` was called."
 
 #define DOC_BUFFER_KIND \
-    "Kind of memory: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\" or \"python\"."
+    "Kind: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\", \"graph\" or \"variable\"."
 
 #define DOC_BUFFER_CUDA_ARRAY_INTERFACE \
     "The bytes in Numba's CUDA array interface, version 3. Only on NVIDIA's driver."

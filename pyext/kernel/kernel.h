@@ -126,6 +126,7 @@ extern cudago_recorder cudago_record;
 PyObject *cudago_compile(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
+PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);

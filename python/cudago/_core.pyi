@@ -519,7 +519,7 @@ class Buffer:
 
     @property
     def kind(self) -> str:
-        """Kind of memory: "device", "pinned", "managed", "host", "foreign" or "python"."""
+        """Kind: "device", "pinned", "managed", "host", "foreign", "graph" or "variable"."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -1168,6 +1168,7 @@ def _compile(
 ) -> tuple[Handle, str, str]: ...
 def _code_from(kind: str, code: bytes, /) -> Handle: ...
 def _code_data(id: int, what: str, device: Device | None, /) -> bytes: ...
+def _code_variable(id: int, name: str, device: Device, /) -> _memory.Buffer: ...
 def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _kernel.Kernel: ...
 def _config_new(
     cls: type[_Config],
