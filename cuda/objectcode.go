@@ -36,6 +36,9 @@ type ObjectCode struct {
 	parse      sync.Once
 	signatures map[string][]ptx.Param // of PTX; by symbol
 
+	analyse sync.Once
+	stores  map[string][]bool // of PTX, as ptx.Stores says; by symbol
+
 	mu     sync.Mutex
 	closed bool                 // guarded by mu
 	loaded map[*Device]*loading // guarded by mu
@@ -224,6 +227,17 @@ func (o *ObjectCode) entries() map[string][]ptx.Param {
 		}
 	})
 	return o.signatures
+}
+
+// storesOf tells, for each parameter of the kernel, whether something may be
+// stored through it; nil if that is not known. The first call reads all PTX.
+func (o *ObjectCode) storesOf(symbol string) []bool {
+	o.analyse.Do(func() {
+		if o.PTX != "" {
+			o.stores, _ = ptx.Stores(o.PTX)
+		}
+	})
+	return o.stores[symbol]
 }
 
 // IsClosed reports whether Close was called.

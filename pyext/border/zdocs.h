@@ -736,7 +736,8 @@
     "------\n" \
     "TypeError\n" \
     "    If the number of arguments is wrong, or one does not suit its parameter. The message names\n" \
-    "    the parameter, its type and the argument.\n" \
+    "    the parameter, its type and the argument. Or if one is read-only memory, and the kernel's\n" \
+    "    PTX does not show that nothing is stored through its parameter.\n" \
     "ValueError\n" \
     "    If the shape exceeds a limit of the device or the kernel, or an argument is on another\n" \
     "    device.\n" \

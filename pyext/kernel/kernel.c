@@ -32,6 +32,11 @@ cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     return self->on[device] = k;
 }
 
+QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index) {
+    if (k->params[index].access == ACCESS_NOT_ASKED) cudagoKernelStores(k);
+    return k->params[index].access;
+}
+
 /* _kernel_new(cls, code object, code id, name, device) */
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args) {
     (void)module;

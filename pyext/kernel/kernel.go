@@ -76,13 +76,39 @@ func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*
 	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
 	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
 	k.limits = facts.limits
-	params := unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), len(signature))
+	params := blockParams(k)
 	for i, p := range signature {
 		params[i]._type = paramType(p)
 		params[i].offset, params[i].size = C.uint32_t(p.Offset), C.uint32_t(p.Size)
 	}
 	k.id = C.uint64_t(Kernels.Put(kernel))
 	return k, nil
+}
+
+// cudagoKernelStores finds out through which parameters the kernel may store.
+//
+//export cudagoKernelStores
+func cudagoKernelStores(k *C.cudago_kernel) {
+	var stores []bool
+	if kernel, err := Kernels.Get(uint64(k.id)); err == nil {
+		stores = kernel.Stores()
+	}
+	params := blockParams(k)
+	for i := range params {
+		p := &params[i]
+		switch {
+		case len(stores) != int(k.n):
+			p.access = C.ACCESS_UNKNOWN
+		case stores[i]:
+			p.access = C.ACCESS_MAY_STORE
+		default:
+			p.access = C.ACCESS_READS
+		}
+	}
+}
+
+func blockParams(k *C.cudago_kernel) []C.cudago_param {
+	return unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), int(k.n))
 }
 
 func paramType(p cuda.Param) C.uint8_t {

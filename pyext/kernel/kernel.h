@@ -8,7 +8,8 @@
 typedef struct {
     uint8_t type; /* enum cudago_param */
     uint8_t width;
-    uint16_t reserved;
+    uint8_t access; /* enum cudago_access */
+    uint8_t reserved;
     uint32_t offset, size;
 } cudago_param;
 enum cudago_param { PARAM_INT = 1,
@@ -16,6 +17,12 @@ enum cudago_param { PARAM_INT = 1,
                     PARAM_FLOAT,
                     PARAM_BYTES,
                     PARAM_BITS };
+
+/* Does the kernel store through a parameter? Found out when it is first given read-only memory. */
+enum cudago_access { ACCESS_NOT_ASKED,
+                     ACCESS_READS,
+                     ACCESS_MAY_STORE,
+                     ACCESS_UNKNOWN };
 
 /* A kernel on one device. C memory owned by Go. */
 typedef struct cudago_kernel {
@@ -62,7 +69,7 @@ typedef struct {
     int32_t host;        /* pageable or pinned host memory */
     int32_t pageable;    /* the driver does not know the memory */
     int32_t device;      /* -1: any */
-    int32_t readonly;
+    int32_t readonly;    /* whoever gave it to us does not allow writing */
     int32_t allowed;     /* AllowHost was called */
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
@@ -103,6 +110,7 @@ QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our ow
 void cudago_pack_free(cudago_packing *p);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 
+QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index); /* of the parameter with this index */
 cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
 /* The stream whose work must come before we use what another library gave us, or 0. Runs code of that library. */

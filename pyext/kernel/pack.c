@@ -113,6 +113,20 @@ static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32
     return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
 }
 
+/* Whoever has read-only memory relies on it: the hash of bytes is kept, an array may be mapped from a file. So the code
+ * has to show that nothing is stored through the parameter. */
+static QUIET int check_reads(packing *pk, PyObject *arg) {
+    enum cudago_access access = cudago_kernel_access(pk->k, pk->index);
+    if (access == ACCESS_READS) return 0;
+    const char *why = access == ACCESS_MAY_STORE ? "the kernel may store through it"
+                                                 : "without PTX it is not known whether the kernel stores through it";
+    PyErr_Format(PyExc_TypeError,
+                 "parameter %d of kernel %U is read-only memory (%R), and %s: pass a copy, such as bytearray(x), x.copy() or "
+                 "cudago.asarray(x, stream=s)",
+                 pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), why);
+    return -1;
+}
+
 /* An object of ours: its address is read once nothing that might close it can run any more. */
 static int pack_later(packing *pk) {
     pk->native[pk->natives++] = (uint16_t)pk->index;
@@ -140,6 +154,7 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
                      pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), pk->k->device);
         r = -1;
     }
+    if (!r && o->readonly) r = check_reads(pk, arg);
     if (!r) r = note_theirs(pk, o);
     if (!r) {
         memcpy(to, &o->address, 8);
@@ -205,6 +220,7 @@ static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
     OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
     int r = o ? check_device(pk, o->cell, t->device) : -1;
+    if (!r && o->readonly) r = check_reads(pk, (PyObject *)t);
     if (!r) memcpy(to, &o->address, 8);
     if (!r) r = keep(pk, o);
     Py_XDECREF(o);
@@ -292,6 +308,7 @@ QUIET int cudago_pack_now(packing *pk) {
             return -1;
         }
         if (check_device(pk, memory.cell, device)) return -1;
+        if (memory.cell->flags & CUDAGO_CELL_READONLY && check_reads(pk, pk->args[pk->index])) return -1;
         memcpy(pk->params[pk->index], &memory.ptr, 8);
         pk->used[i] = memory.cell;
     }

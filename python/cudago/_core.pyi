@@ -897,7 +897,8 @@ def launch(
     ------
     TypeError
         If the number of arguments is wrong, or one does not suit its parameter. The message names
-        the parameter, its type and the argument.
+        the parameter, its type and the argument. Or if one is read-only memory, and the kernel's
+        PTX does not show that nothing is stored through its parameter.
     ValueError
         If the shape exceeds a limit of the device or the kernel, or an argument is on another
         device.
