@@ -729,7 +729,8 @@
     "      ``__dlpack__`` or ``__cuda_array_interface__``, any object with the buffer protocol whose\n" \
     "      memory is pinned, managed, or on a device that reads pageable memory, an address, or None\n" \
     "      for a null pointer;\n" \
-    "    - for a number: a Python number or a NumPy scalar;\n" \
+    "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
+    "      scalar, which for a pointer is an address;\n" \
     "    - for a struct: ``bytes`` or a NumPy structured scalar of its size.\n" \
     "\n" \
     "Raises\n" \

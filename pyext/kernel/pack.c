@@ -165,28 +165,57 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     return r;
 }
 
+/* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
+ * has no dimensions either, and is memory. */
+static int is_number(PyObject *arg) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(arg, &view, PyBUF_FORMAT | PyBUF_STRIDES)) { /* of an element type without a format */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+        return PyErr_Clear(), 0;
+    }
+    int number = !view.ndim && (!view.format || view.format[0] != 'T');
+    PyBuffer_Release(&view);
+    return number;
+}
+
 /* What kind of foreign object is it? The type tells, except for __cuda_array_interface__, which on CuPy's and Numba's
  * objects is a property that may raise. -1 with an exception. */
-enum { NUMPY_SCALAR = 1,
+enum { HAS_VALUE = 1,
        HAS_DLPACK = 2,
        HAS_MEMORY = 4 };
 static int kind_of(PyObject *arg, int maybe_memory) {
     PyObject *t = (PyObject *)Py_TYPE(arg);
     int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
     if (dlpack < 0 || dtype < 0 || item < 0) return -1;
-    if (item) return NUMPY_SCALAR;
+    if (item) return HAS_VALUE;
+    int buffer = PyObject_CheckBuffer(arg), number = buffer ? is_number(arg) : 0;
+    if (number) return number < 0 ? -1 : HAS_VALUE;
     if (dlpack) return HAS_DLPACK | HAS_MEMORY;
-    if (PyObject_CheckBuffer(arg)) return HAS_MEMORY;
+    if (buffer) return HAS_MEMORY;
     int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
     return interface < 0 ? -1 : interface ? HAS_MEMORY
                                           : 0;
 }
 
+/* The number in a NumPy scalar or array, by item(), or in a ctypes scalar. A ctypes pointer has none. */
+static PyObject *number_in(packing *pk, const cudago_param *p, PyObject *arg) {
+    int item = cudago_has((PyObject *)Py_TYPE(arg), "item"), value = item ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "value");
+    if (item < 0 || value < 0) return NULL;
+    if (item) return PyObject_CallMethod(arg, "item", NULL);
+    if (!value) return wrong_type(pk, p, arg), NULL;
+    PyObject *v = PyObject_GetAttrString(arg, "value");
+    if (v != Py_None || p->size != 8) return v;
+    Py_DECREF(v);
+    return PyLong_FromLong(0); /* ctypes.c_void_p() */
+}
+
 static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    PyObject *item = PyObject_CallMethod(arg, "item", NULL);
+    PyObject *item = number_in(pk, p, arg);
     if (!item) return -1;
-    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to)
-                                                                                      : wrong_type(pk, p, arg);
+    int r;
+    if (p->type == PARAM_FLOAT) r = pack_float(pk, p, item, to);
+    else if (PyLong_Check(item)) r = pack_int(pk, p, item, to);
+    else r = wrong_type(pk, p, arg);
     Py_DECREF(item);
     return r;
 }
@@ -197,7 +226,7 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
-    if (kind & NUMPY_SCALAR) return pack_scalar(pk, p, arg, to);
+    if (kind & HAS_VALUE) return pack_scalar(pk, p, arg, to);
     if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
     if (pointer && kind & HAS_MEMORY) return pack_memory(pk, arg, to);
     if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
@@ -293,9 +322,18 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
     return 0;
 }
 
+static QUIET int check_natives_read(packing *pk) {
+    for (int i = 0; i < pk->natives; i++) {
+        pk->index = pk->native[i];
+        if (pk->used[i]->flags & CUDAGO_CELL_READONLY && check_reads(pk, pk->args[pk->index])) return -1;
+    }
+    return 0;
+}
+
 QUIET int cudago_pack_now(packing *pk) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
         if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
+    uint32_t flags = 0; /* of all cells: a launch pays for one test */
     for (int i = 0; i < pk->natives; i++) {
         cudago_span memory = {0};
         int32_t device = -1;
@@ -308,11 +346,11 @@ QUIET int cudago_pack_now(packing *pk) {
             return -1;
         }
         if (check_device(pk, memory.cell, device)) return -1;
-        if (memory.cell->flags & CUDAGO_CELL_READONLY && check_reads(pk, pk->args[pk->index])) return -1;
+        flags |= memory.cell->flags;
         memcpy(pk->params[pk->index], &memory.ptr, 8);
         pk->used[i] = memory.cell;
     }
-    return 0;
+    return flags & CUDAGO_CELL_READONLY ? check_natives_read(pk) : 0;
 }
 
 void cudago_pack_free(packing *pk) {

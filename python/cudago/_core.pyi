@@ -890,7 +890,8 @@ def launch(
           ``__dlpack__`` or ``__cuda_array_interface__``, any object with the buffer protocol whose
           memory is pinned, managed, or on a device that reads pageable memory, an address, or None
           for a null pointer;
-        - for a number: a Python number or a NumPy scalar;
+        - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
+          scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size.
 
     Raises
