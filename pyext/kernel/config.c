@@ -4,6 +4,8 @@
 
 #include "kernel.h"
 
+#include "_cgo_export.h"
+
 /* LaunchConfig: the shape of a launch, checked by itself when it is made and against the device's limits at the
  * launch. */
 
@@ -94,12 +96,20 @@ static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
     return 0;
 }
 
+/* The rest is rare enough for a call into Go: a cluster has to divide the grid, on a device that has clusters. */
+static int check_cluster(ConfigObject *c, cudago_kernel *k) {
+    cudago_status st = {0};
+    cudagoCheckCluster(k, c->grid, c->block, c->cluster, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 /* Checks against the limits of the device and the kernel, before anything is launched. */
 int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
                (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
-    return fits ? 0 : wrong_config(c, k);
+    if (!fits) return wrong_config(c, k);
+    return c->cluster[0] ? check_cluster(c, k) : 0;
 }
 
 static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }

@@ -158,6 +158,21 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	return f, err
 }
 
+// cudagoCheckCluster checks the shape of a launch with clusters.
+//
+//export cudagoCheckCluster
+func cudagoCheckCluster(k *C.cudago_kernel, grid, block, cluster *C.uint32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		kernel, err := Kernels.Get(uint64(k.id))
+		if err != nil {
+			return err
+		}
+		dims := func(d *C.uint32_t) [3]uint32 { return *(*[3]uint32)(unsafe.Pointer(d)) }
+		c := cuda.LaunchConfig{Grid: dims(grid), Block: dims(block), Cluster: dims(cluster)}
+		return c.Validate(kernel.Device())
+	})
+}
+
 // cudagoKernelForget closes a kernel but leaves its block, which may still be
 // read.
 //

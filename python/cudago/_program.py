@@ -145,6 +145,11 @@ class Program:
             raise TypeError(f"source must be a str, not {type(source).__name__}")
         if kind not in ("c++", "ptx"):
             raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
+        if options is not None and not isinstance(options, ProgramOptions):
+            raise TypeError(
+                f"options must be ProgramOptions, not {type(options).__name__}: "
+                "write options=ProgramOptions(arch=..., ...)"
+            )
         self.source: str = source
         self.kind = kind
         self._options = options or ProgramOptions()
