@@ -100,6 +100,8 @@ def test_the_best_block_fits_the_bounds_of_the_kernel(bound, stream):
 def test_shared_memory_is_part_of_the_choice(kernels):
     config = cu.LaunchConfig.for_elements(1000, kernels["add"], shared_memory=40000)
     assert config.shared_memory == 40000
+    more = cu.LaunchConfig.for_elements(1000, kernels["add"], shared_memory=50000)
+    assert more.shared_memory == 50000
     with pytest.raises(ValueError, match="cannot run with 1073741824 bytes of dynamic shared"):
         cu.LaunchConfig.for_elements(1, kernels["add"], shared_memory=1 << 30)
 

@@ -158,6 +158,36 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	return f, err
 }
 
+// cudagoKernelOptIn asks for bytes of dynamic shared memory, if a block of the
+// kernel can have them, and says how many it can have.
+//
+//export cudagoKernelOptIn
+func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		kernel, err := Kernels.Get(uint64(k.id))
+		if err != nil {
+			return err
+		}
+		all, err := kernel.Device().Attribute(cuda.MaxSharedMemoryPerBlockOptin)
+		if err != nil {
+			return err
+		}
+		static, err := kernel.Attribute(cuda.KernelSharedSize)
+		if err != nil {
+			return err
+		}
+		*most = max(k.max_shared, C.uint32_t(max(0, all-static)))
+		if bytes > *most {
+			return nil
+		}
+		if err := kernel.SetAttribute(cuda.KernelMaxDynamicSharedSize, int(bytes)); err != nil {
+			return err
+		}
+		k.max_shared = bytes
+		return nil
+	})
+}
+
 // cudagoCheckCluster checks the shape of a launch with clusters.
 //
 //export cudagoCheckCluster

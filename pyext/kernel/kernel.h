@@ -34,7 +34,8 @@ typedef struct cudago_kernel {
     uint32_t max_threads;
     uint64_t id;         /* Go's handle */
     uint32_t limits[6];  /* grid x y z, block x y z */
-    uint32_t max_shared; /* bytes of dynamic shared memory */
+    uint32_t max_shared; /* bytes of dynamic shared memory: what was asked for, see cudago_opt_in */
+    int32_t shared_set;  /* the user has set max_shared */
     int32_t pageable;    /* the device reads pageable host memory */
     uint32_t generation;
     struct cudago_kernel *before; /* of the previous generation; a launch may still be reading it */
@@ -112,6 +113,9 @@ int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c,
 
 QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index); /* of the parameter with this index */
 cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
+/* Asks the driver for more dynamic shared memory than every device has. *most: how much there may be. -1 with an
+ * exception; 0 too if there is not so much, or the user has set a limit: k->max_shared tells. */
+int cudago_opt_in(cudago_kernel *k, uint32_t bytes, uint32_t *most);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
 /* The stream whose work must come before we use what another library gave us, or 0. Runs code of that library. */
 int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
