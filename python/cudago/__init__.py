@@ -34,6 +34,7 @@ from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._device import Device  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
+from ._elementwise import ElementwiseKernel, elementwise  # noqa: E402
 from ._event import Event  # noqa: E402
 from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
@@ -87,6 +88,7 @@ __all__ = [
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",
+    "ElementwiseKernel",
     "Event",
     "ExchangeStats",
     "ExecNode",
@@ -120,6 +122,7 @@ __all__ = [
     "asarray",
     "driver_name",
     "driver_version",
+    "elementwise",
     "empty",
     "exchange_stats",
     "finalize",

@@ -57,6 +57,7 @@ RECEIVERS = {
     "Device": "device",
     "DeviceMemoryResource": "resource",
     "DeviceProperties": "properties",
+    "ElementwiseKernel": "elementwise",
     "Event": "event",
     "Event.__sub__": "recorded_later",
     "Event.elapsed_ms": "recorded_later",
@@ -195,6 +196,16 @@ VALUES: dict[str, list[Value]] = {
     "launch.value": plain(3, np.int32(3)),
     "update.value": plain(3, np.int32(3)),
     "__call__.value": plain(3, np.int32(3)),
+    "inputs": plain("int x, int y"),
+    "output": plain("int z"),
+    "operation": plain("z = x + y"),
+    "ElementwiseKernel.name": plain("sum"),
+    "elementwise.name": plain("sum"),
+    "elementwise.options": things("program_options"),
+    "ElementwiseKernel.options": things("program_options"),
+    "x": things("tensor", "other_tensor", "matrix"),
+    "scalar": plain(3, np.int32(3)),
+    "out": things("tensor"),
     # graphs
     "graph": things("graph"),
     "Condition.default": INT,
@@ -262,6 +273,18 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
     "ConfiguredKernel.__call__": {"add": ("configured", _ADD), "mix": ("configured_mix", _MIX)},
+    "ElementwiseKernel.__call__": {
+        "add": ("elementwise", (Parameter("x"), Parameter("scalar"), Parameter("stream", True))),
+        "out": (
+            "elementwise",
+            (
+                Parameter("x"),
+                Parameter("scalar"),
+                Parameter("stream", True),
+                Parameter("out", True),
+            ),
+        ),
+    },
     "ExecNode.update": {
         "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
         "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),
