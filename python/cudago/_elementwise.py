@@ -220,9 +220,7 @@ class ElementwiseKernel:
 
     def _input(self, k: int, value: Any, stream: Stream) -> Any:
         if not isinstance(value, Tensor):
-            kind: type = type(value)
-            is_numpy_number = kind.__module__ == "numpy" and getattr(value, "ndim", 0) == 0
-            if is_numpy_number or not hasattr(kind, "__dlpack__"):
+            if _is_number(value):
                 return value  # a number: the launch checks it
             value = from_dlpack(value, stream=stream)
         _check(value, self._inputs[k], self._name)
@@ -231,6 +229,13 @@ class ElementwiseKernel:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
         return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is no memory, or a NumPy array without dimensions, which is a value."""
+    kind = type(value)
+    no_dimensions = kind.__module__ == "numpy" and getattr(value, "ndim", 0) == 0
+    return no_dimensions or not hasattr(kind, "__dlpack__")
 
 
 def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:
