@@ -72,6 +72,10 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 	} else {
 		s.ctx.drv.captures.Add(-1)
 	}
+	if s.IsDefault() && (r == driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || r == driver.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+		const why = "the legacy default stream cannot be captured: capture a stream that was created"
+		return s.ctx.fail("cuStreamBeginCapture", r, why)
+	}
 	return s.ctx.check("cuStreamBeginCapture", r)
 }
 

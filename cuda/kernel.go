@@ -127,6 +127,11 @@ func (k *Kernel) Context() *Context { return k.m.ctx }
 // Signature returns the kernel's parameters. It must not be changed.
 func (k *Kernel) Signature() Signature { return k.signature }
 
+// Stores tells, for each parameter, whether the kernel may store something
+// through it; nil if that is not known, because there is no PTX. False is a
+// promise. The first call for a code reads all of its PTX.
+func (k *Kernel) Stores() []bool { return k.m.code.storesOf(k.symbol) }
+
 // String returns `kernel "saxpy"(f32, u64, u64, u32)`.
 func (k *Kernel) String() string { return fmt.Sprintf("kernel %q%v", k.name, k.signature) }
 

@@ -115,7 +115,7 @@ func (c *LaunchConfig) validateCluster(dev *Device, l *launchLimits, grid [3]uin
 	if !l.clusters {
 		return &Error{
 			Op: "cuLaunchKernelEx", Result: ErrorNotSupported,
-			Detail: fmt.Sprintf("clusters need compute capability 9.0, %v has %d.%d", dev, l.computeMajor, l.computeMinor),
+			Detail: l.whyNoClusters(dev),
 		}
 	}
 	cluster := fillDims(c.Cluster)
@@ -128,6 +128,13 @@ func (c *LaunchConfig) validateCluster(dev *Device, l *launchLimits, grid [3]uin
 		}
 	}
 	return nil
+}
+
+func (l *launchLimits) whyNoClusters(dev *Device) string {
+	if l.computeMajor >= 9 {
+		return fmt.Sprintf("the driver of %v does not launch clusters", dev)
+	}
+	return fmt.Sprintf("clusters need compute capability 9.0, %v has %d.%d", dev, l.computeMajor, l.computeMinor)
 }
 
 // product explains a number of threads, where it is not that of one axis.

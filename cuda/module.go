@@ -160,6 +160,8 @@ func (m *Module) KernelNames() ([]string, error) {
 // by its symbol or name expression. It calls cuModuleGetGlobal.
 //
 // Lifetime: the address is valid as long as m has a holder.
+//
+// Errors: [ErrorNotFound], with the names that there are.
 func (m *Module) Global(name string) (ptr, size uint64, err error) {
 	if err := m.Retain(); err != nil {
 		return 0, 0, err
@@ -171,6 +173,9 @@ func (m *Module) Global(name string) (ptr, size uint64, err error) {
 	}
 	defer leave()
 	p, size, r := m.ctx.drv.api.CuModuleGetGlobal(m.h, m.code.Symbol(name))
+	if r == driver.CUDA_ERROR_NOT_FOUND {
+		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, fmt.Sprintf("no variable %q; %s", name, m.listNames()))
+	}
 	if r != driver.CUDA_SUCCESS {
 		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, strconv.Quote(name))
 	}
@@ -206,7 +211,7 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 	symbol := m.code.Symbol(name)
 	f, r := m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
 	if r == driver.CUDA_ERROR_NOT_FOUND {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.listKernels()))
+		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.listNames()))
 	}
 	if r != driver.CUDA_SUCCESS {
 		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.loadOutput(symbol))
@@ -230,6 +235,16 @@ func (m *Module) loadOutput(symbol string) string {
 	return ""
 }
 
+// listNames lists the existing kernels, and the variables if they are known, for
+// a message.
+func (m *Module) listNames() string {
+	variables := m.code.Variables()
+	if len(variables) == 0 {
+		return m.listKernels()
+	}
+	return m.listKernels() + " as kernels, and " + list(variables) + " as variables"
+}
+
 // listKernels lists the existing kernels, for a message.
 func (m *Module) listKernels() string {
 	names := m.code.Names()
@@ -239,14 +254,19 @@ func (m *Module) listKernels() string {
 			return "the module does not list its kernels"
 		}
 	}
-	const most = 20
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "the module has no kernel"
-	case len(names) > most:
-		return fmt.Sprintf("there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 	}
-	return "there are " + strings.Join(names, ", ")
+	return "there are " + list(names)
+}
+
+// list joins the first names, and says how many there are besides.
+func list(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // signature returns what is known of a kernel's parameters: everything from

@@ -36,6 +36,9 @@ type ObjectCode struct {
 	parse      sync.Once
 	signatures map[string][]ptx.Param // of PTX; by symbol
 
+	analyse sync.Once
+	stores  map[string][]bool // of PTX, as ptx.Stores says; by symbol
+
 	mu     sync.Mutex
 	closed bool                 // guarded by mu
 	loaded map[*Device]*loading // guarded by mu
@@ -174,16 +177,44 @@ func (o *ObjectCode) Kernel(dev *Device, name string) (*Kernel, error) {
 func (o *ObjectCode) Names() []string {
 	var names []string
 	lowered := make(map[string]bool)
+	entries := o.entries()
 	for expression, symbol := range o.names {
-		names = append(names, expression)
-		lowered[symbol] = true
+		if _, found := entries[symbol]; found || o.PTX == "" { // others are of variables
+			names = append(names, expression)
+			lowered[symbol] = true
+		}
 	}
-	for symbol := range o.entries() {
+	for symbol := range entries {
 		if !lowered[symbol] {
 			names = append(names, symbol)
 		}
 	}
 	slices.Sort(names)
+	return names
+}
+
+// Variables returns the names of the variables in device memory, as far as they
+// are known: from PTX. What only strings and tables of the compiler have is left
+// out.
+func (o *ObjectCode) Variables() []string {
+	symbols, err := ptx.Variables(o.PTX)
+	if err != nil {
+		return nil
+	}
+	expressions := make(map[string]string)
+	for expression, symbol := range o.names {
+		expressions[symbol] = expression
+	}
+	var names []string
+	for _, symbol := range symbols {
+		name, found := expressions[symbol]
+		if !found {
+			name = symbol
+		}
+		if !strings.HasPrefix(name, "$") {
+			names = append(names, name)
+		}
+	}
 	return names
 }
 
@@ -196,6 +227,17 @@ func (o *ObjectCode) entries() map[string][]ptx.Param {
 		}
 	})
 	return o.signatures
+}
+
+// storesOf tells, for each parameter of the kernel, whether something may be
+// stored through it; nil if that is not known. The first call reads all PTX.
+func (o *ObjectCode) storesOf(symbol string) []bool {
+	o.analyse.Do(func() {
+		if o.PTX != "" {
+			o.stores, _ = ptx.Stores(o.PTX)
+		}
+	})
+	return o.stores[symbol]
 }
 
 // IsClosed reports whether Close was called.

@@ -26,6 +26,7 @@ enum cudago_cell_kind {
     CUDAGO_CELL_FOREIGN, /* memory of a DLPack producer */
     CUDAGO_CELL_PYTHON,  /* memory of a Python object */
     CUDAGO_CELL_GRAPH,   /* device memory that a node of a graph allocates */
+    CUDAGO_CELL_VARIABLE, /* a variable of loaded code */
     CUDAGO_CELL_KINDS
 };
 

@@ -11,14 +11,15 @@ type Kind uint32
 
 // The kinds of cells, in the order of enum cudago_cell_kind.
 const (
-	KindPool    Kind = C.CUDAGO_CELL_POOL    // stream-ordered device memory
-	KindDevice  Kind = C.CUDAGO_CELL_DEVICE  // device memory outside a pool
-	KindPinned  Kind = C.CUDAGO_CELL_PINNED  // page-locked host memory
-	KindManaged Kind = C.CUDAGO_CELL_MANAGED // managed memory
-	KindHost    Kind = C.CUDAGO_CELL_HOST    // pageable host memory of ours
-	KindForeign Kind = C.CUDAGO_CELL_FOREIGN // memory of a DLPack producer
-	KindPython  Kind = C.CUDAGO_CELL_PYTHON  // memory of a Python object
-	KindGraph   Kind = C.CUDAGO_CELL_GRAPH   // device memory that a node of a graph allocates
+	KindPool     Kind = C.CUDAGO_CELL_POOL     // stream-ordered device memory
+	KindDevice   Kind = C.CUDAGO_CELL_DEVICE   // device memory outside a pool
+	KindPinned   Kind = C.CUDAGO_CELL_PINNED   // page-locked host memory
+	KindManaged  Kind = C.CUDAGO_CELL_MANAGED  // managed memory
+	KindHost     Kind = C.CUDAGO_CELL_HOST     // pageable host memory of ours
+	KindForeign  Kind = C.CUDAGO_CELL_FOREIGN  // memory of a DLPack producer
+	KindPython   Kind = C.CUDAGO_CELL_PYTHON   // memory of a Python object
+	KindGraph    Kind = C.CUDAGO_CELL_GRAPH    // device memory that a node of a graph allocates
+	KindVariable Kind = C.CUDAGO_CELL_VARIABLE // a variable of loaded code
 )
 
 // Live returns how many cells of a kind somebody still holds.

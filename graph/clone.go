@@ -3,7 +3,11 @@
 
 package graph
 
-import "github.com/cudago/cudago/cuda"
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+)
 
 // Clone returns a copy of g as it is now, with the same names. The copy holds
 // the operands itself: updating or closing one graph does not affect the other.
@@ -35,6 +39,12 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	}
 	ctx := g.h.ctx
 	handle, err := ctx.GraphClone(g.h.handle)
+	if errors.Is(err, cuda.ErrorNotSupported) && g.hasConditional() {
+		return nil, &cuda.Error{
+			Op: "cuGraphClone", Result: cuda.ErrorNotSupported,
+			Detail: "the graph has conditional nodes, with which no graph can be cloned: build it again",
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +61,17 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	}
 	c.watch.notify(c.bundles(), nil)
 	return c, nil
+}
+
+// hasConditional reports whether a node of g, or of what it embeds, is
+// conditional.
+func (g *Graph) hasConditional() bool {
+	for _, n := range g.nodes {
+		if len(n.bodies) > 0 || n.child != nil && n.child.hasConditional() {
+			return true
+		}
+	}
+	return false
 }
 
 // copyFrom copies the nodes of another graph and retains their bundles.

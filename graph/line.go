@@ -327,18 +327,35 @@ func (l *Line) delist() {
 	}
 }
 
+// pendingLines lists the lines that may have pending work.
+func pendingLines() []*Line {
+	lines.mu.Lock()
+	defer lines.mu.Unlock()
+	list := make([]*Line, 0, len(lines.by))
+	for l := range lines.by {
+		if l.Pending(l.queued.Load()) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// LookAll queries the marks of all lines, and has the reaper mark work that has
+// none. Unlike ProveAll it waits neither for a thread that is stuck in a launch
+// nor for who waits for that one: for a garbage collection, which may come at
+// any time, while the launch may be waiting for a Python callback.
+func LookAll() {
+	for _, l := range pendingLines() {
+		l.look()
+	}
+}
+
 // ProveAll calls [Line.Prove] for every line with pending work: before a
 // garbage collection. In streams that others have it records only if the
 // calling thread was the last to use them. Never blocks: fine with the GIL.
 func ProveAll() {
-	lines.mu.Lock()
-	list := make([]*Line, 0, len(lines.by))
-	for l := range lines.by {
-		list = append(list, l)
-	}
-	lines.mu.Unlock()
 	thread := int64(syscall.Gettid())
-	for _, l := range list {
+	for _, l := range pendingLines() {
 		l.prove(l.user.Load() == thread)
 	}
 }

@@ -240,6 +240,27 @@ func (l *Line) prove(user bool) {
 	}
 }
 
+// look is Prove without a record, and without waiting for the lock: whoever has
+// it is in the driver, and learns the same.
+func (l *Line) look() {
+	var err error
+	unmarked := false
+	l.context().Driver().Relaxed(func() {
+		if !l.mu.TryLock() {
+			return
+		}
+		defer l.unlock()
+		err = l.once(l.poll())
+		unmarked = !l.shared && !l.exposed && l.marked.Load() < l.queued.Load()
+	})
+	if err != nil {
+		warn(err)
+	}
+	if needed, _ := l.needed(); unmarked && needed < l.queued.Load() {
+		l.After(l.queued.Load(), func() {})
+	}
+}
+
 // once returns err unless it was the last error reported.
 //
 // Preconditions: l.mu is held.

@@ -166,6 +166,7 @@ var modelSteps = []struct {
 	{6, (*model).mark},
 	{6, func(m *model) { m.line.Prove() }},
 	{1, func(*model) { ProveAll() }},
+	{1, func(*model) { LookAll() }},
 	{1, (*model).wait},
 	{6, (*model).after},
 	{3, (*model).afterAll},

@@ -94,6 +94,7 @@ func TestNobodyWaitsForWhoIsInTheDriver(t *testing.T) {
 	go func() {
 		defer close(returned)
 		l.Proved(first)
+		LookAll()
 		l.After(second, func() { close(ended) })
 		l.Close(func() error { close(over); return nil })
 	}()
@@ -111,6 +112,19 @@ func TestNobodyWaitsForWhoIsInTheDriver(t *testing.T) {
 	<-ended
 	<-over
 	require.Equal(t, second, l.Proven())
+}
+
+// LookAll learns what a mark knows, and has work marked that has none.
+func TestLookAllHasWorkMarked(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	l := LineOf(s)
+	require.NoError(t, s.LaunchHostFunc(hostFunc(func() {}).Fn, 0))
+	pos := l.Advance()
+	require.NoError(t, s.Synchronize())
+	require.True(t, l.Pending(pos), "nobody has asked yet")
+	LookAll()
+	eventually(t, "the reaper has marked it", func() bool { return !l.Pending(pos) })
 }
 
 // A private stream is marked by the reaper, but not while a capture is open that

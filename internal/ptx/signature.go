@@ -35,6 +35,22 @@ func Signatures(text string) (signatures map[string][]Param, err error) {
 	return signatures, nil
 }
 
+// Variables returns the names of the variables of text in global and constant
+// memory, in order. Like [Signatures] it reads declarations only.
+//
+// Errors: a [*SyntaxError].
+func Variables(text string) (names []string, err error) {
+	defer recoverSyntax(&err)
+	p := newParser(text)
+	p.skipBodies = true
+	for _, item := range p.module().Items {
+		if v, ok := item.(*Variable); ok && (v.Space == SpaceGlobal || v.Space == SpaceConst) {
+			names = append(names, v.Name)
+		}
+	}
+	return names, nil
+}
+
 // Layout lays out the parameters of an entry: each at the next multiple of
 // its alignment.
 //

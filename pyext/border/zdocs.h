@@ -454,7 +454,7 @@
     "Whether `close` was called."
 
 #define DOC_BUFFER_KIND \
-    "Kind of memory: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\" or \"python\"."
+    "Kind: \"device\", \"pinned\", \"managed\", \"host\", \"foreign\", \"graph\" or \"variable\"."
 
 #define DOC_BUFFER_CUDA_ARRAY_INTERFACE \
     "The bytes in Numba's CUDA array interface, version 3. Only on NVIDIA's driver."
@@ -732,14 +732,16 @@
     "      ``__dlpack__`` or ``__cuda_array_interface__``, any object with the buffer protocol whose\n" \
     "      memory is pinned, managed, or on a device that reads pageable memory, an address, or None\n" \
     "      for a null pointer;\n" \
-    "    - for a number: a Python number or a NumPy scalar;\n" \
+    "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
+    "      scalar, which for a pointer is an address;\n" \
     "    - for a struct: ``bytes`` or a NumPy structured scalar of its size.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
     "TypeError\n" \
     "    If the number of arguments is wrong, or one does not suit its parameter. The message names\n" \
-    "    the parameter, its type and the argument.\n" \
+    "    the parameter, its type and the argument. Or if one is read-only memory, and the kernel's\n" \
+    "    PTX does not show that nothing is stored through its parameter.\n" \
     "ValueError\n" \
     "    If the shape exceeds a limit of the device or the kernel, or an argument is on another\n" \
     "    device.\n" \

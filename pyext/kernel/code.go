@@ -72,26 +72,35 @@ func cudagoCodeData(
 		if err != nil {
 			return err
 		}
-		var data []byte
-		switch what := C.GoString(what); what {
-		case "data":
-			data = code.Data
-		case "ptx":
-			data = []byte(code.PTX)
-		case "kernels":
-			names, err := kernelNames(code, int(ordinal), callback != 0)
-			if err != nil {
-				return err
-			}
-			data = []byte(strings.Join(names, "\n"))
-		default:
-			return fmt.Errorf("BUG: object code has no %q", what)
+		data, err := codeData(code, C.GoString(what), int(ordinal), callback != 0)
+		if err != nil {
+			return err
 		}
 		*out = (*C.char)(C.CBytes(append(data, 0)))
 		n = C.int64_t(len(data))
 		return nil
 	})
 	return n
+}
+
+// codeData answers what code is asked for, some of it about one kernel: a word,
+// and the kernel's name after a blank.
+func codeData(code *cuda.ObjectCode, what string, ordinal int, callback bool) ([]byte, error) {
+	word, name, _ := strings.Cut(what, " ")
+	switch word {
+	case "data":
+		return code.Data, nil
+	case "ptx":
+		return []byte(code.PTX), nil
+	case "kernels":
+		names, err := kernelNames(code, ordinal, callback)
+		return []byte(strings.Join(names, "\n")), err
+	case "log":
+		return []byte(code.Log), nil
+	case "symbol":
+		return []byte(code.Symbol(name)), nil
+	}
+	return nil, fmt.Errorf("BUG: object code has no %q", word)
 }
 
 func kernelNames(code *cuda.ObjectCode, ordinal int, callback bool) ([]string, error) {

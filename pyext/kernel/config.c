@@ -4,6 +4,8 @@
 
 #include "kernel.h"
 
+#include "_cgo_export.h"
+
 /* LaunchConfig: the shape of a launch, checked by itself when it is made and against the device's limits at the
  * launch. */
 
@@ -66,8 +68,18 @@ PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     return (PyObject *)self;
 }
 
+static int check_shared(const ConfigObject *c, cudago_kernel *k) {
+    uint32_t most = k->max_shared;
+    if (c->shared_memory <= most) return 0;
+    if (cudago_opt_in(k, c->shared_memory, &most)) return -1;
+    if (c->shared_memory <= k->max_shared) return 0;
+    PyErr_Format(PyExc_ValueError, "shared_memory must be at most %u bytes for this kernel%s, got %u", most,
+                 k->shared_set ? ", whose max_dynamic_shared_size was set" : "", c->shared_memory);
+    return -1;
+}
+
 /* Raises an error that says which limit is exceeded; 0 if none is. */
-static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
+static int wrong_config(const ConfigObject *c, cudago_kernel *k) {
     static const char *const axis[] = {"x", "y", "z"};
     for (int i = 0; i < 3; i++) {
         if (c->grid[i] > k->limits[i]) {
@@ -86,12 +98,14 @@ static int wrong_config(const ConfigObject *c, const cudago_kernel *k) {
                      (unsigned long long)threads);
         return -1;
     }
-    if (c->shared_memory > k->max_shared) {
-        PyErr_Format(PyExc_ValueError, "shared_memory must be at most %u bytes for this kernel, got %u", k->max_shared,
-                     c->shared_memory);
-        return -1;
-    }
-    return 0;
+    return check_shared(c, k);
+}
+
+/* The rest is rare enough for a call into Go: a cluster has to divide the grid, on a device that has clusters. */
+static int check_cluster(ConfigObject *c, cudago_kernel *k) {
+    cudago_status st = {0};
+    cudagoCheckCluster(k, c->grid, c->block, c->cluster, &st);
+    return st.kind ? cudago_raise(&st) : 0;
 }
 
 /* Checks against the limits of the device and the kernel, before anything is launched. */
@@ -99,7 +113,8 @@ int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     const uint32_t *g = c->grid, *b = c->block, *max = k->limits;
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
                (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
-    return fits ? 0 : wrong_config(c, k);
+    if (!fits && wrong_config(c, k)) return -1;
+    return c->cluster[0] ? check_cluster(c, k) : 0;
 }
 
 static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }

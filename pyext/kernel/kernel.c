@@ -32,6 +32,21 @@ cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     return self->on[device] = k;
 }
 
+QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index) {
+    if (k->params[index].access == ACCESS_NOT_ASKED) cudagoKernelStores(k);
+    return k->params[index].access;
+}
+
+int cudago_opt_in(cudago_kernel *k, uint32_t bytes, uint32_t *most) {
+    *most = k->max_shared;
+    if (k->shared_set || bytes <= k->max_shared) return 0;
+    cudago_status st = {0};
+    PyThreadState *t = cudago_step_aside();
+    cudagoKernelOptIn(k, bytes, most, &st);
+    cudago_step_back(t);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 /* _kernel_new(cls, code object, code id, name, device) */
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args) {
     (void)module;
@@ -102,7 +117,9 @@ static PyObject *kernel_blocks(KernelObject *self, PyObject *const *args, Py_ssi
     int32_t block, shared;
     if (cudago_int32(args[1], "block", 1, &block) || cudago_int32(args[2], "shared_memory", 0, &shared)) return NULL;
     int32_t device = ((DeviceObject *)args[0])->ordinal;
-    if (!cudago_kernel_on(self, device)) return NULL;
+    uint32_t most;
+    cudago_kernel *k = cudago_kernel_on(self, device);
+    if (!k || cudago_opt_in(k, (uint32_t)shared, &most)) return NULL;
     Py_ssize_t len;
     const char *name = PyUnicode_AsUTF8AndSize(self->name, &len);
     cudago_status st = {0};
@@ -132,7 +149,9 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     cudagoKernelSetAttribute(code, (char *)name, (int)len, device, attribute, value, &st);
     cudago_step_back(t);
     if (st.kind) return cudago_raise(&st), NULL;
-    if (attribute == 8) k->max_shared = (uint32_t)value; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    if (attribute != 8) Py_RETURN_NONE; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    k->max_shared = (uint32_t)value;
+    k->shared_set = 1;
     Py_RETURN_NONE;
 }
 

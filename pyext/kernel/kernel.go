@@ -76,13 +76,39 @@ func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*
 	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
 	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
 	k.limits = facts.limits
-	params := unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), len(signature))
+	params := blockParams(k)
 	for i, p := range signature {
 		params[i]._type = paramType(p)
 		params[i].offset, params[i].size = C.uint32_t(p.Offset), C.uint32_t(p.Size)
 	}
 	k.id = C.uint64_t(Kernels.Put(kernel))
 	return k, nil
+}
+
+// cudagoKernelStores finds out through which parameters the kernel may store.
+//
+//export cudagoKernelStores
+func cudagoKernelStores(k *C.cudago_kernel) {
+	var stores []bool
+	if kernel, err := Kernels.Get(uint64(k.id)); err == nil {
+		stores = kernel.Stores()
+	}
+	params := blockParams(k)
+	for i := range params {
+		p := &params[i]
+		switch {
+		case len(stores) != int(k.n):
+			p.access = C.ACCESS_UNKNOWN
+		case stores[i]:
+			p.access = C.ACCESS_MAY_STORE
+		default:
+			p.access = C.ACCESS_READS
+		}
+	}
+}
+
+func blockParams(k *C.cudago_kernel) []C.cudago_param {
+	return unsafe.Slice((*C.cudago_param)(unsafe.Add(unsafe.Pointer(k), C.sizeof_cudago_kernel)), int(k.n))
 }
 
 func paramType(p cuda.Param) C.uint8_t {
@@ -130,6 +156,51 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	}
 	f.threads, f.shared = C.uint32_t(threads), C.uint32_t(shared)
 	return f, err
+}
+
+// cudagoKernelOptIn asks for bytes of dynamic shared memory, if a block of the
+// kernel can have them, and says how many it can have.
+//
+//export cudagoKernelOptIn
+func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		kernel, err := Kernels.Get(uint64(k.id))
+		if err != nil {
+			return err
+		}
+		all, err := kernel.Device().Attribute(cuda.MaxSharedMemoryPerBlockOptin)
+		if err != nil {
+			return err
+		}
+		static, err := kernel.Attribute(cuda.KernelSharedSize)
+		if err != nil {
+			return err
+		}
+		*most = max(k.max_shared, C.uint32_t(max(0, all-static)))
+		if bytes > *most {
+			return nil
+		}
+		if err := kernel.SetAttribute(cuda.KernelMaxDynamicSharedSize, int(bytes)); err != nil {
+			return err
+		}
+		k.max_shared = bytes
+		return nil
+	})
+}
+
+// cudagoCheckCluster checks the shape of a launch with clusters.
+//
+//export cudagoCheckCluster
+func cudagoCheckCluster(k *C.cudago_kernel, grid, block, cluster *C.uint32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		kernel, err := Kernels.Get(uint64(k.id))
+		if err != nil {
+			return err
+		}
+		dims := func(d *C.uint32_t) [3]uint32 { return *(*[3]uint32)(unsafe.Pointer(d)) }
+		c := cuda.LaunchConfig{Grid: dims(grid), Block: dims(block), Cluster: dims(cluster)}
+		return c.Validate(kernel.Device())
+	})
 }
 
 // cudagoKernelForget closes a kernel but leaves its block, which may still be

@@ -8,7 +8,8 @@
 typedef struct {
     uint8_t type; /* enum cudago_param */
     uint8_t width;
-    uint16_t reserved;
+    uint8_t access; /* enum cudago_access */
+    uint8_t reserved;
     uint32_t offset, size;
 } cudago_param;
 enum cudago_param { PARAM_INT = 1,
@@ -16,6 +17,12 @@ enum cudago_param { PARAM_INT = 1,
                     PARAM_FLOAT,
                     PARAM_BYTES,
                     PARAM_BITS };
+
+/* Does the kernel store through a parameter? Found out when it is first given read-only memory. */
+enum cudago_access { ACCESS_NOT_ASKED,
+                     ACCESS_READS,
+                     ACCESS_MAY_STORE,
+                     ACCESS_UNKNOWN };
 
 /* A kernel on one device. C memory owned by Go. */
 typedef struct cudago_kernel {
@@ -27,7 +34,8 @@ typedef struct cudago_kernel {
     uint32_t max_threads;
     uint64_t id;         /* Go's handle */
     uint32_t limits[6];  /* grid x y z, block x y z */
-    uint32_t max_shared; /* bytes of dynamic shared memory */
+    uint32_t max_shared; /* bytes of dynamic shared memory: what was asked for, see cudago_opt_in */
+    int32_t shared_set;  /* the user has set max_shared */
     int32_t pageable;    /* the device reads pageable host memory */
     uint32_t generation;
     struct cudago_kernel *before; /* of the previous generation; a launch may still be reading it */
@@ -62,7 +70,7 @@ typedef struct {
     int32_t host;        /* pageable or pinned host memory */
     int32_t pageable;    /* the driver does not know the memory */
     int32_t device;      /* -1: any */
-    int32_t readonly;
+    int32_t readonly;    /* whoever gave it to us does not allow writing */
     int32_t allowed;     /* AllowHost was called */
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
@@ -105,7 +113,11 @@ QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our ow
 void cudago_pack_free(cudago_packing *p);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);
 
+QUIET enum cudago_access cudago_kernel_access(cudago_kernel *k, int index); /* of the parameter with this index */
 cudago_kernel *cudago_kernel_on(KernelObject *kernel, int32_t device);
+/* Asks the driver for more dynamic shared memory than every device has. *most: how much there may be. -1 with an
+ * exception; 0 too if there is not so much, or the user has set a limit: k->max_shared tells. */
+int cudago_opt_in(cudago_kernel *k, uint32_t bytes, uint32_t *most);
 int cudago_check_config(ConfigObject *c, cudago_kernel *k);
 /* The stream whose work must come before we use what another library gave us, or 0. Runs code of that library. */
 int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream);
@@ -139,6 +151,7 @@ extern cudago_recorder cudago_record;
 PyObject *cudago_compile(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
+PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);

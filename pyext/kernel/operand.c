@@ -21,6 +21,7 @@ static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset)
     o->address = b->ptr + offset;
     o->nbytes = b->size - offset;
     o->host = b->cell->kind == CUDAGO_CELL_PINNED;
+    o->readonly = (b->cell->flags & CUDAGO_CELL_READONLY) != 0;
     o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
     return 0;
 }
@@ -35,6 +36,7 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     o->address = ptr;
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
+    o->readonly = (((TensorObject *)t)->flags & TENSOR_READONLY) != 0;
     o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
@@ -56,6 +58,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
     o->host = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
     o->pageable = t.device.device_type == kDLCPU;
+    o->readonly = (o->cell->flags & CUDAGO_CELL_READONLY) != 0;
     o->device = t.device.device_type == kDLCUDA ? t.device.device_id : -1;
     return 0;
 }

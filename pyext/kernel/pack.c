@@ -113,6 +113,20 @@ static inline QUIET int check_device(packing *pk, const cudago_cell *cell, int32
     return device < 0 || device == pk->k->device ? 0 : check_other_device(pk, cell, device);
 }
 
+/* Whoever has read-only memory relies on it: the hash of bytes is kept, an array may be mapped from a file. So the code
+ * has to show that nothing is stored through the parameter. */
+static QUIET int check_reads(packing *pk, PyObject *arg) {
+    enum cudago_access access = cudago_kernel_access(pk->k, pk->index);
+    if (access == ACCESS_READS) return 0;
+    const char *why = access == ACCESS_MAY_STORE ? "the kernel may store through it"
+                                                 : "without PTX it is not known whether the kernel stores through it";
+    PyErr_Format(PyExc_TypeError,
+                 "parameter %d of kernel %U is read-only memory (%R), and %s: pass a copy, such as bytearray(x), x.copy() or "
+                 "cudago.asarray(x, stream=s)",
+                 pk->index, pk->kernel->name, (PyObject *)Py_TYPE(arg), why);
+    return -1;
+}
+
 /* An object of ours: its address is read once nothing that might close it can run any more. */
 static int pack_later(packing *pk) {
     pk->native[pk->natives++] = (uint16_t)pk->index;
@@ -137,6 +151,7 @@ static int pack_operand(packing *pk, OperandObject *o, uint8_t *to) {
                      pk->index, pk->kernel->name, (PyObject *)Py_TYPE(o->object), pk->k->device);
         return -1;
     }
+    if (o->readonly && check_reads(pk, o->object)) return -1;
     if (note_theirs(pk, o)) return -1;
     memcpy(to, &o->address, 8);
     if (o->pageable) cudago_operand_allow(o);
@@ -152,28 +167,57 @@ static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
     return r;
 }
 
+/* A number in memory of its own is a value, not memory: an array without dimensions, a ctypes scalar. A ctypes structure
+ * has no dimensions either, and is memory. */
+static int is_number(PyObject *arg) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(arg, &view, PyBUF_FORMAT | PyBUF_STRIDES)) { /* of an element type without a format */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError)) return -1;
+        return PyErr_Clear(), 0;
+    }
+    int number = !view.ndim && (!view.format || view.format[0] != 'T');
+    PyBuffer_Release(&view);
+    return number;
+}
+
 /* What kind of foreign object is it? The type tells, except for __cuda_array_interface__, which on CuPy's and Numba's
  * objects is a property that may raise. -1 with an exception. */
-enum { NUMPY_SCALAR = 1,
+enum { HAS_VALUE = 1,
        HAS_DLPACK = 2,
        HAS_MEMORY = 4 };
 static int kind_of(PyObject *arg, int maybe_memory) {
     PyObject *t = (PyObject *)Py_TYPE(arg);
     int dlpack = cudago_has(t, "__dlpack__"), dtype = dlpack ? 0 : cudago_has(t, "dtype"), item = dtype > 0 ? cudago_has(t, "item") : 0;
     if (dlpack < 0 || dtype < 0 || item < 0) return -1;
-    if (item) return NUMPY_SCALAR;
+    if (item) return HAS_VALUE;
+    int buffer = PyObject_CheckBuffer(arg), number = buffer ? is_number(arg) : 0;
+    if (number) return number < 0 ? -1 : HAS_VALUE;
     if (dlpack) return HAS_DLPACK | HAS_MEMORY;
-    if (PyObject_CheckBuffer(arg)) return HAS_MEMORY;
+    if (buffer) return HAS_MEMORY;
     int interface = maybe_memory ? cudago_has(arg, "__cuda_array_interface__") : 0;
     return interface < 0 ? -1 : interface ? HAS_MEMORY
                                           : 0;
 }
 
+/* The number in a NumPy scalar or array, by item(), or in a ctypes scalar. A ctypes pointer has none. */
+static PyObject *number_in(packing *pk, const cudago_param *p, PyObject *arg) {
+    int item = cudago_has((PyObject *)Py_TYPE(arg), "item"), value = item ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "value");
+    if (item < 0 || value < 0) return NULL;
+    if (item) return PyObject_CallMethod(arg, "item", NULL);
+    if (!value) return wrong_type(pk, p, arg), NULL;
+    PyObject *v = PyObject_GetAttrString(arg, "value");
+    if (v != Py_None || p->size != 8) return v;
+    Py_DECREF(v);
+    return PyLong_FromLong(0); /* ctypes.c_void_p() */
+}
+
 static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    PyObject *item = PyObject_CallMethod(arg, "item", NULL);
+    PyObject *item = number_in(pk, p, arg);
     if (!item) return -1;
-    int r = p->type == PARAM_FLOAT ? pack_float(pk, p, item, to) : PyLong_Check(item) ? pack_int(pk, p, item, to)
-                                                                                      : wrong_type(pk, p, arg);
+    int r;
+    if (p->type == PARAM_FLOAT) r = pack_float(pk, p, item, to);
+    else if (PyLong_Check(item)) r = pack_int(pk, p, item, to);
+    else r = wrong_type(pk, p, arg);
     Py_DECREF(item);
     return r;
 }
@@ -186,7 +230,7 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
         return pointer ? pack_operand(pk, (OperandObject *)arg, to) : wrong_type(pk, p, ((OperandObject *)arg)->object);
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
-    if (kind & NUMPY_SCALAR) return pack_scalar(pk, p, arg, to);
+    if (kind & HAS_VALUE) return pack_scalar(pk, p, arg, to);
     if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
     if (pointer && kind & HAS_MEMORY) return pack_memory(pk, arg, to);
     if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
@@ -209,6 +253,7 @@ static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
     OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
     int r = o ? check_device(pk, o->cell, t->device) : -1;
+    if (!r && o->readonly) r = check_reads(pk, (PyObject *)t);
     if (!r) memcpy(to, &o->address, 8);
     if (!r) r = keep(pk, o);
     Py_XDECREF(o);
@@ -337,9 +382,18 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
     return 0;
 }
 
+static QUIET int check_natives_read(packing *pk) {
+    for (int i = 0; i < pk->natives; i++) {
+        pk->index = pk->native[i];
+        if (pk->used[i]->flags & CUDAGO_CELL_READONLY && check_reads(pk, pk->args[pk->index])) return -1;
+    }
+    return 0;
+}
+
 QUIET int cudago_pack_now(packing *pk) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
         if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
+    uint32_t flags = 0; /* of all cells: a launch pays for one test */
     for (int i = 0; i < pk->natives; i++) {
         cudago_span memory = {0};
         int32_t device = -1;
@@ -352,10 +406,11 @@ QUIET int cudago_pack_now(packing *pk) {
             return -1;
         }
         if (check_device(pk, memory.cell, device)) return -1;
+        flags |= memory.cell->flags;
         memcpy(pk->params[pk->index], &memory.ptr, 8);
         pk->used[i] = memory.cell;
     }
-    return 0;
+    return flags & CUDAGO_CELL_READONLY ? check_natives_read(pk) : 0;
 }
 
 void cudago_pack_free(packing *pk) {

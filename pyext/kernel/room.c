@@ -12,6 +12,7 @@ static PyMethodDef functions[] = {
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},
     {"_code_data", cudago_code_data, METH_VARARGS, NULL},
+    {"_code_variable", cudago_code_variable, METH_VARARGS, NULL},
     {"_kernel_new", cudago_kernel_new, METH_VARARGS, NULL},
     {"_config_new", cudago_config_new, METH_VARARGS, NULL},
     {0},

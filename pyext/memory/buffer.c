@@ -208,16 +208,16 @@ static QUIET PyObject *buffer_is_whole(BufferObject *self, void *unused) {
 static QUIET PyObject *buffer_kind(BufferObject *self, void *unused) {
     (void)unused;
     if (open_buffer(self)) return NULL;
-    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python", "graph"};
+    static const char *const names[] = {"device", "device", "pinned", "managed", "host", "foreign", "python", "graph", "variable"};
     return PyUnicode_FromString(names[self->cell->kind]);
 }
 static Py_ssize_t buffer_length(BufferObject *self) { return (Py_ssize_t)self->size; }
 
-/* Each lookup of a graph's memory makes another cell, but an address is reserved only once. */
+/* Each lookup of a graph's memory or a variable makes another cell, but an address is reserved only once. */
 static QUIET int same_memory(const cudago_cell *a, const cudago_cell *b) {
     if (!a || !b || a == b) return a && a == b;
     if (cudago_cell_lost(a) || cudago_cell_lost(b)) return 0;
-    return a->kind == CUDAGO_CELL_GRAPH && b->kind == CUDAGO_CELL_GRAPH && a->ptr == b->ptr;
+    return cudago_cell_looked_up(a) && a->kind == b->kind && a->ptr == b->ptr;
 }
 
 static QUIET PyObject *buffer_compare(BufferObject *self, PyObject *other, int op) {

@@ -88,16 +88,21 @@ static inline QUIET int cudago_cell_has_stream(const cudago_cell *cell) {
     return cell->kind == CUDAGO_CELL_POOL || cell->kind == CUDAGO_CELL_DEVICE;
 }
 
+/* Is it device memory that belongs to no stream, and was found, not allocated? Then it is a cudago_go_cell. */
+static inline QUIET int cudago_cell_looked_up(const cudago_cell *cell) {
+    return cell->kind == CUDAGO_CELL_GRAPH || cell->kind == CUDAGO_CELL_VARIABLE;
+}
+
 /* Is it device memory? Simulated memory has a host address too, but a program that used it would fail on a GPU. */
 static inline QUIET int cudago_cell_on_device(const cudago_cell *cell) {
-    return cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
+    return cudago_cell_has_stream(cell) || cudago_cell_looked_up(cell);
 }
 
 QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
 /* Did a reset of its device destroy the memory? */
 static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
     if (cudago_cell_has_stream(cell)) return cudago_stream_lost(((const cudago_pool_cell *)cell)->stream);
-    if (cell->kind == CUDAGO_CELL_GRAPH) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
+    if (cudago_cell_looked_up(cell)) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
     if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == kDLCUDA && cudago_old_cell(cell, cell->device_id);
     return 0; /* a device with open pinned or managed memory cannot be reset */
 }

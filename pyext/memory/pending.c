@@ -52,6 +52,8 @@ static QUIET void forget(pendings *list) {
     free(list->at);
 }
 
+static QUIET int32_t cell_device(const cudago_cell *cell) { return ((const cudago_go_cell *)cell)->device; }
+
 static QUIET int pending_on(const cudago_cell *cell, pendings *list) {
     int r = 0;
     *list = (pendings){0};
@@ -62,6 +64,9 @@ static QUIET int pending_on(const cudago_cell *cell, pendings *list) {
     }
     if (cell->kind == CUDAGO_CELL_GRAPH || cell->flags & CUDAGO_CELL_IN_GRAPH)
         for (cudago_stream *s = cudago_streams; !r && s; s = s->next) r = add(list, s->clock, s->graphs);
+    if (cell->kind == CUDAGO_CELL_VARIABLE) /* a kernel uses it without being given it, so anything may be using it */
+        for (cudago_stream *s = cudago_streams; !r && s; s = s->next)
+            if (s->device == cell_device(cell)) r = add(list, s->clock, atomic_load(&s->clock->queued));
     if (!r) return 0;
     forget(list);
     return PyErr_NoMemory(), -1;
@@ -135,7 +140,7 @@ static QUIET uintptr_t context_of_cell(const cudago_cell *cell) {
 }
 
 int cudago_cell_order(cudago_cell *cell, intptr_t consumer) {
-    int ours = cudago_cell_has_stream(cell) || cell->kind == CUDAGO_CELL_GRAPH;
+    int ours = cudago_cell_on_device(cell);
     if (cudago_cell_now(cell, "memory")) return -1;
     if (ours) {
         int r = consumer ? order_consumer(cell, context_of_cell(cell), (uintptr_t)consumer) : order_host(cell);

@@ -137,13 +137,17 @@ QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *ref
 /* While callbacks are alive the GIL must not be held in the driver: see callback.go. */
 void cudago_prove_all(void) {
     if (!cudago_streams) return;
-    if (!cudago_callbacks_alive) {
-        cudagoProveAll();
-        return;
-    }
-    Py_BEGIN_ALLOW_THREADS
+    PyThreadState *t = cudago_step_aside();
     cudagoProveAll();
-    Py_END_ALLOW_THREADS
+    cudago_step_back(t);
+}
+
+/* A collection may come at any time, also in a thread that a callback waits for: so it must not wait for a launch that
+ * waits for the callback, not even without the GIL. */
+static QUIET void prove_now(void) {
+    if (!cudago_streams) return;
+    if (cudago_callbacks_alive && (cudago_exclusive || cudago_queues_busy())) cudagoLookAll();
+    else cudagoProveAll();
 }
 
 /* For gc.callbacks: before a collection, learn which launches have ended, so that the executables of a dead cycle count
@@ -151,6 +155,6 @@ void cudago_prove_all(void) {
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     if (cudago_unusable || n < 1 || PyUnicode_CompareWithASCIIString(args[0], "start")) Py_RETURN_NONE;
-    cudago_prove_all();
+    prove_now();
     Py_RETURN_NONE;
 }

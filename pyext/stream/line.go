@@ -70,6 +70,9 @@ func cudagoLineMarked(id C.uint64_t) (pos C.uint64_t) {
 //export cudagoLineProve
 func cudagoLineProve(id C.uint64_t) { OnLine(uint64(id), (*graph.Line).Prove) }
 
+//export cudagoLookAll
+func cudagoLookAll() { graph.LookAll() }
+
 //export cudagoProveAll
 func cudagoProveAll() { graph.ProveAll() }
 

@@ -30,6 +30,7 @@ from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._bound import BoundLaunch  # noqa: E402
 from ._condition import Condition  # noqa: E402
+from ._configured import ConfiguredKernel  # noqa: E402
 from ._creation import asarray, empty, full, zeros  # noqa: E402
 from ._creation_like import (  # noqa: E402
     arange,
@@ -43,13 +44,14 @@ from ._device import Device  # noqa: E402
 from ._diff import GraphDiff  # noqa: E402
 from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
+from ._elementwise import ElementwiseKernel, elementwise  # noqa: E402
 from ._event import Event  # noqa: E402
 from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
-from ._kernel import Kernel, KernelAttributes, Parameter  # noqa: E402
+from ._kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
 from ._node import Node  # noqa: E402
@@ -110,11 +112,13 @@ __all__ = [
     "CompileError",
     "Condition",
     "ConditionalNodeParams",
+    "ConfiguredKernel",
     "Device",
     "DeviceFaultError",
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",
+    "ElementwiseKernel",
     "Event",
     "EventNodeParams",
     "ExchangeStats",
@@ -130,6 +134,7 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelAttributes",
+    "KernelInfo",
     "KernelNodeParams",
     "KernelNotFoundError",
     "LaunchConfig",
@@ -158,6 +163,7 @@ __all__ = [
     "asarray",
     "driver_name",
     "driver_version",
+    "elementwise",
     "empty",
     "empty_like",
     "exchange_stats",

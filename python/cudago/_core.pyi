@@ -525,7 +525,7 @@ class Buffer:
 
     @property
     def kind(self) -> str:
-        """Kind of memory: "device", "pinned", "managed", "host", "foreign" or "python"."""
+        """Kind: "device", "pinned", "managed", "host", "foreign", "graph" or "variable"."""
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -896,14 +896,16 @@ def launch(
           ``__dlpack__`` or ``__cuda_array_interface__``, any object with the buffer protocol whose
           memory is pinned, managed, or on a device that reads pageable memory, an address, or None
           for a null pointer;
-        - for a number: a Python number or a NumPy scalar;
+        - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
+          scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size.
 
     Raises
     ------
     TypeError
         If the number of arguments is wrong, or one does not suit its parameter. The message names
-        the parameter, its type and the argument.
+        the parameter, its type and the argument. Or if one is read-only memory, and the kernel's
+        PTX does not show that nothing is stored through its parameter.
     ValueError
         If the shape exceeds a limit of the device or the kernel, or an argument is on another
         device.
@@ -1197,6 +1199,7 @@ def _compile(
 ) -> tuple[Handle, str, str]: ...
 def _code_from(kind: str, code: bytes, /) -> Handle: ...
 def _code_data(id: int, what: str, device: Device | None, /) -> bytes: ...
+def _code_variable(id: int, name: str, device: Device, /) -> _memory.Buffer: ...
 def _kernel_new(owner: Any, code: int, name: str, device: Device, /) -> _kernel.Kernel: ...
 def _config_new(
     cls: type[_Config],

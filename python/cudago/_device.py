@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _core
@@ -62,12 +63,13 @@ class Device(_core.Device):
             self, size: SupportsIndex, /, *, stream: StreamLike
         ) -> Buffer: ...
 
-    def __new__(cls, ordinal: int | None = None) -> Device:
+    def __new__(cls, ordinal: SupportsIndex | None = None) -> Device:
         """Return the one object of a device."""
-        number = 0 if ordinal is None else ordinal
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError(f"ordinal must be an int, not {type(number).__name__}")
-        return device_at(number)
+        if ordinal is None:
+            return device_at()
+        if isinstance(ordinal, bool) or not hasattr(ordinal, "__index__"):
+            raise TypeError(f"ordinal must be an int, not {type(ordinal).__name__}")
+        return device_at(operator.index(ordinal))
 
     @classmethod
     def all(cls) -> tuple[Device, ...]:

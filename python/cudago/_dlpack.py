@@ -10,7 +10,7 @@ from ._core import _dlpack_stats, from_dlpack, to_torch
 
 __all__ = ["ExchangeStats", "exchange_stats", "from_dlpack", "to_torch"]
 
-_KINDS = ("pool", "device", "pinned", "managed", "host", "foreign", "python", "graph")
+_KINDS = ("pool", "device", "pinned", "managed", "host", "foreign", "python", "graph", "variable")
 
 
 class ExchangeStats(NamedTuple):

@@ -58,7 +58,7 @@ class Graph(Builder, _core.Graph):
 
     def __new__(cls, device: Device | None = None) -> Graph:
         """Create an empty graph."""
-        made: Graph = _core._graph_new(device or device_at())
+        made: Graph = _core._graph_new(device_at() if device is None else device)
         return made
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import _core
+from ._configured import ConfiguredKernel
 from ._ordinal import device_at
 from ._parameter_names import parameter_names
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from ._launch import LaunchConfig
     from .typing import KernelArgument
 
-__all__ = ["Kernel", "KernelAttributes", "Parameter"]
+__all__ = ["Kernel", "KernelAttributes", "KernelInfo", "Parameter"]
 
 
 class Parameter(str):
@@ -146,11 +149,70 @@ class KernelAttributes:
         return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
 
 
+@dataclass(frozen=True, kw_only=True)
+class KernelInfo:
+    """What a kernel needs of a device, and what it was compiled for. Obtained from `Kernel.info`.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+    device : int
+        The number of the device that this is about.
+    registers : int
+        Registers per thread.
+    shared, local, constant : int
+        Static shared memory per block, local memory per thread, and constant memory, in bytes.
+    spills : int or None
+        Bytes per thread that the compiler stores to local memory for want of registers; None if
+        that is not known: the kernel uses local memory, and the compiler did not say what for.
+    max_threads : int
+        Largest block that the kernel can run with, in threads.
+    max_shared : int
+        Dynamic shared memory that a launch may request, in bytes.
+    ptx_version, binary_version : int
+        Versions that it was compiled for, such as 75 for 7.5.
+
+    Examples
+    --------
+    >>> code = cudago.Program('extern "C" __global__ void f() {}').compile()
+    >>> info = code["f"].info()
+    >>> info.name, info.shared, info.spills
+    ('f', 0, 0)
+    """
+
+    name: str
+    device: int
+    registers: int
+    shared: int
+    local: int
+    constant: int
+    spills: int | None
+    max_threads: int
+    max_shared: int
+    ptx_version: int
+    binary_version: int
+
+
+# What ptxas writes with -v, one kernel after the other; the name is the symbol.
+_SPILLS = re.compile(
+    r"Function properties for (?P<symbol>\S+)\n[^\n]*?"
+    r"\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores"
+)
+
+
+def _spilled(log: str, symbol: str) -> int | None:
+    for found in _SPILLS.finditer(log):
+        if found["symbol"] == symbol:
+            return int(found["stores"])
+    return None
+
+
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 
-    Obtained from `ObjectCode.get_kernel`; launched with `launch` and `Graph.launch`. It keeps its
-    code loaded, and runs on every device that the code supports.
+    Obtained from `ObjectCode.get_kernel`; launched with `launch`, ``kernel[grid, block, stream]``
+    and `Graph.launch`. It keeps its code loaded, and runs on every device that the code supports.
 
     Examples
     --------
@@ -281,7 +343,97 @@ class Kernel(_core.Kernel):
         >>> kernel.max_active_blocks(256) > 0
         True
         """
-        return int(self._max_active_blocks(device or device_at(), block, shared_memory))
+        return int(
+            self._max_active_blocks(device_at() if device is None else device, block, shared_memory)
+        )
+
+    def info(self, *, device: Device | None = None) -> KernelInfo:
+        """Return what the kernel needs of a device: registers, memory, spills, largest block.
+
+        Parameters
+        ----------
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        KernelInfo
+            As it is now: `attributes` can be set.
+
+        See Also
+        --------
+        attributes : Reads single attributes, and sets some.
+
+        Notes
+        -----
+        How much is spilled is known if the kernel uses no local memory, or if the code was
+        compiled to machine code with ``options=["--ptxas-options=-v"]``.
+
+        References
+        ----------
+        ``cuFuncGetAttribute``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> kernel.info().max_threads
+        1024
+        """
+        on = device_at() if device is None else device
+        a = KernelAttributes(self, on)
+        local = a.local_size
+        return KernelInfo(
+            name=self.name,
+            device=on.ordinal,
+            registers=a.register_count,
+            shared=a.shared_size,
+            local=local,
+            constant=a.const_size,
+            spills=_spilled(self._fact("log"), self._fact("symbol")) if local else 0,
+            max_threads=a.max_threads_per_block,
+            max_shared=a.max_dynamic_shared_size,
+            ptx_version=a.ptx_version,
+            binary_version=a.binary_version,
+        )
+
+    def __getitem__(self, shape: tuple[Any, ...]) -> ConfiguredKernel:
+        """Return the kernel with a launch shape and a stream: call that to launch.
+
+        Parameters
+        ----------
+        shape : tuple
+            ``grid, block, stream`` or ``grid, block, stream, shared_memory``, as Numba spells it;
+            or ``config, stream`` with a `LaunchConfig`.
+
+        Returns
+        -------
+        ConfiguredKernel
+            Launches when it is called with the kernel's arguments.
+
+        Raises
+        ------
+        TypeError
+            If there is no stream: unlike Numba, every launch names the stream that orders it.
+
+        See Also
+        --------
+        launch : The same, with the stream first.
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = cudago.empty(1, "int32", stream=stream)
+        >>> kernel[1, 1, stream](x, 7)
+        >>> x.numpy(stream=stream)
+        array([7], dtype=int32)
+        """
+        return ConfiguredKernel._of(self, shape)
+
+    def _fact(self, what: str) -> str:
+        """Return what the code knows of this kernel."""
+        code: Any = self.object_code
+        return bytes(_core._code_data(code.id, f"{what} {self.name}", None)).decode()
 
     def __repr__(self) -> str:
         return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._ordinal import device_at
+from .errors import KernelNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._device import Device
     from ._kernel import Kernel
+    from ._memory import Buffer
 
 __all__ = ["ObjectCode", "Program", "ProgramOptions"]
 
@@ -143,6 +145,11 @@ class Program:
             raise TypeError(f"source must be a str, not {type(source).__name__}")
         if kind not in ("c++", "ptx"):
             raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
+        if options is not None and not isinstance(options, ProgramOptions):
+            raise TypeError(
+                f"options must be ProgramOptions, not {type(options).__name__}: "
+                "write options=ProgramOptions(arch=..., ...)"
+            )
         self.source: str = source
         self.kind = kind
         self._options = options or ProgramOptions()
@@ -194,7 +201,11 @@ class Program:
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
         began = time.perf_counter()
         handle, kind, log = _core._compile(
-            device or device_at(), self.source, self.kind, target_name, self._options._json()
+            device_at() if device is None else device,
+            self.source,
+            self.kind,
+            target_name,
+            self._options._json(),
         )
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
@@ -215,7 +226,8 @@ class ObjectCode:
     """Compiled code, which is loaded on a device when one of its kernels is first needed there.
 
     Created by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
-    ``code.get_kernel(name)``. The code stays loaded until it and its kernels are gone.
+    ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. The
+    code stays loaded until it, its kernels and the buffers over its variables are gone.
 
     Attributes
     ----------
@@ -356,13 +368,85 @@ class ObjectCode:
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         kernel = self._kernels.get(name)
         if kernel is None:
-            kernel = _core._kernel_new(self._handle, self._handle.id, name, device or device_at())
+            kernel = _core._kernel_new(
+                self._handle, self._handle.id, name, device_at() if device is None else device
+            )
             kernel._code, kernel._source = self._handle, self._source
             self._kernels[name] = kernel
         return kernel
 
-    def __getitem__(self, name: str) -> Kernel:
-        return self.get_kernel(name)
+    def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
+        """Return a ``__device__`` or ``__constant__`` variable, as a Buffer over its memory.
+
+        Parameters
+        ----------
+        name : str
+            Name of the variable, or a name expression such as ``"&weights"`` that the program was
+            compiled with.
+        device : Device, optional
+            Device whose copy of the variable to return; by default device 0.
+
+        Returns
+        -------
+        Buffer
+            Of the variable's size. It keeps the code loaded, as do its views and tensors.
+
+        Raises
+        ------
+        KernelNotFoundError
+            If there is no such variable; the message lists the names that exist.
+
+        Notes
+        -----
+        Blocks until the code is loaded. Kernels use the variable without being given it, so you
+        order their work and yours, by using one stream. Other libraries that are given the memory
+        wait for everything that was queued on the device before.
+
+        The compiler may leave out a variable that no kernel uses, and its name may be mangled if it
+        is ``static`` or in a namespace: a name expression finds it in either case.
+
+        References
+        ----------
+        ``cuModuleGetGlobal``
+
+        Examples
+        --------
+        >>> source = '__device__ int hits; extern "C" __global__ void hit() { hits++; }'
+        >>> code = cudago.Program(source).compile()
+        >>> code["hit"][1, 1, stream]()
+        >>> code.get_global("hits").view("int32").numpy(stream=stream)
+        array([1], dtype=int32)
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        on = device_at() if device is None else device
+        return _core._code_variable(self._handle.id, name, on)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the kernel or the variable of a name.
+
+        Parameters
+        ----------
+        name : str
+            As for `get_kernel` or `get_global`.
+
+        Returns
+        -------
+        Kernel or Buffer
+            A kernel, or a Buffer over a variable on device 0.
+
+        Raises
+        ------
+        KernelNotFoundError
+            If there is neither; the message lists the names that exist.
+        """
+        try:
+            return self.get_kernel(name)
+        except KernelNotFoundError as no_kernel:
+            try:
+                return self.get_global(name)
+            except KernelNotFoundError:
+                raise no_kernel from None
 
     def __repr__(self) -> str:
         return f"<cudago.ObjectCode: {self.kind}>"

@@ -175,7 +175,7 @@ def _apply(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> 
     told = step._params(node)
     if kind == "memset":
         assert told[0] is not None
-        value, width, _ = told[0]
+        value, width, *_ = told[0]
         step._update_memset(node, new["dst"], value.to_bytes(width, "little"))
         return
     record = record_of(told)

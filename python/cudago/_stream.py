@@ -106,7 +106,9 @@ class Stream(_core.Stream):
         >>> cudago.Stream.from_handle(stream.handle, owner=stream) == stream
         True
         """
-        stream: Stream = _core._stream_wrap(device or device_at(), handle, owner)
+        stream: Stream = _core._stream_wrap(
+            device_at() if device is None else device, handle, owner
+        )
         _made[stream._id] = stream
         return stream
 

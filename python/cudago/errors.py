@@ -131,7 +131,7 @@ class CompileError(CUDAError):
 
 
 class KernelNotFoundError(CUDAError, KeyError):
-    """The code has no kernel of this name; the message lists those that exist."""
+    """The code has no kernel, or no variable, of this name; the message lists those that exist."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""  # KeyError's would add quotes
@@ -178,12 +178,15 @@ _CLASSES: dict[int, type[BaseException]] = {
 }
 
 
+_LOOKUPS = ("cuModuleGetFunction", "cuModuleGetGlobal")
+
+
 def _class_of(kind: int, code: int, detail: dict[str, Any]) -> type[BaseException]:
     if kind != _z.CUDAGO_CUDA:
         return _CLASSES[kind]
     if code == _z.CUDA_ERROR_OUT_OF_MEMORY:
         return OutOfMemoryError
-    if code == _z.CUDA_ERROR_NOT_FOUND and detail.get("operation") == "cuModuleGetFunction":
+    if code == _z.CUDA_ERROR_NOT_FOUND and detail.get("operation") in _LOOKUPS:
         return KernelNotFoundError
     if code == _z.CUDA_ERROR_NOT_SUPPORTED:
         return UnsupportedError

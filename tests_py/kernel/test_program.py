@@ -178,24 +178,93 @@ def test_attributes(kernels, device):
         attributes.local_size = 3
 
 
-def test_dynamic_shared_memory_can_be_raised(device, stream):
-    source = """extern "C" __global__ void k(int* p, int n) {
-        extern __shared__ int s[];
-        s[n - 1] = 42;
-        *p = s[n - 1];
-    }"""
-    kernel = cu.Program(source).compile()["k"]
+SHARED = """extern "C" __global__ void k(int* p, int n) {
+    extern __shared__ int s[];
+    s[n - 1] = 42;
+    *p = s[n - 1];
+}
+extern "C" __global__ void with_static(int* p) {
+    __shared__ int s[2000];
+    s[threadIdx.x] = p[threadIdx.x];
+    p[threadIdx.x] = s[threadIdx.x ^ 1];
+}"""
+
+
+@pytest.mark.parametrize("way", ["launch", "graph", "capture", "set before"])
+def test_more_shared_memory_than_every_device_has(way, device, stream):
+    kernel = cu.Program(SHARED).compile()["k"]
     config = cu.LaunchConfig(grid=1, block=1, shared_memory=50000)
-    with device.allocate(4, stream=stream) as buffer:
-        with pytest.raises(ValueError, match="shared_memory must be at most 49152 bytes"):
-            cu.launch(stream, config, kernel, buffer, 12500)
-        kernel.attributes.max_dynamic_shared_size = 50000
-        assert kernel.attributes.max_dynamic_shared_size == 50000
-        cu.launch(stream, config, kernel, buffer, 12500)
-        out = bytearray(4)
-        buffer.copy_to(out, stream=stream)
-        stream.sync()
-    assert out == b"\x2a\0\0\0"
+    y = cu.zeros(1, "i4", stream=stream)
+    args = (y, 12500)
+    if way == "set before":
+        kernel.attributes.max_dynamic_shared_size = 60000
+    if way == "graph":
+        graph = cu.Graph()
+        graph.launch(config, kernel, *args)
+        graph.instantiate().launch(stream)
+    elif way == "capture":
+        with stream.capture() as graph:
+            cu.launch(stream, config, kernel, *args)
+        graph.instantiate().launch(stream)
+    else:
+        cu.launch(stream, config, kernel, *args)
+    assert y.numpy(stream=stream)[0] == 42
+    asked = 60000 if way == "set before" else 50000
+    assert kernel.attributes.max_dynamic_shared_size == asked
+
+
+def test_more_shared_memory_than_the_device_has(device, stream):
+    code = cu.Program(SHARED).compile()
+    most = device.properties.max_shared_memory_per_block_optin
+    for name, static in (("k", 0), ("with_static", 8000)):
+        kernel = code[name]
+        before = kernel.attributes.max_dynamic_shared_size
+        config = cu.LaunchConfig(1, 1, shared_memory=most - static + 1)
+        args = [None] * len(kernel.signature) if name == "with_static" else [None, 1]
+        with pytest.raises(
+            ValueError, match=f"must be at most {most - static} bytes for this kern"
+        ):
+            cu.launch(stream, config, kernel, *args)
+        assert kernel.attributes.max_dynamic_shared_size == before
+        assert kernel.max_active_blocks(32, shared_memory=most - static) >= 1
+        assert kernel.max_active_blocks(32, shared_memory=most) == (1 if not static else 0)
+
+
+def test_a_limit_that_was_set_is_kept(device, stream):
+    kernel = cu.Program(SHARED).compile()["k"]
+    kernel.attributes.max_dynamic_shared_size = 1000
+    say = "at most 1000 bytes for this kernel, whose max_dynamic_shared_size was set, got 1001"
+    with pytest.raises(ValueError, match=say):
+        cu.launch(stream, cu.LaunchConfig(1, 1, shared_memory=1001), kernel, None, 1)
+    assert kernel.attributes.max_dynamic_shared_size == 1000
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+@pytest.mark.parametrize("call", ["cuFuncSetAttribute", "cuFuncGetAttribute"])
+def test_a_request_for_shared_memory_that_fails(call, driver, script):
+    run = script(
+        f"""
+        import cudago as cu
+        from cudago import _core
+
+        kernel = cu.Program({SHARED!r}).compile()["k"]
+        s = cu.Device().create_stream()
+        y = cu.zeros(1, "i4", stream=s)
+        config = cu.LaunchConfig(1, 1, shared_memory=50000)
+        _core._fail_next({call!r}, 1, 999)
+        try:
+            cu.launch(s, config, kernel, y, 1)
+        except cu.CUDAError as e:
+            assert e.operation == {call!r}, e
+        else:
+            raise AssertionError
+        assert y.numpy(stream=s)[0] == 0
+        cu.launch(s, config, kernel, y, 1)
+        assert y.numpy(stream=s)[0] == 42
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def test_occupancy(kernels, device):

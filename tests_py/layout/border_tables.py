@@ -41,7 +41,7 @@ OURS_QUIET = {
 
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
-    "cudagoLineProve", "cudagoProveAll", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
@@ -53,6 +53,7 @@ GO_QUIET = {
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
     "cudagoGraphParams", "cudagoExecParams", "cudagoGraphCheck", "cudagoGraphRemove",
     "cudagoGraphEdge", "cudagoExecUpdate",
+    "cudagoKernelStores",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
@@ -68,7 +69,7 @@ RAISERS = {
 WAITS = {
     "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
-    "cudagoMemcpyBox",
+    "cudagoMemcpyBox", "cudagoKernelOptIn", "cudagoVariable",
     "cu.cuEventRecord", "cu.cuLaunchKernelEx", "cu.cuMemcpyAsync", "cu.cuGraphLaunch",
     "cudagoEventRecord", "cudagoStreamsOrder", "cudagoLineProve", "cudagoProveAll",
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
@@ -144,7 +145,7 @@ WITH_GIL: dict[str, str] = {
     "memory/resource.c:free_now": "its callers have released the GIL if a callback is alive",
     "stream/order.c:cudago_order_streams": ALONE,
     "stream/line.c:slow": ALONE,
-    "stream/line.c:cudago_prove_all": ALONE,
+    "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
     "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
     "stream/uses.c:join": "its callers have released the GIL if a callback is alive",
     "graph/exec.c:end": ALONE,

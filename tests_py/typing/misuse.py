@@ -11,7 +11,7 @@ dev = cu.Device()
 s = dev.create_stream()
 x = dev.allocate(4, stream=s)
 t = x.view("f4")
-kernel = cu.Program("").compile()["k"]
+kernel = cu.Program("").compile().get_kernel("k")
 config = cu.LaunchConfig(grid=1, block=1)
 graph = cu.Graph(dev)
 node = graph.memset(x, 0)

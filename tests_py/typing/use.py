@@ -45,8 +45,10 @@ assert_type(pool.allocate(64, stream=s), cu.Buffer)
 
 # --- kernels --------------------------------------------------------------------------------------
 
-kernel = cu.Program("").compile()["k"]
+kernel = cu.Program("").compile().get_kernel("k")
 assert_type(kernel, cu.Kernel)
+assert_type(kernel[1, 32, s], cu.ConfiguredKernel)
+assert_type(kernel.object_code.get_global("w"), cu.Buffer)
 assert_type(kernel.attributes.register_count, int)
 kernel.attributes_on(dev).max_dynamic_shared_size = 1 << 16
 config = cu.LaunchConfig(grid=(1, 2), block=32)

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Refusals say why, and nothing is taken for a default because it is false."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudago as cu
+
+np = pytest.importorskip("numpy")
+
+EMPTY = 'extern "C" __global__ void k() {}'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cu.Graph(0),
+        lambda: cu.Program(EMPTY).compile(device=0),
+        lambda: cu.Program(EMPTY).compile()["k"].info(device=0),
+        lambda: cu.Program(EMPTY).compile()["k"].max_active_blocks(32, device=0),
+        lambda: cu.Program(EMPTY).compile().get_kernel("k", device=0),
+        lambda: cu.Program("__device__ int v;").compile().get_global("v", device=0),
+        lambda: cu.Stream.from_handle(1, device=0),
+    ],
+)
+def test_a_number_is_no_device(call, device):
+    with pytest.raises((TypeError, AttributeError), match=r"Device|'int' object"):
+        call()
+
+
+@pytest.mark.parametrize("options", [{}, {"arch": "sm_90"}, [], "", 0])
+def test_options_are_of_their_class(options):
+    with pytest.raises(TypeError, match="options must be ProgramOptions, not"):
+        cu.Program(EMPTY, options=options)
+
+
+@pytest.mark.parametrize("number", [np.int64(0), np.uint8(0), np.array(0)])
+def test_a_device_by_any_integer(number, device):
+    assert cu.Device(number) is device
+
+
+@pytest.mark.parametrize("number", [True, False, "0", 0.0, np.float64(0), [0], np.zeros(2, "i4")])
+def test_what_is_no_integer_is_no_device(number, device):
+    with pytest.raises(TypeError, match="int"):
+        cu.Device(number)
+
+
+CLUSTER = cu.LaunchConfig(2, 1, cluster=2)
+
+
+def test_clusters_say_what_they_need(kernels, stream, device):
+    if device.properties.cluster_launch:
+        cu.launch(stream, CLUSTER, kernels["nothing"])
+        with pytest.raises(ValueError, match="multiple of the cluster in x, got 3 blocks"):
+            cu.launch(stream, cu.LaunchConfig(3, 1, cluster=2), kernels["nothing"])
+        return
+    with pytest.raises(cu.UnsupportedError, match=r"clusters need compute capability 9\.0, .* has"):
+        cu.launch(stream, CLUSTER, kernels["nothing"])
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_clusters_of_a_new_simulated_device(script, driver):
+    run = script(
+        """
+        import cudago as cu
+        s = cu.Device().create_stream()
+        text = ".version 7.0 .target sm_50 .address_size 64 .entry k() { ret; }"
+        k = cu.ObjectCode.from_ptx(text)["k"]
+        try:
+            cu.launch(s, cu.LaunchConfig(2, 1, cluster=2), k)
+        except cu.UnsupportedError as e:
+            assert "does not launch clusters" in str(e), e
+        else:
+            raise AssertionError
+        """,
+        CUDAGO_DRIVER="sim",
+        CUDAGO_SIM="cc=9.0",
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"cluster": 2}, "cluster"),
+        ({"cooperative": True}, "cooperative"),
+        ({"priority": 0}, "priority"),
+    ],
+)
+def test_a_kernel_node_refuses_what_it_cannot_have(settings, name, kernels, device):
+    config = cu.LaunchConfig(2, 1, **settings)
+    if name == "cluster" and not device.properties.cluster_launch:
+        pytest.skip("no clusters here")
+    graph = cu.Graph()
+    with pytest.raises(ValueError, match=f"config of a kernel node cannot have {name}="):
+        graph.launch(config, kernels["nothing"])
+    assert graph.nodes == ()
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_clone_of_a_conditional_graph_says_why_not(driver, device):
+    graph = cu.Graph()
+    graph.while_loop(graph.condition(0))
+    with pytest.raises(cu.UnsupportedError, match="conditional nodes, with which no graph can be"):
+        graph.clone()
+    graph.close()
+
+
+def test_a_capture_of_the_default_stream_says_why_not(device):
+    say = "the legacy default stream cannot be captured: capture a stream that was created"
+    with pytest.raises(cu.CUDAError, match=say), device.default_stream.capture():
+        pass
+
+
+@pytest.mark.parametrize("view", [lambda t: t.T, lambda t: t[:, 1], lambda t: t[::2]])
+def test_strides_are_refused_everywhere(view, device, stream, kernels):
+    t = view(cu.zeros((4, 4), "i4", stream=stream))
+    config = cu.LaunchConfig(1, 1)
+    graph = cu.Graph()
+    ways = (
+        lambda: cu.launch(stream, config, kernels["add"], t, 1, 1),
+        lambda: kernels["add"][config, stream](t, 1, 1),
+        lambda: graph.launch(config, kernels["add"], t, 1, 1),
+    )
+    for way in ways:
+        with pytest.raises(BufferError, match="gaps between its elements or is not in row-major"):
+            way()
+    with stream.capture() as captured, pytest.raises(BufferError, match="gaps"):
+        ways[0]()
+    assert graph.nodes == captured.nodes == ()
