@@ -102,6 +102,11 @@ def test_a_removed_node_says_so(graph, a, stream, kernels):
     assert len(graph.nodes) == 1
 
 
+class Callback:
+    def __call__(self):
+        pass
+
+
 def test_operands_go_when_nothing_can_touch_them(device, stream, pinned):
     def build():
         graph = cu.Graph(device)
@@ -125,7 +130,10 @@ def test_operands_go_when_nothing_can_touch_them(device, stream, pinned):
         assert watch() is None
         graph.close()
 
-    graph, node, watch = build()
+    graph = cu.Graph(device)
+    callback = Callback()
+    node, watch = graph.callback(callback), weakref.ref(callback)
+    del callback
     with graph.instantiate() as step, hold(stream):
         step.launch(stream)
         graph.remove(node)

@@ -96,8 +96,8 @@ func copyPageableBox(s *suite) {
 	back := make([]uint32, 12)
 	s.ok(s.CuMemsetD32Async(p, 5, 12, st))
 	params = &driver.CUDA_MEMCPY3D{
-		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: p, SrcPitch: 16, SrcHeight: 1,
-		DstMemoryType: driver.CU_MEMORYTYPE_HOST, DstHost: uintptr(addressOf(back)), DstPitch: 12, DstHeight: 1,
+		SrcMemoryType: driver.CU_MEMORYTYPE_UNIFIED, SrcDevice: p, SrcPitch: 16, SrcHeight: 3,
+		DstMemoryType: driver.CU_MEMORYTYPE_HOST, DstHost: uintptr(addressOf(back)), DstPitch: 12, DstHeight: 3,
 		WidthInBytes: 8, Height: 3, Depth: 1,
 	}
 	s.ok(s.CuMemcpy3DAsync(params, st))
@@ -109,6 +109,9 @@ func copyOverlappingRows(s *suite) {
 	a, b, st := s.alloc(96), s.alloc(48), s.stream()
 	params := box(b, a)
 	params.SrcPitch = 4
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemcpy3DAsync(params, st))
+	params = box(b, a)
+	params.SrcHeight = 1
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemcpy3DAsync(params, st))
 }
 

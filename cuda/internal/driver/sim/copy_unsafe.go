@@ -32,6 +32,9 @@ func (d *simulator) newCopyWork(p *driver.CUDA_MEMCPY3D, c *context) (*copyWork,
 	}
 	w := &copyWork{params: *p, ctx: c}
 	src, dst := w.source(), w.destination()
+	if src.slice < src.pitch*p.Height || dst.slice < dst.pitch*p.Height { // even of a single slice
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
 	var r driver.CUresult
 	if w.src, r = d.side(&src, p, p.SrcMemoryType, p.SrcHost, p.SrcDevice); r != driver.CUDA_SUCCESS {
 		return nil, r
