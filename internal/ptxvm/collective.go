@@ -81,7 +81,7 @@ func (w *warp) collect(g *group, b *block, members uint32) bool {
 		w.joinParked(g, b, members, barWarp)
 	}
 	if v := w.cta.run.watch; v != nil {
-		w.cta.watch.Meet(w.Index, members, w.live)
+		w.cta.watch.Sync(w.Index, members, w.live)
 	}
 	if !barWarp {
 		b.sync.Fn(&w.Warp, b.sync, g.mask)

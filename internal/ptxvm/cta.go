@@ -53,9 +53,9 @@ func (c *cta) runBlock(mayYield bool) (finished bool) {
 	}
 }
 
-// breathe is called when a warp has used up its quantum. It ends the block if the
+// quantumEnded is called when a warp has used up its quantum. It ends the block if the
 // launch was canceled or has failed elsewhere, and lets other goroutines run.
-func (c *cta) breathe(w *warp) {
+func (c *cta) quantumEnded(w *warp) {
 	c.run.check(w)
 	runtime.Gosched()
 }

@@ -83,7 +83,7 @@ func (w *warp) run() (yielded bool) {
 		}
 		w.runGroup(&g)
 		if w.Fuel <= 0 {
-			w.cta.breathe(w)
+			w.cta.quantumEnded(w)
 			return len(w.ready) > 0
 		}
 	}

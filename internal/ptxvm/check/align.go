@@ -11,8 +11,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// comings are the lanes of one warp that have arrived at a barrier.
-type comings struct {
+// arrivals are the lanes of one warp that have arrived at a barrier.
+type arrivals struct {
 	mask uint32
 	// due are the lanes that have to arrive: those that had not exited when the
 	// first arrived, and were not about to.
@@ -27,9 +27,9 @@ func (v *Block) Come(w *lane.Warp, mask, due uint32, at *lane.Place, id int) {
 	if v.Checks&Races == 0 {
 		return
 	}
-	c := &v.comings[id*len(v.warps)+w.Index]
+	c := &v.arrivals[id*len(v.warps)+w.Index]
 	if c.mask == 0 {
-		*c = comings{due: due, at: at}
+		*c = arrivals{due: due, at: at}
 	}
 	if c.at == at {
 		c.mask |= mask
@@ -38,16 +38,16 @@ func (v *Block) Come(w *lane.Warp, mask, due uint32, at *lane.Place, id int) {
 
 // Complete reports the warps of which only a part arrived at a barrier.
 func (v *Block) Complete(id int) {
-	all := v.comings[id*len(v.warps):][:len(v.warps)]
+	all := v.arrivals[id*len(v.warps):][:len(v.warps)]
 	for i := range all {
 		if c := all[i]; c.mask != 0 && c.due&^c.mask != 0 {
 			v.parted(i, &c)
 		}
-		all[i] = comings{}
+		all[i] = arrivals{}
 	}
 }
 
-func (v *Block) parted(warp int, c *comings) {
+func (v *Block) parted(warp int, c *arrivals) {
 	key := findingKey{kind: FindingBarrier, place: c.at}
 	v.add(key, 0, func() *Finding {
 		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))

@@ -19,10 +19,10 @@ type Block struct {
 	cta    *lane.CTA
 	epoch  uint32 // time of the block's last barrier or fence
 	strong uint32 // time of its last strong access
-	warps  []meetings
-	// comings are the arrivals at each barrier, by warp.
-	comings []comings
-	cells   []shadow.Cell // of shared memory
+	warps  []syncs
+	// arrivals are by barrier, then by warp.
+	arrivals []arrivals
+	cells    []shadow.Cell // of shared memory
 	// written are the bytes of shared memory that the block has written.
 	written shadow.ByteSet
 	local   *localWatch // nil: local memory is not looked at
@@ -40,8 +40,8 @@ func (v *Block) Bind(c *lane.CTA, watch *Watch, entry *Function, warps int) *Blo
 	}
 	c.Checks = v
 	v.Watch, v.cta = watch, c
-	v.warps = make([]meetings, warps)
-	v.comings = make([]comings, lane.Barriers*warps)
+	v.warps = make([]syncs, warps)
+	v.arrivals = make([]arrivals, lane.Barriers*warps)
 	v.shadows = make([]*shadow.Range, len(v.code.accesses))
 	if words := int(c.SharedBytes+shadow.WordBytes-1) / shadow.WordBytes; len(v.cells) < words {
 		v.cells = make([]shadow.Cell, words)
@@ -60,7 +60,7 @@ func (v *Block) Start(epoch uint64) {
 	v.strong = 0
 	v.epoch = v.clock.Add(1)
 	clear(v.written)
-	clear(v.comings)
+	clear(v.arrivals)
 	v.local.startBlock()
 	if v.epochOf != epoch {
 		v.epochOf = epoch
@@ -281,7 +281,7 @@ func (v *Block) stale(r, now *shadow.Trace) bool {
 	case r.Block != now.Block:
 		return false
 	}
-	return r.Thread == now.Thread || r.Epoch != now.Epoch || sameWarp(r, now) && v.metSince(r, now)
+	return r.Thread == now.Thread || r.Epoch != now.Epoch || sameWarp(r, now) && v.syncedSince(r, now)
 }
 
 // conflict reports whether an earlier access and this one race.
@@ -307,7 +307,7 @@ func (v *Block) conflict(t *touch, before *shadow.Trace, shared bool) bool {
 	if before.Thread == now.Thread || before.Epoch != now.Epoch {
 		return false
 	}
-	if sameWarp(before, now) && v.metSince(before, now) {
+	if sameWarp(before, now) && v.syncedSince(before, now) {
 		return false
 	}
 	return !v.sameValue(t, before)

@@ -43,7 +43,7 @@ type Trace struct {
 	Block  uint32 // number in its grid
 	Epoch  uint32 // time of the block's last barrier or fence
 	Site   uint32 // which access of the kernel
-	Syncs  uint32 // how often lanes of the thread's warp had met
+	Syncs  uint32 // how often lanes of the thread's warp had synchronized
 	Thread uint16 // number in its block
 	Bytes  uint8  // which bytes of the word
 	Kind   Kind

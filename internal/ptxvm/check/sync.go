@@ -10,20 +10,20 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
-// meetings is what the lanes of a warp know of each other. A meeting is a
+// syncs is what the lanes of a warp know of each other. A sync is a
 // __syncwarp, a shuffle, a vote and the like, of any lanes. Each gets the next
 // number.
-type meetings struct {
+type syncs struct {
 	count uint32
-	// all is the last meeting of all lanes.
+	// all is the last sync of all lanes.
 	all uint32
-	// known[j][i] is the last meeting of lane i that lane j knows of, directly or
+	// known[j][i] is the last sync of lane i that lane j knows of, directly or
 	// through others. A number below all stands for all.
 	known [register.Lanes][register.Lanes]uint32
 }
 
-// meet notes that lanes met, out of those that are live.
-func (x *meetings) meet(members, live uint32) {
+// sync notes that lanes synchronized, out of those that are live.
+func (x *syncs) sync(members, live uint32) {
 	x.count++
 	if members &= live; members == live {
 		x.all = x.count
@@ -45,12 +45,12 @@ func (x *meetings) meet(members, live uint32) {
 	}
 }
 
-// metSince reports whether the lanes of two accesses of one warp have met between
-// the two, directly or through other lanes.
-func (v *Block) metSince(before, now *shadow.Trace) bool {
+// syncedSince reports whether the lanes of two accesses of one warp have
+// synchronized between the two, directly or through other lanes.
+func (v *Block) syncedSince(before, now *shadow.Trace) bool {
 	x := &v.warps[now.Thread/register.Lanes]
 	return max(x.all, x.known[now.Thread%register.Lanes][before.Thread%register.Lanes]) > before.Syncs
 }
 
-// Meet notes that lanes of a warp met, out of those that are live.
-func (v *Block) Meet(warp int, members, live uint32) { v.warps[warp].meet(members, live) }
+// Sync notes that lanes of a warp synchronized, out of those that are live.
+func (v *Block) Sync(warp int, members, live uint32) { v.warps[warp].sync(members, live) }

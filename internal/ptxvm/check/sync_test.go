@@ -13,7 +13,7 @@ import (
 )
 
 // TestMeetings: what lane 0 did is ordered before what another lane does if a
-// chain of meetings leads there, each later than the one before.
+// chain of syncs leads there, each later than the one before.
 func TestMeetings(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -21,7 +21,7 @@ func TestMeetings(t *testing.T) {
 		members []uint32
 		ordered uint32 // the lanes that come after lane 0's access
 	}{
-		{"nobody met", register.Full, nil, 0},
+		{"nobody synchronized", register.Full, nil, 0},
 		{"all", register.Full, []uint32{register.Full}, register.Full},
 		{"a pair", register.Full, []uint32{0b11}, 0b11},
 		{"a pair without lane 0", register.Full, []uint32{0b110}, 0},
@@ -32,17 +32,17 @@ func TestMeetings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &Block{warps: make([]meetings, 2)}
+			v := &Block{warps: make([]syncs, 2)}
 			x := &v.warps[1]
-			x.meet(register.Full, register.Full)
-			x.meet(0b1001, register.Full)
+			x.sync(register.Full, register.Full)
+			x.sync(0b1001, register.Full)
 			before := shadow.Trace{Thread: register.Lanes, Syncs: x.count}
 			for _, m := range tt.members {
-				x.meet(m, tt.live)
+				x.sync(m, tt.live)
 			}
 			var ordered uint32
 			for l := range uint16(register.Lanes) {
-				if v.metSince(&before, &shadow.Trace{Thread: register.Lanes + l, Syncs: x.count}) {
+				if v.syncedSince(&before, &shadow.Trace{Thread: register.Lanes + l, Syncs: x.count}) {
 					ordered |= 1 << l
 				}
 			}
