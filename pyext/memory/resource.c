@@ -65,9 +65,22 @@ static QUIET int is_gone(const cudago_pool_cell *c) {
     return !c->cell.ptr || cudago_forked || cudago_closed ||
            (cudago_stream_lost(c->stream) && !cudago_resetting(c->stream->device));
 }
+/* Is there a use on another stream to be joined? */
+static QUIET int has_to_join(cudago_pool_cell *c) {
+    cudago_use *use = cudago_uses_at(&c->uses);
+    for (uint32_t i = 0; i < c->uses.n; i++)
+        if (use[i].clock != c->stream->clock && cudago_pending(use[i].clock, use[i].position)) return 1;
+    return 0;
+}
+/* May a call of the release wait for a thread that waits for a callback? See cudago_step_aside. Without a thread of ours
+ * in the driver only one of another library can be stuck: a free waits for it in a stream that both have, a join in any. */
+static QUIET int may_stick(cudago_pool_cell *c) {
+    if (!cudago_callbacks_alive) return 0;
+    return cudago_exclusive || cudago_queues_busy() || c->stream->foreign || c->stream->clock->exposed || has_to_join(c);
+}
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
-    return cudago_callbacks_alive ? free_away(c, r) : free_now(c, r); /* see cudago_step_aside */
+    return may_stick(c) ? free_away(c, r) : free_now(c, r);
 }
 
 static void release_pool(cudago_cell *cell) {

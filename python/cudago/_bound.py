@@ -50,11 +50,6 @@ class BoundLaunch:
     def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
         with Graph(_device_of(args)) as graph:
             graph.launch(config, kernel, *args)
-            if config.cooperative or config.cluster or config.priority is not None:
-                raise ValueError(
-                    f"kernel {kernel.name} cannot be bound: its configuration must have no cluster "
-                    f"and no priority, and not be cooperative, got {config!r}"
-                )
             self._step = graph.instantiate()
         (self._node,) = self._step.nodes
 

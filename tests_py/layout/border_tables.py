@@ -142,7 +142,7 @@ WITH_GIL: dict[str, str] = {
     "kernel/launch.c:order_theirs_away": "part of launch_away, which has released the GIL",
     "stream/stream.c:record_now": ALONE,
     "stream/stream.c:wait_event_now": ALONE,
-    "memory/resource.c:free_now": "its callers have released the GIL if a callback is alive",
+    "memory/resource.c:free_now": "its caller asks may_stick whether it could wait for a callback",
     "stream/order.c:cudago_order_streams": ALONE,
     "stream/line.c:slow": ALONE,
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
