@@ -34,7 +34,7 @@ PyObject *cudago_device_new(PyObject *module, PyObject *arg) {
 /* A resource that a reset has destroyed does not count. */
 static QUIET int has_resource(DeviceObject *self) {
     ResourceObject *r = (ResourceObject *)self->resource;
-    return r && !cudago_lost(r->home, r->generation);
+    return r && !cudago_resource_lost(r);
 }
 
 /* Returns a new reference: a conversion or another thread may set another resource meanwhile. */

@@ -60,6 +60,10 @@ typedef struct {
     int32_t home;         /* the device whose reset destroys it */
     uint32_t generation;
 } ResourceObject;
+/* Did a reset destroy it? One written in Python has nothing of a device's. */
+static inline QUIET int cudago_resource_lost(const ResourceObject *r) {
+    return r->kind != RESOURCE_PYTHON && cudago_lost(r->home, r->generation);
+}
 QUIET uint64_t cudago_resource_now(ResourceObject *r); /* Go's handle of an open resource; 0 with ClosedError */
 
 /* Stream-ordered memory: C allocates and frees it without calling Go. */

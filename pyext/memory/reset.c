@@ -107,7 +107,7 @@ static QUIET void begin_anew(DeviceObject *self, PyObject **resource) {
     cudago_device_forget(device);
     cudagoDefaultStreamsForget(device);
     ResourceObject *r = (ResourceObject *)self->resource;
-    if (!r || !cudago_lost(r->home, r->generation)) return;
+    if (!r || !cudago_resource_lost(r)) return;
     *resource = self->resource;
     self->resource = NULL;
 }

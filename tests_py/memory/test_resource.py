@@ -103,6 +103,28 @@ def test_a_device_can_have_it(device, stream):
         device.memory_resource = before
 
 
+def test_one_in_python_survives_a_reset(script):
+    run = script(
+        """
+        import cudago as cu
+
+        class Ours(cu.MemoryResource):
+            def allocate(self, nbytes, *, stream):
+                return cu.DeviceMemoryResource(stream.device).allocate(nbytes, stream=stream)
+
+        device = cu.Device()
+        device.reset()
+        ours = device.memory_resource = Ours()
+        assert device.memory_resource is ours
+        device.reset()
+        assert device.memory_resource is ours
+        with device.create_stream() as stream:
+            assert device.allocate(64, stream=stream).size == 64
+        """
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_what_a_resource_must_do(device, stream):
     class Nothing(cu.MemoryResource):
         pass
