@@ -193,7 +193,8 @@ class ElementwiseKernel:
 
         Notes
         -----
-        Stream-ordered on `stream`. While `stream` is capturing, pass `out`.
+        Stream-ordered on `stream`. The first call for a device and a choice of tensors blocks while
+        the kernel is compiled. While `stream` is capturing, pass `out`.
         """
         if len(args) != len(self._inputs):
             raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")

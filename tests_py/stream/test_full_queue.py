@@ -16,7 +16,9 @@ import cudago as cu
 faulthandler.dump_traceback_later(30, exit=True)
 device = cu.Device()
 one = cu.LaunchConfig(grid=1, block=1)
-code = cu.Program('__device__ int counter; extern "C" __global__ void nothing(int* p) {}').compile()
+code = cu.Program('__device__ int counter;'
+    'extern "C" __global__ void nothing(int* p) {}'
+    'extern "C" __global__ void large(int* p) {}').compile()
 nothing = code["nothing"]
 busy, other, third, capturing = (device.create_stream() for _ in range(4))
 busy_memory = device.allocate(256, stream=busy)
@@ -138,7 +140,7 @@ CALLS = {
         "nothing.attributes.max_dynamic_shared_size = 1024",
         "code['nothing']",
         "code['counter'].close()",
-        "cu.launch(other, cu.LaunchConfig(1, 1, shared_memory=60000), nothing, memory)",
+        "cu.launch(other, cu.LaunchConfig(1, 1, shared_memory=60000), code['large'], memory)",
         "cu.finalize(np.zeros(1).view(), int)",
     ],
     "graphs": [
