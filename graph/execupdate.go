@@ -32,8 +32,8 @@ func (e *UpdateError) Error() string {
 // Unwrap returns e.Err.
 func (e *UpdateError) Unwrap() error { return e.Err }
 
-// NodeName returns e.Node.
-func (e *UpdateError) NodeName() string { return e.Node }
+// Detail returns the attributes of the exception that Python gets.
+func (e *UpdateError) Detail() map[string]any { return map[string]any{"node": e.Node} }
 
 func differs(node, reason string) *UpdateError {
 	return &UpdateError{node, reason, &cuda.Error{Op: "cuGraphExecUpdate", Result: cuda.ErrorGraphExecUpdateFailure}}

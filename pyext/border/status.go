@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"unsafe"
 
@@ -70,7 +71,7 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 		argument *cuda.ArgumentError
 		call     *cuda.Error
 		result   cuda.Result
-		node     interface{ NodeName() string } // of package graph, which this room does not know
+		detailed interface{ Detail() map[string]any } // an error of a package that this room does not know
 	)
 	detail = map[string]any{}
 	if errors.As(err, &result) {
@@ -83,8 +84,8 @@ func classify(err error) (kind, code int32, detail map[string]any) {
 			detail["requested"] = call.Requested
 		}
 	}
-	if errors.As(err, &node) {
-		detail["node"] = node.NodeName()
+	if errors.As(err, &detailed) {
+		maps.Copy(detail, detailed.Detail())
 	}
 	kind = C.CUDAGO_INTERNAL
 	switch {

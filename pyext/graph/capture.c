@@ -136,29 +136,30 @@ static int end(cudago_stream *s, uint64_t capture, int discard, uint64_t *id, cu
     return ended(s, open);
 }
 
-/* Takes the capture from its graph, so that nobody else can end it. Returns its stream; NULL with an exception if there
- * is no capture. */
-static QUIET cudago_stream *take_capture(GraphObject *g) {
-    cudago_stream *s = g->capturing;
-    g->capturing = NULL;
-    if (!s) PyErr_SetString(PyExc_ValueError, "the graph is not being captured");
-    return s;
+/* Until its end is over the graph counts as being captured, so that no thread closes it, uses it or ends it again.
+ * Returns its stream; NULL with an exception if there is no capture that can be ended. */
+static QUIET cudago_stream *ending_begins(GraphObject *g) {
+    if (g->ending) return PyErr_SetString(PyExc_ValueError, "another thread is ending the capture of the graph"), NULL;
+    if (!g->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is not being captured"), NULL;
+    g->ending = 1;
+    return g->capturing;
 }
-static QUIET void become(GraphObject *g, uint64_t id) {
+static QUIET void ending_ends(GraphObject *g, int over, uint64_t id) {
+    g->ending = 0;
+    if (!over) return;
+    g->capturing = NULL;
     if (!id) return;
     g->held = cudagoCaptureAdopt(id);
     g->id = id;
 }
-static QUIET void go_on(GraphObject *g, cudago_stream *s) { g->capturing = s; }
 
 /* 1 if the capture is over, 0 if it continues, -1 with an exception if there is none. */
 static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     uint64_t id = 0;
-    cudago_stream *s = take_capture(g);
+    cudago_stream *s = ending_begins(g);
     if (!s) return -1;
     int over = end(s, g->capture, discard, &id, st);
-    if (over) become(g, id);
-    else go_on(g, s);
+    ending_ends(g, over, id);
     return over;
 }
 
@@ -203,9 +204,10 @@ static int discard(cudago_stream *s, uint64_t capture) {
 
 void cudago_capture_abandon(GraphObject *self) {
     unsigned long thread = self->thread;
-    cudago_stream *s = take_capture(self);
     uint64_t capture = self->capture;
-    if (!s || (!cudago_callbacks_alive && discard(s, capture))) return;
+    cudago_stream *s = self->capturing;
+    self->capturing = NULL;
+    if (!cudago_callbacks_alive && discard(s, capture)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */
     if (self->mode == CU_STREAM_CAPTURE_MODE_RELAXED) thread = 0;

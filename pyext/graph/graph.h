@@ -82,6 +82,7 @@ typedef struct {
     int32_t device;
     uint32_t generation;
     cudago_stream *capturing; /* the stream that it is being captured on, retained; NULL otherwise */
+    int32_t ending;           /* a thread is ending the capture, without the GIL */
     uint64_t capture;         /* Go's number of that capture */
     unsigned long thread;     /* the thread that began the capture and must end it */
     int32_t mode;             /* of the capture */

@@ -114,6 +114,17 @@ static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t
     return view_now(self, offset, size);
 }
 
+/* --- memory of graphs --------------------------------------------------------------------------------------------- */
+
+QUIET int cudago_cell_allocated(const cudago_cell *cell) {
+    cudago_status st = {0};
+    int allocated = cudagoMemoryAllocated(((const cudago_go_cell *)cell)->device, cell->ptr, &st);
+    if (st.kind) return cudago_raise(&st);
+    if (allocated) return 0;
+    PyErr_SetString(PyExc_ValueError, "this memory of a graph is not allocated now: launch the graph that allocates it first");
+    return -1;
+}
+
 /* --- growing -------------------------------------------------------------------------------------------------- */
 
 static QUIET int may_grow(BufferObject *self) {

@@ -52,7 +52,6 @@ static PyObject *resource_of(DeviceObject *self) {
     return NEW_REF(self->resource);
 }
 
-/* allocate(size, *, stream): allocates from the default resource, without a detour through Python. */
 /* By a resource written in Python, which must answer with a Buffer. */
 static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (n != 1 || !cudago_names_stream(names))
@@ -69,6 +68,7 @@ static PyObject *allocate_python(PyObject *resource, PyObject *const *args, Py_s
     return NULL;
 }
 
+/* allocate(size, *, stream): allocates from the default resource, without a detour through Python. */
 static PyObject *device_allocate(DeviceObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
     PyObject *resource = resource_of(self);

@@ -6,17 +6,6 @@
 
 #include "_cgo_export.h"
 
-/* --- memory of graphs --------------------------------------------------------------------------------------------- */
-
-QUIET int cudago_cell_allocated(const cudago_cell *cell) {
-    cudago_status st = {0};
-    int allocated = cudagoMemoryAllocated(((const cudago_go_cell *)cell)->device, cell->ptr, &st);
-    if (st.kind) return cudago_raise(&st);
-    if (allocated) return 0;
-    PyErr_SetString(PyExc_ValueError, "this memory of a graph is not allocated now: launch the graph that allocates it first");
-    return -1;
-}
-
 /* --- work that is pending on our memory --------------------------------------------------------------------------- */
 
 static QUIET int refuse_own_capture(void) {

@@ -44,7 +44,7 @@ QUIET int cudago_event_now(const EventObject *self) {
  * was recorded in it invalidates the capture; afterwards the query is refused. */
 static QUIET uint64_t askable(EventObject *self) {
     if (cudago_event_now(self)) return 0;
-    if (!self->captured) return self->id;
+    if (!self->captured && !self->into_captures) return self->id;
     return PyErr_SetString(PyExc_ValueError, "the event was recorded in a capture: it stands for a place in the graph, and has no "
                                              "state to ask for"),
            0;

@@ -262,18 +262,29 @@ static PyObject *stream_wait_event(StreamObject *self, PyObject *event) {
     return wait_event_now(self, event);
 }
 
+/* Records of one event that overlap may reach the driver in any order. So if one of them goes into a capture, the event
+ * counts as captured: asking for the state of one that is would invalidate the capture. */
+static QUIET void recording_begins(EventObject *e, int capturing) {
+    e->recording++;
+    if (capturing) e->into_captures = 1;
+}
+static QUIET void recording_ends(EventObject *e, int recorded, int captured) {
+    if (recorded) e->captured = captured || e->into_captures;
+    if (!--e->recording) e->into_captures = 0;
+}
+
 /* With the GIL released: the driver may make the record wait for a thread that is stuck in a graph launch behind a Python
  * callback. Go keeps both handles valid for the call. */
-static PyObject *record_away(EventObject *e, uint64_t event, cudago_stream *s) {
+static PyObject *record_away(EventObject *e, uint64_t event, cudago_stream *s, int capturing) {
     cudago_status st = {0};
     uint64_t stream = s->id;
+    recording_begins(e, capturing);
     cudago_leave l = cudago_gil_leave(s);
     int captured = cudagoEventRecord(event, stream, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
-    if (st.kind) return cudago_raise(&st), NULL;
-    e->captured = captured;
-    return NEW_REF((PyObject *)e);
+    recording_ends(e, !st.kind, captured);
+    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF((PyObject *)e);
 }
 
 /* The driver would refuse an event of another device too, but its message helps nobody. An event that stands for a
@@ -285,13 +296,15 @@ static QUIET PyObject *record_now(StreamObject *self, PyObject *event) {
     if (cudago_event_now(e)) return NULL;
     if (e->device != s->device)
         return PyErr_Format(PyExc_ValueError, "event belongs to device %d, stream to device %d", e->device, s->device);
-    if (cudago_callbacks_alive) return record_away(e, e->id, s);
     int pushed, capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
+    if (cudago_callbacks_alive) return record_away(e, e->id, s, capturing);
     if (capturing) { /* Go notes it: the event must not be destroyed while the capture is being ended */
         cudago_status st = {0};
-        e->captured = cudagoEventRecord(e->id, s->id, &st);
-        return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(event);
+        int captured = cudagoEventRecord(e->id, s->id, &st);
+        if (st.kind) return cudago_raise(&st), NULL;
+        e->captured = captured;
+        return NEW_REF(event);
     }
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuEventRecord(e->h, s->h);

@@ -110,6 +110,8 @@ typedef struct {
     int32_t device;
     int32_t captured; /* last recorded in a capture: it stands for a place in a graph, and never completes */
     uint32_t generation;
+    uint32_t recording;    /* records under way that released the GIL */
+    int32_t into_captures; /* one of them, or of those that they overlap, goes into a capture */
 } EventObject;
 static inline QUIET int cudago_event_closed(const EventObject *e) { return !e->h || cudago_lost(e->device, e->generation); }
 QUIET int cudago_event_now(const EventObject *e); /* -1 with ClosedError */

@@ -45,7 +45,7 @@ for stream in (busy, other, third, foreign):
 captured = None
 if {capture}:  # the reaper does not record while one is open
     captured = capturing.capture(mode="relaxed")
-    captured.__enter__()
+    unfinished = captured.__enter__()
 
 launched = 0
 def fill():
@@ -70,6 +70,26 @@ def end_capture(exception=None):
     context, captured = captured, None
     context.__exit__(exception, None, None)
 
+tried = threading.Semaphore(0)
+def use_during_the_end():
+    "A record is stuck, and the end of a capture waits for it."
+    time.sleep(0.1)
+    end = threading.Thread(target=end_capture)
+    end.start()
+    time.sleep(0.1)
+    for use in (unfinished.close, unfinished.instantiate, lambda: unfinished.memset(memory, b'0')):
+        try:
+            use()
+        except ValueError as e:
+            assert "still being captured" in str(e)
+        else:
+            raise AssertionError("used while its capture was being ended")
+        finally:
+            tried.release()
+    end.join()
+    unfinished.instantiate().launch(other)
+    unfinished.close()
+
 failed = []
 def timed(call):
     try:
@@ -82,6 +102,8 @@ threads = [threading.Thread(target=timed, args=(lambda c=c: exec(c, globals()),)
 for thread in threads:
     thread.start()
 time.sleep(0.3)
+for _ in range(3 * sum("use_during" in call for call in CALLS)):
+    tried.acquire(timeout=10)
 go_on.set()
 for thread in [full, *threads]:
     thread.join()
@@ -155,6 +177,7 @@ CALLS = {
         "cu.launch(capturing, one, nothing, memory)",
     ],
     "the end of a capture": ["end_capture()"],
+    "the end of a capture, and uses of its graph": ["other.record(event)", "use_during_the_end()"],
     "the end of a failed capture": ["end_capture(ValueError)"],
     "the collection of a capture": ["global captured; captured = None; gc.collect()"],
 }
