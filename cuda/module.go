@@ -173,8 +173,8 @@ func (m *Module) Global(name string) (ptr, size uint64, err error) {
 	}
 	defer leave()
 	p, size, r := m.ctx.drv.api.CuModuleGetGlobal(m.h, m.code.Symbol(name))
-	if r == driver.CUDA_ERROR_NOT_FOUND {
-		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, fmt.Sprintf("no variable %q; %s", name, m.listNames()))
+	if r == driver.CUDA_ERROR_NOT_FOUND || r == driver.CUDA_ERROR_INVALID_VALUE { // the latter for a kernel's name
+		return 0, 0, m.ctx.fail("cuModuleGetGlobal", driver.CUDA_ERROR_NOT_FOUND, fmt.Sprintf("no variable %q; %s", name, m.listNames()))
 	}
 	if r != driver.CUDA_SUCCESS {
 		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, strconv.Quote(name))

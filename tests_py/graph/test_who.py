@@ -84,14 +84,14 @@ def test_graphs_inside(graph, device, a):
     assert [p[1:3] for p in places(a)] == [(graph, "sub/fill"), (graph, "loop/again")]
 
 
-def test_work_under_way(device, stream, pinned):
-    source = np.zeros(N, "i4")
+def test_work_under_way(device, stream, a):
+    source, other = cu.pin(np.zeros(N, "i4")), cu.pin(np.ones(N, "i4"))  # no launch waits for these
     with cu.Graph(device) as graph:
-        graph.memcpy(pinned, source, name="up")
+        graph.memcpy(a, source, name="up")
         step = graph.instantiate()
     with hold(stream):
         step.launch(stream)
-        step["up"].update(src=np.ones(N, "i4"))
+        step["up"].update(src=other)
         (holder,) = cu.who_retains(source)
         assert (holder.kind, holder.holder, holder.reason) == ("work", None, "under way")
         assert str(holder) == "work under way keeps 64 bytes"

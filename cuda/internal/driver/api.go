@@ -211,6 +211,8 @@ type ModuleAPI interface {
 	CuModuleLoadDataEx(image []byte) (m CUmodule, log string, r CUresult)
 	CuModuleUnload(m CUmodule) CUresult
 	CuModuleGetFunction(m CUmodule, name string) (CUfunction, CUresult)
+	// CuModuleGetGlobal fails with NOT_FOUND, and with INVALID_VALUE if name is a
+	// kernel's.
 	CuModuleGetGlobal(m CUmodule, name string) (p CUdeviceptr, size uint64, r CUresult)
 	// CuModuleFunctionNames lists the kernels of m. It stands for
 	// cuModuleGetFunctionCount, cuModuleEnumerateFunctions and cuFuncGetName

@@ -50,6 +50,8 @@ func moduleGlobal(s *suite) {
 	s.same(31, out)
 	_, _, r = s.CuModuleGetGlobal(m, "missing")
 	s.code(driver.CUDA_ERROR_NOT_FOUND, r)
+	_, _, r = s.CuModuleGetGlobal(m, "look_up")
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
 }
 
 func moduleSyntax(s *suite) {

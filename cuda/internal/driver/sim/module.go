@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -205,10 +206,13 @@ func (d *simulator) CuModuleGetGlobal(h driver.CUmodule, name string) (driver.CU
 	}
 	d.behindLaunches()
 	addr, size, ok := m.vm.Global(name)
-	if !ok {
-		return 0, 0, driver.CUDA_ERROR_NOT_FOUND
+	switch {
+	case ok:
+		return driver.CUdeviceptr(addr), size, r
+	case slices.Contains(m.vm.KernelNames(), name):
+		return 0, 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	return driver.CUdeviceptr(addr), size, r
+	return 0, 0, driver.CUDA_ERROR_NOT_FOUND
 }
 
 func (d *simulator) CuModuleFunctionNames(h driver.CUmodule) ([]string, driver.CUresult) {
