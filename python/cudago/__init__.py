@@ -46,7 +46,8 @@ from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noq
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._elementwise import ElementwiseKernel, elementwise  # noqa: E402
 from ._event import Event  # noqa: E402
-from ._exec import ExecNode, GraphExec  # noqa: E402
+from ._exec import GraphExec  # noqa: E402
+from ._exec_node import ExecNode  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402

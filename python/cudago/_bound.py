@@ -17,7 +17,8 @@ from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from ._device import Device
-    from ._exec import ExecNode, GraphExec
+    from ._exec import GraphExec
+    from ._exec_node import ExecNode
     from ._launch import LaunchConfig
     from .typing import KernelArgument, StreamLike
 

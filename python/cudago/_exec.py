@@ -1,319 +1,25 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Executable graphs."""
+"""Executable graphs. Their nodes are in ``_exec_node.py``."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from inspect import signature
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._card import card
-from ._element import pattern_for
+from ._exec_node import ExecNode
 from ._ordinal import device_at
-from ._params import changed, is_change, params_of, record_of
 from ._retained import Retained, retained_of
 from ._slot import bind, moved, set_uses, uses_of
 from .errors import GraphUpdateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
-
-    import numpy as np
-
     from ._device import Device
     from ._graph import Graph
-    from ._kernel import Kernel
-    from ._launch import LaunchConfig
-    from ._params import NodeParams
-    from .typing import BufferLike, KernelArgument, MemoryLike, StreamLike
+    from .typing import KernelArgument, StreamLike
 
-__all__ = ["ExecNode", "GraphExec"]
-
-
-class ExecNode:
-    """A node of an executable, whose parameters can be changed for later launches.
-
-    Obtained from `GraphExec.nodes` or ``step[name]``.
-
-    Attributes
-    ----------
-    exec : GraphExec
-        The executable.
-    name, kind : str
-        Those of the `Node`.
-    """
-
-    __slots__ = ("_id", "exec", "kind", "name")
-    exec: GraphExec
-    name: str
-    kind: str
-
-    def __init__(self, exec: GraphExec, id: int, name: str, kind: str) -> None:
-        self.exec, self._id, self.name, self.kind = exec, id, name, kind
-
-    @overload
-    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
-    @overload
-    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
-    @overload
-    def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
-    @overload
-    def update(
-        self,
-        change: LaunchConfig | Kernel | dict[int, KernelArgument],
-        /,
-        **arguments: KernelArgument,
-    ) -> None: ...
-    @overload
-    def update(
-        self, /, *, config: LaunchConfig = ..., kernel: Kernel = ..., **arguments: KernelArgument
-    ) -> None: ...
-    @overload
-    def update(self, /, func: Callable[[], object]) -> None: ...
-    def update(self, /, *args: Any, **kwargs: Any) -> None:
-        """Change the node's parameters for later launches. Launches under way are not affected.
-
-        Replaced operands are released as soon as the last launch that uses them has completed.
-
-        Parameters
-        ----------
-        *args, **kwargs
-            By the node's kind:
-
-            - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
-            - memset: ``dst, value``;
-            - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a
-              configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as
-              `Kernel.parameter_names` lists them, or a dict of arguments by position;
-            - host: ``func``.
-
-        Raises
-        ------
-        TypeError
-            If nodes of this kind cannot be updated.
-
-        Notes
-        -----
-        Blocks while another thread is inside a launch of this executable.
-
-        References
-        ----------
-        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
-        ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``
-
-        Examples
-        --------
-        >>> x = device.allocate(4, stream=stream)
-        >>> graph = cudago.Graph(device)
-        >>> node = graph.memcpy(x, b"abcd", name="upload")
-        >>> step = graph.instantiate()
-        >>> step["upload"].update(src=b"efgh")
-        >>> step.launch(stream)
-        >>> out = bytearray(4)
-        >>> x.copy_to(out, stream=stream)
-        >>> out
-        bytearray(b'efgh')
-
-        A kernel's arguments one by one:
-
-        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
-        >>> kernel = cudago.Program(source).compile()["set"]
-        >>> graph = cudago.Graph(device)
-        >>> config = cudago.LaunchConfig(grid=1, block=1)
-        >>> node = graph.launch(config, kernel, x, 7, name="set")
-        >>> step = graph.instantiate()
-        >>> step["set"].update(value=8)
-        >>> step["set"].update({1: 9})
-        >>> step["set"].params.args[1]
-        9
-        """
-        call = _UPDATES.get(self.kind)
-        if self.kind == "kernel" and (kwargs or is_change(args)):
-            call = ExecNode._change_kernel
-        if call is None:
-            raise TypeError(
-                f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
-                f"only {', '.join(_UPDATES)} nodes can be"
-            )
-        try:
-            call(self, *args, **kwargs)
-        except TypeError:
-            self._check_form(call, args, kwargs)
-            raise
-
-    def _check_form(
-        self, call: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        """Raise a TypeError that says which arguments the node's kind takes, if these differ."""
-        form = signature(call)
-        try:
-            form.bind(self, *args, **kwargs)
-        except TypeError as e:
-            marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
-            own = list(form.parameters.values())[1:]  # without self
-            takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
-            # An unknown name explains more than a missing one.
-            unknown = [n for n in kwargs if n not in form.parameters]
-            wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
-            raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
-
-    @property
-    def params(self) -> NodeParams | None:
-        """What the next launch of the node does, as `Node.params`. None for graphs in the graph."""
-        if self.kind in ("child graph", "conditional"):
-            return None
-        return params_of(self.kind, self.exec._params(self._id), _no_graph)
-
-    def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
-        if dst is None and src is None:
-            raise TypeError("update of a memcpy node needs dst=, src= or both")
-        self.exec._update_memcpy(self._id, dst, src)
-
-    def _update_memset(self, dst: Any, value: Any) -> None:
-        self.exec._update_memset(self._id, dst, pattern_for(dst, value))
-
-    def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
-        self.exec._update_kernel(self._id, config, kernel, args)
-
-    def _change_kernel(self, *change: Any, **named: Any) -> None:
-        """Update a kernel node with the record of what it is, some of it replaced."""
-        record = record_of(self.exec._params(self._id))
-        if record is None:
-            raise TypeError(
-                f"{self.name!r} was captured by another library, and its arguments are not known: "
-                "update it with config, kernel and all arguments"
-            )
-        self._update_kernel(*changed(record, change, named))
-
-    def _update_host(self, func: Callable[[], Any]) -> None:
-        self.exec._update_host(self._id, func)
-
-    @property
-    def enabled(self) -> bool:
-        """Whether later launches run the node; can be set.
-
-        Kernels, copies, fills and callbacks can be disabled; setting it for other nodes is a
-        `CUDAError`. A disabled node keeps its operands, and can be updated meanwhile. Setting
-        blocks as `update` does. ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``.
-        """
-        return self.exec._is_enabled(self._id)
-
-    @enabled.setter
-    def enabled(self, value: bool) -> None:
-        self.exec._set_enabled(self._id, value)
-
-    def disabled(self) -> AbstractContextManager[None]:
-        """Skip the node in the launches of a ``with`` block; then restore what was before it.
-
-        Returns
-        -------
-        context manager
-            It restores also if the block raises, and leaves alone an executable that the block has
-            closed. Such blocks can be nested.
-
-        Raises
-        ------
-        CUDAError
-            If nodes of this kind cannot be disabled.
-
-        See Also
-        --------
-        enabled : The same without a block.
-
-        Notes
-        -----
-        Launches of other threads skip the node too. Blocks as `update` does.
-
-        References
-        ----------
-        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
-
-        Examples
-        --------
-        >>> x = device.allocate(4, stream=stream)
-        >>> graph = cudago.Graph(device)
-        >>> node = graph.memset(x, 1, name="one").memset(x, 2, name="two")
-        >>> step, out = graph.instantiate(), bytearray(4)
-        >>> with step["two"].disabled():
-        ...     step.launch(stream)
-        >>> x.copy_to(out, stream=stream)
-        >>> out[0], step["two"].enabled
-        (1, True)
-        """
-        return _disabled(self)
-
-    def enable(self) -> None:
-        """Run the node again in later launches: ``enabled = True``.
-
-        Raises
-        ------
-        CUDAError
-            If nodes of this kind cannot be disabled.
-
-        Notes
-        -----
-        Blocks as `update` does.
-
-        References
-        ----------
-        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
-        """
-        self.enabled = True
-
-    def disable(self) -> None:
-        """Skip the node in later launches: ``enabled = False``.
-
-        Raises
-        ------
-        CUDAError
-            If nodes of this kind cannot be disabled.
-
-        Notes
-        -----
-        Blocks as `update` does.
-
-        References
-        ----------
-        ``cuGraphNodeSetEnabled``, ``cuGraphExecHostNodeSetParams``
-        """
-        self.enabled = False
-
-    def __repr__(self) -> str:
-        return f"<cudago.ExecNode {self.name!r}: {self.kind}>"
-
-
-def _take_slots(step: GraphExec, graph: Graph) -> None:
-    """After an update as a whole: nodes are paired in order, bodies' come after all others."""
-    if not (uses_of(step) or uses_of(graph)):
-        return
-    ours = [row[0] for row in step._nodes()]
-    theirs = [row[0] for row in graph._nodes()]
-    set_uses(step, moved(uses_of(graph), dict(zip(theirs, ours, strict=False))))
-
-
-def _no_graph(index: int) -> Graph:
-    raise LookupError(index)
-
-
-@contextmanager
-def _disabled(node: ExecNode) -> Generator[None]:
-    was = node.exec._set_enabled(node._id, False)
-    try:
-        yield
-    finally:
-        if not node.exec.is_closed:
-            node.exec._set_enabled(node._id, was)
-
-
-_UPDATES: dict[str, Callable[..., None]] = {
-    "kernel": ExecNode._update_kernel,
-    "memcpy": ExecNode._update_memcpy,
-    "memset": ExecNode._update_memset,
-    "host": ExecNode._update_host,
-}
+__all__ = ["GraphExec"]
 
 
 class GraphExec(_core.GraphExec):
@@ -512,6 +218,15 @@ class GraphExec(_core.GraphExec):
         if self.is_closed:
             return "<cudago.GraphExec: closed>"
         return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+
+
+def _take_slots(step: GraphExec, graph: Graph) -> None:
+    """After an update as a whole: nodes are paired in order, bodies' come after all others."""
+    if not (uses_of(step) or uses_of(graph)):
+        return
+    ours = [row[0] for row in step._nodes()]
+    theirs = [row[0] for row in graph._nodes()]
+    set_uses(step, moved(uses_of(graph), dict(zip(theirs, ours, strict=False))))
 
 
 _core._set_class("GraphExec", GraphExec)

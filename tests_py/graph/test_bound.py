@@ -11,25 +11,9 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
+from .operand import CONFIG, N, numbers
+
 np = pytest.importorskip("numpy")
-
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
-
-
-def first(buffer, stream) -> int:
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    return int(out[0])
 
 
 def test_a_launch_is_bound_and_updated(a, stream, kernels):
@@ -37,13 +21,13 @@ def test_a_launch_is_bound_and_updated(a, stream, kernels):
     assert repr(add) == f"<cudago.BoundLaunch of add: {CONFIG!r}>"
     add(stream)
     add(stream)
-    assert first(a, stream) == 2
+    assert numbers(a, stream) == 2
     add.update(value=10)
     add(stream)
-    assert first(a, stream) == 12
+    assert numbers(a, stream) == 12
     add.update({1: 100})
     add(stream)
-    assert first(a, stream) == 112
+    assert numbers(a, stream) == 112
     assert (add.params.kernel, add.params.args) == (kernels["add"], (a, 100, N))
     with add:
         assert not add.is_closed
@@ -81,7 +65,7 @@ def test_a_capture_gets_a_node(a, stream, kernels):
     add.close()
     with graph.instantiate() as step:
         step.launch(stream)
-        assert first(a, stream) == 10
+        assert numbers(a, stream) == 10
     graph.close()
 
 
@@ -101,5 +85,5 @@ def test_mistakes_show_when_it_is_bound(a, stream, kernels):
     with pytest.raises(TypeError):
         bound(3)
     bound(stream)
-    assert first(a, stream) == 1
+    assert numbers(a, stream) == 1
     bound.close()

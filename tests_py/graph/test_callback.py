@@ -10,34 +10,9 @@ import pytest
 
 import cudago as cu
 
+from .operand import CONFIG, N, numbers
+
 np = pytest.importorskip("numpy")
-
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
-
-
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-def number(buffer, stream) -> int:
-    """Return the one number that a buffer is full of."""
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    (only,) = set(out.tolist())
-    return only
 
 
 def test_callbacks_run_on_a_thread_of_their_own(graph, stream):
@@ -64,9 +39,9 @@ def test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on(
     graph.callback(fail).memset(a, b"\6\0\0\0")
     with graph.instantiate() as step:
         step.launch(stream)
-        assert number(a, stream) == 6
+        assert numbers(a, stream) == 6
         step.launch(stream)
-        assert number(a, stream) == 6
+        assert numbers(a, stream) == 6
     assert reported == [(LookupError, "lost")] * 2
 
 
@@ -90,7 +65,7 @@ def test_a_callback_that_closes_its_own_executable(graph, a, stream):
     graph.callback(lambda: box.pop("step").close()).memset(a, b"\3\0\0\0")
     box["step"] = graph.instantiate()
     box["step"].launch(stream)
-    assert number(a, stream) == 3
+    assert numbers(a, stream) == 3
     assert box == {}
 
 
@@ -107,7 +82,7 @@ def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
     timer.start()
     for _ in range(1500):
         step.launch(stream)
-    assert number(a, stream) == 1500
+    assert numbers(a, stream) == 1500
     timer.join()
     waits.close()
     step.close()
@@ -250,7 +225,7 @@ def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream)
             stream.sync()
             step.launch(stream)
             stream.sync()
-        assert number(a, other) == 0x05050505
+        assert numbers(a, other) == 0x05050505
         names.clear()
     for e in refused:
         assert (e.code, e.name) == (800, "CUDA_ERROR_NOT_PERMITTED")

@@ -29,13 +29,6 @@ def code(device):
 
 
 @pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-@pytest.fixture
 def n(device, stream):
     """Two numbers: 1000 and 0."""
     with cu.asarray([1000, 0], "i4", stream=stream) as n:

@@ -11,33 +11,9 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
+from .operand import CONFIG, N, numbers
+
 np = pytest.importorskip("numpy")
-
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
-
-
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-def first(buffer, stream) -> int:
-    """Return the first number in a buffer."""
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    return int(out[0])
 
 
 def names(of) -> list[str]:
@@ -59,7 +35,7 @@ def test_a_node_is_removed(graph, a, stream, kernels):
         assert names(after) == names(clone) == ["one", "last"]
         for step, total in ((after, 101), (same, 202), (before, 313)):
             step.launch(stream)
-            assert first(a, stream) == total
+            assert numbers(a, stream) == total
     new = last.launch(CONFIG, kernels["add"], a, 10, N, name="ten")
     assert graph["ten"] == new != ten
     assert graph.memset(a, 0).name == "memset_0"
@@ -97,7 +73,7 @@ def test_a_removed_node_says_so(graph, a, stream, kernels):
             use()
     assert (step["fill"].enabled, step["fill"].params.value) == (True, 1)
     step.launch(stream)
-    assert first(a, stream) == 0x01010101
+    assert numbers(a, stream) == 0x01010101
     step.close()
     assert len(graph.nodes) == 1
 
@@ -213,7 +189,7 @@ def test_edges_order_the_work(graph, a, stream, kernels):
     with graph.instantiate() as step:
         step.launch(stream)
         step.launch(stream)
-        assert first(a, stream) == 18
+        assert numbers(a, stream) == 18
 
 
 def test_graphs_that_allocate_refuse_removals(device):
@@ -238,5 +214,5 @@ def test_nodes_of_a_captured_graph(a, stream, kernels):
     graph.add_edge(before, after)
     with graph.instantiate() as step:
         step.launch(stream)
-        assert first(a, stream) == 10
+        assert numbers(a, stream) == 10
     graph.close()

@@ -14,13 +14,6 @@ from cudago.testing import hold
 np = pytest.importorskip("numpy")
 
 
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
 def allocating(graph, value=7):
     """Add an allocation of 16 bytes and a fill."""
     made = graph.allocate(16, name="scratch")

@@ -15,13 +15,6 @@ from cudago.testing import settle
 
 
 @pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-@pytest.fixture
 def x(device, stream):
     """Four bytes."""
     with device.allocate(4, stream=stream) as buffer:

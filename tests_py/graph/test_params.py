@@ -11,10 +11,10 @@ import pytest
 import cudago as cu
 from cudago.testing import settle
 
+from .operand import CONFIG, N, numbers
+
 np = pytest.importorskip("numpy")
 
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
 NAMED_PTX = """
 .version 7.0
 .target sm_75
@@ -32,37 +32,6 @@ NAMED_PTX = """
     ret;
 }
 """
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
-
-
-@pytest.fixture
-def b(device, stream):
-    """Room for 16 more, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
-
-
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-def numbers(buffer, stream) -> list[int]:
-    """Return the numbers in a buffer, or the one number that all are."""
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    return out.tolist() if len(set(out.tolist())) > 1 else out.tolist()[0]
 
 
 # --- what nodes say -------------------------------------------------------------------------------

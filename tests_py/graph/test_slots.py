@@ -11,10 +11,9 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
-np = pytest.importorskip("numpy")
+from .operand import CONFIG, N, full, numbers
 
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
+np = pytest.importorskip("numpy")
 
 
 @pytest.fixture
@@ -26,25 +25,6 @@ def rooms(device, stream):
     yield buffers
     for buffer in buffers:
         buffer.close()
-
-
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
-
-
-def numbers(buffer, stream) -> list[int]:
-    """Return the numbers in a buffer, or the one number that all are."""
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    return out.tolist() if len(set(out.tolist())) > 1 else out.tolist()[0]
-
-
-def full(value) -> np.ndarray:
-    return np.full(N, value, "i4")
 
 
 def test_all_nodes_of_a_slot_change(graph, rooms, stream):

@@ -9,24 +9,9 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
+from .operand import CONFIG, N
+
 np = pytest.importorskip("numpy")
-
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        yield buffer
-
-
-@pytest.fixture
-def graph(device):
-    """An empty graph."""
-    with cu.Graph(device) as graph:
-        yield graph
 
 
 def places(obj) -> list[tuple]:

@@ -13,18 +13,9 @@ import pytest
 import cudago as cu
 from cudago.testing import hold, settle
 
+from .operand import CONFIG, N, full, numbers
+
 np = pytest.importorskip("numpy")
-
-N = 16
-CONFIG = cu.LaunchConfig(grid=1, block=N)
-
-
-@pytest.fixture
-def a(device, stream):
-    """Room for 16 numbers, which are 0."""
-    with device.allocate(4 * N, stream=stream) as buffer:
-        buffer.fill(0, stream=stream)
-        yield buffer
 
 
 @pytest.fixture
@@ -39,18 +30,6 @@ def build(device, stream, a, kernels):
         return graph
 
     return build
-
-
-def numbers(buffer, stream) -> list[int]:
-    """Return the numbers in a buffer, or the one number that all are."""
-    out = np.zeros(N, "i4")
-    buffer.copy_to(out, stream=stream)
-    stream.sync()
-    return out.tolist() if len(set(out.tolist())) > 1 else out.tolist()[0]
-
-
-def full(value) -> np.ndarray:
-    return np.full(N, value, "i4")
 
 
 def test_all_nodes_change(build, a, stream):

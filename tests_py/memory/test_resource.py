@@ -8,6 +8,7 @@ import _thread
 import gc
 import threading
 import weakref
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -204,24 +205,42 @@ def small(device):
         yield pool
 
 
-def test_an_allocation_waits_for_releases_under_way(small, device, stream):
+@contextmanager
+def release_under_way(pool, stream):
+    """Yield a function that lets the pool have its memory back: it ends the last launch with it."""
     settle()
     go = threading.Event()
-    memory = small.allocate(40 << 20, stream=stream)
+    memory = pool.allocate(40 << 20, stream=stream)
     graph = cu.Graph()
     graph.callback(go.wait).memset(memory, 1)
     step = graph.instantiate()
     step.launch(stream)
     for thing in (memory, step, graph):
         thing.close()
-    timer = threading.Timer(0.2, go.set)
-    timer.start()
     try:
-        with device.create_stream() as other:
-            small.allocate(40 << 20, stream=other).close()
+        yield go.set
     finally:
         go.set()
+
+
+@contextmanager
+def soon(do):
+    """Run a function on another thread 0.2 s after the block begins."""
+    timer = threading.Timer(0.2, do)
+    timer.start()
+    try:
+        yield
+    finally:
         timer.join()
+
+
+def test_an_allocation_waits_for_releases_under_way(small, device, stream):
+    with (
+        release_under_way(small, stream) as end,
+        device.create_stream() as other,
+        soon(end),
+    ):
+        small.allocate(40 << 20, stream=other).close()
 
 
 def test_an_allocation_that_fails_says_who_holds_what(small, stream):
@@ -248,20 +267,10 @@ def test_a_capture_stays_what_it_is(small, device, stream):
 
 
 def test_a_wait_for_releases_hears_ctrl_c(small, device, stream):
-    settle()
-    go = threading.Event()
-    memory = small.allocate(40 << 20, stream=stream)
-    graph = cu.Graph()
-    graph.callback(go.wait).memset(memory, 1)
-    step = graph.instantiate()
-    step.launch(stream)
-    for thing in (memory, step, graph):
-        thing.close()
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    try:
-        with device.create_stream() as other, pytest.raises(KeyboardInterrupt):
-            small.allocate(40 << 20, stream=other)
-    finally:
-        go.set()
-        timer.join()
+    with (
+        release_under_way(small, stream),
+        device.create_stream() as other,
+        soon(_thread.interrupt_main),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        small.allocate(40 << 20, stream=other)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cudago/cudago/internal/ptxvm"
 	"github.com/cudago/cudago/internal/ptxvm/check"
-	"github.com/cudago/cudago/internal/ptxvm/fault"
 	"github.com/cudago/cudago/internal/ptxvm/vmtest"
 )
 
@@ -274,57 +273,6 @@ const copyPTX = checkHead + `
 }
 `
 
-func TestUninitialized(t *testing.T) {
-	d := ptxvm.NewDevice(ptxvm.Config{})
-	defer d.Close()
-	k := vmtest.Kernel(t, vmtest.Load(t, d, "test", copyPTX), "k")
-	m := d.Memory()
-	p, err := m.Alloc(256, "here")
-	require.NoError(t, err)
-	o := vmtest.Zeroed(t, d, 256)
-	run := func() (found []string) {
-		l := ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(p, o), Watch: vmtest.Watching(&found)}
-		require.NoError(t, k.Launch(&l))
-		return found
-	}
-	require.Empty(t, run(), "what was allocated unwatched is left alone")
-	m.Undefine(p)
-	require.Regexp(t, `^uninitialized read in kernel k, block \(0,0,0\), thread \(0,0,0\) \(PTX line 20: ld\.global\.u32 %v, \[%x\]\): `+
-		`4 bytes at 0x\w+ were never written; at offset 0 of device memory of 256 bytes at 0x\w+, allocated at here; 32 times$`,
-		strings.Join(run(), "\n"))
-	require.Empty(t, run(), "once is enough")
-
-	m.Undefine(p)
-	m.Define(p, 124)
-	require.Regexp(t, `thread \(31,0,0\) .* at offset 124 of`, strings.Join(run(), "\n"))
-	m.Undefine(p)
-	m.Undefine(o)
-	p, o = o, p
-	require.Len(t, run(), 1)
-	p, o = o, p
-	require.Empty(t, run(), "the kernel itself wrote it")
-	m.Undefine(p)
-	m.DefineAll()
-	require.Empty(t, run())
-	require.False(t, m.Undefined())
-}
-
-func TestUninitializedCopy(t *testing.T) {
-	d := ptxvm.NewDevice(ptxvm.Config{})
-	defer d.Close()
-	m := d.Memory()
-	p, err := m.Alloc(10000, "here")
-	require.NoError(t, err)
-	m.Undefine(p)
-	m.Define(p+8, 5000)
-	var found []string
-	v := vmtest.Watching(&found)
-	v.Touch(m, p, 9000, false)
-	v.Flush()
-	require.Len(t, found, 1)
-	require.Regexp(t, `^uninitialized read in this work: 4000 bytes at 0x\w+00 were never written; at offset 0 of device memory`, found[0])
-}
-
 // TestRacesBetweenWork runs kernels and copies that nothing orders.
 func TestRacesBetweenWork(t *testing.T) {
 	d := ptxvm.NewDevice(ptxvm.Config{})
@@ -371,100 +319,4 @@ func TestRacesBetweenWork(t *testing.T) {
 	require.Len(t, found, 2)
 	require.Contains(t, found[0], "it reads 4 bytes at")
 	require.Contains(t, found[0], "copy of 8192 bytes wrote them; nothing orders the two")
-}
-
-func TestFreedMemoryIsForgotten(t *testing.T) {
-	d := ptxvm.NewDevice(ptxvm.Config{})
-	defer d.Close()
-	m := d.Memory()
-	p, err := m.Alloc(256, "here")
-	require.NoError(t, err)
-	m.Undefine(p)
-	require.True(t, m.Undefined())
-	m.Forget(p)
-	require.False(t, m.Undefined())
-	require.NoError(t, m.Free(p, "there"))
-	m.Undefine(p)
-	require.False(t, m.Undefined())
-	n, ok := m.Freed(p + 8)
-	require.True(t, ok)
-	require.Contains(t, n.String(), "allocated at here, freed at there")
-	_, ok = m.Freed(p + 256)
-	require.False(t, ok)
-}
-
-// TestBarrierReport names the lanes of a deadlock, and whom they wait for.
-func TestBarrierReport(t *testing.T) {
-	tests := []struct{ name, body, want string }{
-		{"two barriers", `
-	setp.lt.u32 %c, %t, 40;
-	@%c bra here;
-	bar.sync 1;
-	bra out;
-here:
-	bar.sync 0;
-out:`, `deadlock in kernel k, .*: warp 0 lanes 0-31 wait at PTX line \d+ \(bar\.sync 0\), barrier 0, where 40 of 64 threads have come; ` +
-			`warp 1 lanes (0-7|8-31) wait at PTX line \d+ \(bar\.sync \d\), barrier \d, where \d+ of 64 threads have come; warp 1 lanes`},
-		{"too many expected", `
-	setp.ge.u32 %c, %t, 60;
-	@%c bra out;
-	bar.sync 2, 64;
-out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, where 60 of 64 threads have come; .*4 threads have exited$`},
-		{"a lane that is somewhere else", `
-	and.b32 %v, %t, 31;
-	setp.eq.u32 %c, %v, 5;
-	@%c bra here;
-	bar.warp.sync -1;
-	bra out;
-here:
-	bar.sync 0;
-out:`, `warp 0 lanes 0-4,6-31 wait at PTX line 23 \(bar\.warp\.sync -1\) for lanes 5; warp 0 lanes 5 wait at PTX line 26 \(bar\.sync 0\), ` +
-			`barrier 0, where 2 of 64 threads have come`},
-		{"a warp that goes past the barrier", `
-	setp.ge.u32 %c, %t, 32;
-	@%c bra out;
-	bar.sync 0, 64;
-out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 0, 64\), barrier 0, where 32 of 64 threads have come; 32 threads have exited$`},
-		{"a shuffle that a lane does not reach", `
-	and.b32 %v, %t, 31;
-	setp.eq.u32 %c, %v, 9;
-	@%c bra here;
-	shfl.sync.bfly.b32 %w, %v, 1, 31, -1;
-here:
-	bar.sync 0;`, `warp 0 lanes 0-8,10-31 wait at PTX line 23 \(shfl\.sync\..*\) for lanes 9; warp 0 lanes 9 wait at PTX line 25 \(bar\.sync 0\)`},
-	}
-	d := ptxvm.NewDevice(ptxvm.Config{})
-	defer d.Close()
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+test.body+"\n\tret;\n}\n"), "k")
-			err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1}, Params: vmtest.Pack(vmtest.Zeroed(t, d, 64), uint64(0))})
-			var f *fault.Fault
-			require.ErrorAs(t, err, &f)
-			require.Equal(t, fault.Deadlock, f.Kind)
-			require.Regexp(t, test.want, err.Error())
-		})
-	}
-}
-
-func TestMisalignedReport(t *testing.T) {
-	d := ptxvm.NewDevice(ptxvm.Config{})
-	defer d.Close()
-	for body, want := range map[string]string{
-		"st.global.u32 [%a+2], %t;":                                                `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
-		"ld.global.v2.u32 {%v, %w}, [%a+4];":                                       `8 bytes at 0x\w+, at offset 4 of device memory of 64 bytes`,
-		"ld.shared.u32 %v, [m+1];":                                                 `4 bytes at 0x1$`,
-		"st.shared.v4.u32 [m+8], {%t, %t, %t, %t};":                                `16 bytes at 0x8$`,
-		"atom.shared.add.u64 %x, [m+4], 1;":                                        `8 bytes at 0x4$`,
-		"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [m+8];":                    `16 bytes at 0x8$`,
-		"cp.async.cg.shared.global [m+8], [%a], 16;":                               `16 bytes at 0x8$`,
-		"cp.async.ca.shared.global [m], [%a+2], 4;":                                `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
-		"mbarrier.init.shared.b64 [m+4], 1;":                                       `8 bytes at 0x4$`,
-		"cvta.shared.u64 %x, 6;\n\tld.u32 %v, [%x];":                               `4 bytes at 0x1180000000000006$`,
-		"wmma.load.a.sync.aligned.row.m16n16k8.global.tf32 {%v,%v,%v,%v}, [%a+2];": `4 bytes at 0x\w+, at offset 2 of device memory of 64 bytes`,
-	} {
-		k := vmtest.Kernel(t, vmtest.Load(t, d, "test", checkHead+"\t"+body+"\n\tret;\n}\n"), "k")
-		err := k.Launch(&ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: vmtest.Pack(vmtest.Zeroed(t, d, 64), uint64(0))})
-		require.Regexp(t, `^misaligned address in kernel k, .*: `+want, err.Error(), body)
-	}
 }
