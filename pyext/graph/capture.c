@@ -202,11 +202,16 @@ static int discard(cudago_stream *s, uint64_t capture) {
     return over;
 }
 
+static QUIET cudago_stream *take_capture(GraphObject *g) {
+    cudago_stream *s = g->capturing;
+    g->capturing = NULL;
+    return s;
+}
+
 void cudago_capture_abandon(GraphObject *self) {
     unsigned long thread = self->thread;
     uint64_t capture = self->capture;
-    cudago_stream *s = self->capturing;
-    self->capturing = NULL;
+    cudago_stream *s = take_capture(self);
     if (!cudago_callbacks_alive && discard(s, capture)) return;
     orphan *o = malloc(sizeof *o);
     if (!o) return; /* the stream stays in capture: nothing that it may use is freed */

@@ -78,7 +78,7 @@ static int launch_away(cudago_exec *x, cudago_stream *s) {
     return r;
 }
 
-/* A launch at the gate. */
+/* A launch or an upload at the gate. */
 typedef struct {
     cudago_exec *x; /* the executable it waits at, only for comparison; NULL: not waiting */
     uint64_t phase; /* the executable's phase when it came */
@@ -105,7 +105,6 @@ static QUIET void leave_gate(ExecObject *self, ticket *t) {
     t->x = NULL;
 }
 
-/* CUDAGO_AGAIN while an update is ahead of it. */
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
@@ -125,17 +124,18 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     return launched(x, s, code, code ? 0 : cudago_queued(s));
 }
 
-static int launch_on(ExecObject *self, StreamObject *stream) {
+/* `now` answers CUDAGO_AGAIN while an update is ahead of it. */
+static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now)(ExecObject *, StreamObject *, ticket *)) {
     if (stream->device != self->device) {
         PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
         return -1;
     }
     ticket t = {0};
     cudago_note_site();
-    int r = launch_now(self, stream, &t);
+    int r = now(self, stream, &t);
     while (r == CUDAGO_AGAIN) {
         cudago_nap();
-        r = PyErr_CheckSignals() ? -1 : launch_now(self, stream, &t);
+        r = PyErr_CheckSignals() ? -1 : now(self, stream, &t);
     }
     leave_gate(self, &t);
     return r;
@@ -147,7 +147,7 @@ static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     if (cudago_exec_open(self)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
-    int r = stream ? launch_on(self, stream) : -1;
+    int r = stream ? through_gate(self, stream, launch_now) : -1;
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;
@@ -163,13 +163,15 @@ static int upload_away(cudago_exec *x, cudago_stream *s) {
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
-static QUIET int upload_now(ExecObject *self, StreamObject *stream) {
+static QUIET int upload_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing)
         return PyErr_SetString(PyExc_ValueError, "an executable cannot be uploaded on a stream that is capturing"), -1;
+    if (must_wait(self->x, t)) return CUDAGO_AGAIN;
+    leave_gate(self, t);
     if (cudago_uses_reserve(&self->x->uses, s)) return -1;
     return upload_away(self->x, s);
 }
@@ -178,11 +180,7 @@ static PyObject *exec_upload(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
-    int r = -1;
-    if (stream && stream->device != self->device)
-        PyErr_Format(PyExc_ValueError, "the graph is on device %d, the stream on device %d", self->device, stream->device);
-    else if (stream)
-        r = upload_now(self, stream);
+    int r = stream ? through_gate(self, stream, upload_now) : -1;
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;

@@ -35,7 +35,7 @@ typedef struct {
     uint32_t inside;   /* calls in the driver that released the GIL */
     int32_t closing;   /* its GraphExec is gone; the last call inside ends it */
     uint32_t updates;  /* updates that wait or run: launches that come now wait */
-    uint32_t waiting;  /* launches that wait */
+    uint32_t waiting;  /* launches and uploads that wait */
     uint32_t owed;     /* launches that the last update kept waiting and that go before the next */
     uint64_t phase;    /* updates that have run */
 } cudago_exec;

@@ -44,7 +44,9 @@ int cudago_opt_in(cudago_kernel *k, uint32_t bytes, uint32_t *most) {
     PyThreadState *t = cudago_step_aside();
     cudagoKernelOptIn(k, bytes, most, &st);
     cudago_step_back(t);
-    return st.kind ? cudago_raise(&st) : 0;
+    if (st.kind) return cudago_raise(&st);
+    if (bytes <= *most && !k->shared_set) k->max_shared = *most;
+    return 0;
 }
 
 /* _kernel_new(cls, code object, code id, name, device) */

@@ -158,8 +158,9 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 	return f, err
 }
 
-// cudagoKernelOptIn asks for bytes of dynamic shared memory, if a block of the
-// kernel can have them, and says how many it can have.
+// cudagoKernelOptIn finds out how much dynamic shared memory a block of the
+// kernel can have at most, and asks for all of it if that is enough for bytes:
+// so threads that ask at once, for whatever they need, ask for the same.
 //
 //export cudagoKernelOptIn
 func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, st *C.cudago_status) {
@@ -176,15 +177,11 @@ func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, s
 		if err != nil {
 			return err
 		}
-		*most = max(k.max_shared, C.uint32_t(max(0, all-static)))
+		*most = max(*most, C.uint32_t(max(0, all-static)))
 		if bytes > *most {
 			return nil
 		}
-		if err := kernel.SetAttribute(cuda.KernelMaxDynamicSharedSize, int(bytes)); err != nil {
-			return err
-		}
-		k.max_shared = bytes
-		return nil
+		return kernel.SetAttribute(cuda.KernelMaxDynamicSharedSize, int(*most))
 	})
 }
 
