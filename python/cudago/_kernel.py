@@ -165,7 +165,8 @@ class KernelInfo:
         Static shared memory per block, local memory per thread, and constant memory, in bytes.
     spills : int or None
         Bytes per thread that the compiler stores to local memory for want of registers; None if
-        that is not known: the kernel uses local memory, and the compiler did not say what for.
+        that is not known: the kernel uses local memory, and the compiler did not say what for. It
+        says so with ``--ptxas-options=-v``, unless NVRTC takes the code from its own cache.
     max_threads : int
         Largest block that the kernel can run with, in threads.
     max_shared : int
