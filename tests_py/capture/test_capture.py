@@ -158,7 +158,7 @@ def test_use_of_the_graph_while_it_is_captured(a, stream):
     graph.close()
 
 
-def test_what_a_capture_does_not_allow_is_refused_and_spoils_nothing(a, device, stream, kernels):
+def test_refused_calls_leave_a_capture_valid(a, device, stream, kernels):
     with cu.Graph() as other:
         step = other.instantiate()
     with stream.capture() as graph:
@@ -263,7 +263,7 @@ def test_other_threads_can_do_everything_meanwhile(a, device, stream, kernels):
     graph.close()
 
 
-def test_waiting_elsewhere_does_not_spoil_a_capture(a, device, stream):
+def test_waiting_elsewhere_does_not_invalidate_a_capture(a, device, stream):
     stream.sync()
     failures = []
 
@@ -286,7 +286,7 @@ def test_waiting_elsewhere_does_not_spoil_a_capture(a, device, stream):
     graph.close()
 
 
-def test_objects_dropped_during_a_capture_do_not_spoil_it(a, device, stream):
+def test_objects_dropped_during_a_capture_do_not_invalidate_it(a, device, stream):
     stream.sync()
     with stream.capture("global") as graph:
         for _ in range(3):
@@ -341,7 +341,7 @@ def test_the_stream_works_as_before_afterwards(a, stream, kernels):
     assert numbers(a, stream) == 63
 
 
-def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
+def test_frees_deferred_by_a_capture_do_not_invalidate_the_next(device):
     """What is dropped during a capture is freed after it: here, when the next one begins."""
     failures = []
     done = threading.Event()
@@ -424,7 +424,7 @@ def test_a_capture_is_entered_once(a, stream):
     graph.close()
 
 
-def test_a_block_that_nobody_goes_on_with_ends_its_capture(stream):
+def test_an_abandoned_block_ends_its_capture(stream):
     def block():
         with stream.capture() as graph:
             yield graph

@@ -88,7 +88,7 @@ def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
     step.close()
 
 
-def test_a_capture_begins_beside_a_full_queue(driver, script):
+def test_a_capture_begins_while_a_queue_is_full(driver, script):
     """cuStreamBeginCapture waits for who is stuck there, and that for a callback, for the GIL."""
     run = script(
         """

@@ -108,7 +108,7 @@ def test_a_buffer_outlives_its_graph(device, stream):
     # Not freed: it is, once the last buffer has gone.
 
 
-def test_memory_that_nobody_frees_comes_back(device, stream):
+def test_memory_that_nobody_frees_is_reclaimed(device, stream):
     for _ in range(100):  # the simulated device has room for 32 of them
         graph = cu.Graph(device)
         made = graph.allocate(64 << 20)

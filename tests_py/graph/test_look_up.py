@@ -291,7 +291,7 @@ def test_the_work_of_a_look_up(x, driver):
 
 
 @pytest.mark.parametrize("which", ["graph", "executable"])
-def test_what_is_told_stays_until_it_is_told(which, device, x):
+def test_an_answer_survives_code_that_runs_while_it_is_made(which, device, x):
     """Making the answer may run a garbage collection, which may run anybody's code."""
     graph = cu.Graph(device)
     for i in range(200):

@@ -344,7 +344,7 @@ LEAVE
 
 @pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit()"])
 @pytest.mark.parametrize("opened", ["", "cu.Device().create_stream().sync()"])
-def test_a_forked_child_is_told_without_go(script, opened, leave):
+def test_finalizers_in_a_forked_child_do_not_enter_go(script, opened, leave):
     text = START + opened + "\n" + FORKED.replace("LEAVE", leave)
     run = script.run([*script.command(text), "cudago"])
     assert run.stdout.splitlines() == [

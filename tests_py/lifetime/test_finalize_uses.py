@@ -94,7 +94,7 @@ def test_the_function_uses_its_finalizer(finalize, use):
     assert called == [None, None]
 
 
-def test_the_function_begins_its_finalizer_again(finalize):
+def test_the_function_initializes_its_finalizer_again(finalize):
     def function(n):
         called.append(n)
         if n < 3:
@@ -123,7 +123,7 @@ def test_the_function_ends_others(finalize):
     assert is_dead(oldest)
 
 
-def test_an_object_that_comes_back(finalize):
+def test_an_object_that_is_resurrected(finalize):
     """Python calls ``__del__`` first, and the object's weak references only when it really goes."""
 
     class Back:

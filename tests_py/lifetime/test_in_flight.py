@@ -67,7 +67,7 @@ def test_an_executable_closed_while_it_waits(
 
 @pytest.mark.parametrize("kind", ["pinned", "buffer", "view", "pointer", "tensor"])
 @pytest.mark.parametrize("updated", [False, True])
-def test_a_body_let_go_while_it_waits(
+def test_a_body_dropped_while_it_waits(
     kind, updated, make, numbers, work, result, stream, watch, poison, try_to_release
 ):
     source = make(kind, numbers)

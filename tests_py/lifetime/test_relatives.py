@@ -18,7 +18,7 @@ ROUNDS = {"nvidia": 3000, "sim": 100}
 
 
 @pytest.mark.parametrize("how", ["clone", "embed"])
-def test_relatives_are_dropped_beside_others(driver, device, stream, how):
+def test_relatives_are_dropped_on_several_threads(driver, device, stream, how):
     failures = []
 
     def related(to: cu.Graph) -> cu.Graph:

@@ -66,7 +66,7 @@ def told(stream) -> list[str]:
             return texts
 
 
-def test_what_interrupted_waits_and_the_next_one_are_told(reads, memory, stream, alarm):
+def test_interrupted_waits_lose_no_finding(reads, memory, stream, alarm):
     first, second, to = memory
     with hold(stream) as go_on:
         cu.launch(stream, CONFIG, reads[0], first, to)
@@ -84,7 +84,7 @@ def test_what_interrupted_waits_and_the_next_one_are_told(reads, memory, stream,
     assert text.count("kernel second") == 1
 
 
-def test_what_the_release_of_a_graphs_memory_is_told(reads, memory, stream, capfd):
+def test_the_release_of_a_graphs_memory_loses_no_finding(reads, memory, stream, capfd):
     with cu.Graph() as graph:
         scratch = graph.allocate(64).buffer
         step = graph.instantiate()
@@ -99,7 +99,7 @@ def test_what_the_release_of_a_graphs_memory_is_told(reads, memory, stream, capf
     assert capfd.readouterr().err == ""
 
 
-def test_no_python_code_runs_while_a_call_is_noted(kernels, memory, stream, device):
+def test_noting_the_site_of_a_call_runs_no_python_code(kernels, memory, stream, device):
     """What a signal handler raises there would reach no caller."""
     entered = []
     kernel, config = kernels["nothing"], CONFIG
