@@ -113,7 +113,7 @@ func (s *session) watch() *check.Watch {
 	}
 }
 
-// pack lays out arguments as the kernel's parameters want them.
+// pack lays out arguments as the kernel's parameters require.
 func pack(params []ptxir.Param, args []any) ([]byte, error) {
 	if len(params) != len(args) {
 		return nil, fmt.Errorf("%d arguments, want %d", len(args), len(params))

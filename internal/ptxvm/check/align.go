@@ -17,7 +17,7 @@ type arrivals struct {
 	// due are the lanes that have to arrive: those that had not exited when the
 	// first arrived, and were not about to.
 	due uint32
-	at  *lane.Place // where the first came
+	at  *lane.Place // where the first arrived
 }
 
 // Come notes that lanes have arrived at an aligned barrier. All lanes in due, which

@@ -309,7 +309,7 @@ func TestMma(t *testing.T) {
 	}
 }
 
-// TestMmaSaturates adds 1 to the largest sum, and takes 1 from the least.
+// TestMmaSaturates adds 1 to the largest sum, and subtracts 1 from the smallest.
 func TestMmaSaturates(t *testing.T) {
 	for _, tt := range []struct {
 		words      string

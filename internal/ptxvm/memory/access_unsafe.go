@@ -74,9 +74,9 @@ func (m *Memory) resolve(addr, size uint64, who *Memory) (Span, bool) {
 	return Span{}, false
 }
 
-// hostPointer turns a host address that the caller vouched for (AddHost) into
-// a pointer. The detour keeps vet's rule about uintptr conversions, which is
-// about Go's own objects.
+// hostPointer turns a host address that the caller vouched for (AddHost) into a
+// pointer. The detour satisfies vet's rule about uintptr conversions, which is
+// meant for Go's own objects.
 func hostPointer(addr uint64) unsafe.Pointer {
 	p := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p))

@@ -71,8 +71,8 @@ func TestHoldOfPeers(t *testing.T) {
 	require.Empty(t, b.pending)
 }
 
-// Devices that look into each other's memory while it comes and goes wait for
-// nobody in a circle.
+// Devices that look up each other's memory while it is allocated and freed do
+// not deadlock.
 func TestPeersTogether(t *testing.T) {
 	a, b := connected(t)
 	a.Peers().Allow(b, true)

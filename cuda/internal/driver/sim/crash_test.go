@@ -46,7 +46,8 @@ func openHostile(t *testing.T) (*one, *crashes) {
 	return newOne(t, api), c
 }
 
-// captureAndRecord begins and ends captures of a stream beside records into it.
+// captureAndRecord begins and ends captures of a stream while another thread
+// records into it.
 func (o *one) captureAndRecord(t *testing.T, n int, lock, unlock func()) {
 	t.Helper()
 	e := o.newEvent(t)
