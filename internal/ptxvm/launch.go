@@ -98,7 +98,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 		return refuse("cooperative grid of %d blocks, at most %d can be resident", r.total, most)
 	}
 	if len(l.Params) < k.leastParams() {
-		return refuse("%d bytes of parameters, %d wanted", len(l.Params), k.leastParams())
+		return refuse("%d bytes of parameters, the kernel has %d", len(l.Params), k.leastParams())
 	}
 	// Reads at the end of the block may be wider than what the caller packed.
 	r.params = make([]byte, int(k.ir.ArgBytes)+16)

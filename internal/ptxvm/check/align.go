@@ -50,7 +50,7 @@ func (v *Block) Complete(id int) {
 func (v *Block) parted(warp int, c *arrivals) {
 	key := findingKey{kind: FindingBarrier, place: c.at}
 	v.add(key, 0, func() *Finding {
-		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))
+		why := fmt.Sprintf("lanes %s of warp %d reached it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))
 		return &Finding{Kind: FindingBarrier, Here: v.at(warp, bits.TrailingZeros32(c.mask), c.at), Why: why}
 	})
 }

@@ -257,7 +257,7 @@ func why(now, before *shadow.Trace) string {
 	case !sameWarp(now, before):
 		return "no barrier lies between them"
 	case now.Site == before.Site && now.Kind == shadow.WeakWrite:
-		return "which lane's value stays is undefined"
+		return "it is undefined which lane's value remains"
 	}
 	return "no __syncwarp lies between them"
 }

@@ -68,7 +68,7 @@ func (m *Memory) Create(size uint64) (*Physical, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if size > m.capacity || m.used > m.capacity-size {
-		return nil, fmt.Errorf("%w: %d bytes asked for, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+		return nil, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
 	}
 	host, err := mapShared(size)
 	if err != nil {

@@ -152,7 +152,7 @@ func (m *Memory) alloc(size, align uint64, kind Kind, name string, site any, acc
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if size > m.capacity || m.used > m.capacity-size {
-		return 0, fmt.Errorf("%w: %d bytes asked for, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+		return 0, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
 	}
 	block, err := m.store.get(size)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestRecordMeetsCapture(t *testing.T) {
 	require.NotEmpty(t, texts)
 	for _, text := range texts {
 		require.Regexp(t, `^simulated driver: (cuEventRecord entered stream 0x\w+ while cuStream(Begin|End)Capture of it was running|`+
-			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running, or cuEventDestroy of what its capture has recorded): NVIDIA's driver crashes here$`, text)
+			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running, or cuEventDestroy of an event that its capture has recorded): NVIDIA's driver crashes here$`, text)
 	}
 }
 
