@@ -21,7 +21,7 @@ FOLDER = extension.ROOT / "build" / "asan"
 MODULE = FOLDER / "cudago" / extension.MODULE
 
 OPTIONS = {
-    "detect_leaks": 0,  # Python keeps much to its end
+    "detect_leaks": 0,  # Python frees much only when it ends
     # Go's handler stands before this one, and passes on what is not Go's: so a null pointer in C
     # has a stack too, and a panic in Go is still an exception.
     "handle_segv": 1,

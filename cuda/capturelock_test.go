@@ -15,8 +15,8 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
 
-// A referee counts records that run beside the begin or the end of a capture,
-// or that hit a stream which is capturing.
+// A referee counts records that overlap the begin or the end of a capture, or
+// that hit a stream which is capturing.
 type referee struct {
 	driver.API
 	changing, recording atomic.Int64

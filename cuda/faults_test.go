@@ -267,7 +267,7 @@ func releases(call string) bool {
 		call == "AllowHost" || call == "DisallowHost"
 }
 
-// What the driver refuses to take back is told to OnWarning, once for a broken
+// What the driver refuses to take back is reported to OnWarning, once for a broken
 // context, and stays in the counts.
 func TestFailedReleaseWarns(t *testing.T) {
 	stub, c := openStub(t)

@@ -21,7 +21,7 @@ CONFIG = cu.LaunchConfig(grid=1, block=N)
 
 @pytest.fixture
 def a(device, stream):
-    """Room for 16 numbers, which are 0."""
+    """Memory for 16 numbers, all 0."""
     with device.allocate(4 * N, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         yield buffer
@@ -110,7 +110,7 @@ def test_other_streams_join_the_capture_by_events(a, device, stream, kernels):
 
 
 def test_events_of_a_capture_are_destroyed_after_it(driver, script):
-    """Beside its end NVIDIA's driver crashes. `wait` makes such an event and lets it go at once."""
+    """NVIDIA's driver crashes if that overlaps the end. `wait` drops such an event at once."""
     run = script(
         """
         import os, cudago as cu
@@ -229,7 +229,7 @@ def test_a_capture_that_was_not_joined(a, device, stream):
 
 
 def test_other_threads_can_do_everything_meanwhile(a, device, stream, kernels):
-    """A capture in the strictest mode is not spoilt by what cudago does elsewhere."""
+    """What cudago does elsewhere does not invalidate a capture in the strictest mode."""
     stream.sync()
     old = cu.Graph()
     old.memset(a, 0)

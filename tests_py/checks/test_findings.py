@@ -77,7 +77,7 @@ def test_interrupted_waits_lose_no_finding(reads, memory, stream, alarm):
         go_on.set()
         while not cu.sim.reports():
             time.sleep(0.01)
-        time.sleep(0.05)  # the waits that go on alone hear of it
+        time.sleep(0.05)  # until the abandoned waits have returned
         cu.launch(stream, CONFIG, reads[1], second, to)
         text = "\n".join(told(stream))
     assert text.count("kernel first") == 1

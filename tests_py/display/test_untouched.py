@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Showing an object waits for nothing, spoils no capture, and puts no work into a stream."""
+"""Showing an object waits for nothing, invalidates no capture, and puts no work into a stream."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_a_buffer_outlives_its_graph(device, stream):
     del graph
     gc.collect()
     assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
-    # Not freed: it is, once the last buffer has gone.
+    # It is freed only when the last buffer dies.
 
 
 def test_memory_that_nobody_frees_is_reclaimed(device, stream):

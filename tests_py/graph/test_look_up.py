@@ -26,7 +26,7 @@ def names(of) -> list[str]:
 
 
 def missing(of, name) -> str:
-    """Return what the KeyError says that the look-up raises."""
+    """Return the message of the KeyError that the look-up raises."""
     with pytest.raises(KeyError) as caught:
         of[name]
     return caught.value.args[0]
@@ -91,7 +91,7 @@ def test_what_is_no_name(graph, x, key):
 
 
 class Name(str):
-    """A name of somebody's own."""
+    """A subclass of str."""
 
     __slots__ = ()
 

@@ -18,7 +18,7 @@ np = pytest.importorskip("numpy")
 
 @pytest.fixture
 def rooms(device, stream):
-    """Three times room for 16 numbers, which are 0."""
+    """Three buffers of 16 numbers, all 0."""
     buffers = [device.allocate(4 * N, stream=stream) for _ in range(3)]
     for buffer in buffers:
         buffer.fill(0, stream=stream)

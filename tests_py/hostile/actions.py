@@ -51,7 +51,7 @@ def drop(scene: Scene) -> None:
 
 
 def overwrite(scene: Scene) -> None:
-    """Close all, and spoil what memory is free."""
+    """Close everything, and overwrite the memory that was freed."""
     close(scene)
     gc.collect()
     stream = cu.Device().default_stream

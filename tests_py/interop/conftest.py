@@ -201,6 +201,6 @@ def balance():
     yield
     deadline = time.monotonic() + 20
     while _held() != before and time.monotonic() < deadline:
-        gc.collect()  # not if there is no need: it takes long beside a big framework
+        gc.collect()  # only if needed: with a big framework loaded it takes long
         time.sleep(0.001)
     assert _held() == before

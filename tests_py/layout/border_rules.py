@@ -31,7 +31,7 @@ from .border_tables import (
 from .c_source import Call, Function, Program, Tokens
 
 ALWAYS = LIBC | OURS_QUIET | PYTHON_QUIET | {"__builtin_mul_overflow", "__builtin_ctz"}
-# What a statement that returns may do besides: only what fails lets go there.
+# What a return statement may also call: only failing paths release things there.
 LETTING_GO = {"Py_DECREF", "Py_XDECREF", "Py_DecRef", "free"}
 LEAVES = {
     "Py_BEGIN_ALLOW_THREADS": "Py_END_ALLOW_THREADS",

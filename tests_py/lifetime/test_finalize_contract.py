@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""`cudago.finalize` beside `weakref.finalize`, point by point: each test runs on both."""
+"""`cudago.finalize` against `weakref.finalize`, point by point: each test runs on both."""
 
 from __future__ import annotations
 

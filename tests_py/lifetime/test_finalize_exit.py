@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Finalizers while the interpreter ends, and in forked children: `cudago` beside `weakref`."""
+"""Finalizers while the interpreter ends, and in forked children: `cudago` against `weakref`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 START = """
 import atexit, builtins, gc, os, sys, threading, warnings, weakref
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads
 import cudago as cu
 finalize = {"weakref": weakref.finalize, "cudago": cu.finalize}[sys.argv[1]]
 
@@ -23,7 +23,7 @@ def keep(*things):
     builtins.kept = getattr(builtins, "kept", []) + list(things)  # until the very end
 """
 
-# What each script says, in lines; beside it, how often it says what on stderr.
+# The lines that each script prints, and how often it prints what on stderr.
 SCRIPTS = {
     "newest first": (
         """

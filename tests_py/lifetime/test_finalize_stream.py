@@ -218,7 +218,7 @@ def test_default_streams(device, handle, try_to_release):
 
 
 def test_a_stream_that_is_capturing(device, stream, try_to_release):
-    """The wait does not become part of the capture, nor spoil it."""
+    """The wait neither becomes part of the capture nor invalidates it."""
     called, thing, late = [], Thing(), Thing()
     with device.allocate(4, stream=stream) as buffer:
         f = cu.finalize(thing, called.append, "object", stream=stream)

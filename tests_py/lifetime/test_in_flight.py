@@ -19,14 +19,14 @@ CONFIG = cu.LaunchConfig(grid=1, block=N)
 
 @pytest.fixture
 def work(device, stream):
-    """Room for N numbers."""
+    """Memory for N numbers."""
     with device.allocate(4 * N, stream=stream) as buffer:
         yield buffer
 
 
 @pytest.fixture
 def result(device):
-    """Pinned room for N numbers: what a graph copies there does not make the host wait."""
+    """Pinned memory for N numbers: a graph's copy to it does not make the host wait."""
     with cu.PinnedMemoryResource() as resource, resource.allocate(4 * N) as buffer:
         memoryview(buffer)[:] = bytes(4 * N)
         yield buffer

@@ -34,7 +34,7 @@ def test_relatives_are_dropped_on_several_threads(driver, device, stream, how):
                 relative = related(graph)
                 step = relative.instantiate()
                 del relative
-                del step  # the reaper destroys both, beside what comes next
+                del step  # the reaper destroys both while this thread goes on
                 related(graph).close()
         except BaseException as e:
             failures.append(e)

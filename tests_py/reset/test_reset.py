@@ -198,7 +198,7 @@ def test_refused_in_a_callback(device, code, stream):
     assert "CUDA_ERROR_NOT_PERMITTED" in errors[0] and "device 0" in errors[0]
 
 
-# --- beside others
+# --- with other threads
 
 
 def test_drops_what_is_held_back(device, code):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Device.reset in processes of its own: after faults, at exit, beside other devices."""
+"""Device.reset in processes of its own: after faults, at exit, with other devices."""
 
 from __future__ import annotations
 
