@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Build cudago under AddressSanitizer, beside the ordinary module, and run commands with it.
+"""Build cudago under AddressSanitizer, next to the ordinary module, and run commands with it.
 
 ``python build_hooks/asan.py`` builds into build/asan; ``python build_hooks/asan.py COMMAND...``
 runs a command that imports that cudago. A report ends the process with its stack and exit code 99.
@@ -45,7 +45,7 @@ def runtime() -> str:
 
 
 def build() -> None:
-    """Build the module, and put the Python files beside it."""
+    """Build the module, and put the Python files next to it."""
     runtime()
     extension.build(
         MODULE,

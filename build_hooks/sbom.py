@@ -88,7 +88,7 @@ def describe(module: Path, go: str) -> dict[str, Any]:
 
 
 def write(module: Path) -> Path:
-    """Write the list beside a built module, and return its path."""
+    """Write the list next to a built module, and return its path."""
     go = extension.find_go()
     assert go is not None, "it has built the module"
     path = module.with_name("cudago.cdx.json")

@@ -194,7 +194,7 @@ func (r *execution) collect(c *cta) {
 }
 
 // runResident runs a cooperative grid: every block has a CTA of its own,
-// and each worker goes round its share of them.
+// and each worker runs its share of them in turns.
 //
 // The grid has eight bytes of zeros of its own, as CUDA's driver gives it, whose
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync

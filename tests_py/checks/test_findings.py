@@ -54,8 +54,8 @@ def alarm():
     signal.signal(signal.SIGALRM, before)
 
 
-def told(stream) -> list[str]:
-    """Return what waits raise until one raises nothing."""
+def findings(stream) -> list[str]:
+    """Return the findings that waits raise, until one raises nothing."""
     texts = []
     while True:
         try:
@@ -79,7 +79,7 @@ def test_interrupted_waits_lose_no_finding(reads, memory, stream, alarm):
             time.sleep(0.01)
         time.sleep(0.05)  # until the abandoned waits have returned
         cu.launch(stream, CONFIG, reads[1], second, to)
-        text = "\n".join(told(stream))
+        text = "\n".join(findings(stream))
     assert text.count("kernel first") == 1
     assert text.count("kernel second") == 1
 
@@ -94,7 +94,7 @@ def test_the_release_of_a_graphs_memory_loses_no_finding(reads, memory, stream, 
         step.close()
         scratch.close()
     settle()
-    (text,) = told(stream)
+    (text,) = findings(stream)
     assert "kernel first" in text
     assert capfd.readouterr().err == ""
 

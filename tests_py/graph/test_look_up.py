@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What graphs and executables tell: nodes by name, edges, and what they retain."""
+"""Queries of graphs and executables: nodes by name, edges, and what they retain."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def end_capture(scene: Scene) -> None:
 
 
 def fork(scene: Scene) -> None:
-    """Fork; the child tries a call and goes."""
+    """Fork; the child tries a call and exits."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):

@@ -182,7 +182,7 @@ def alarmed(scene: Scene, action: str, delay_s: float, make: Callable[[], Any]) 
 
 
 def ring(scene: Scene, action: str, delay_s: float) -> threading.Event:
-    """Set an alarm whose handler does an action; return what says that it has rung."""
+    """Set an alarm whose handler does an action; return the event that it sets."""
     rung = threading.Event()
 
     def handler(number: int, frame: Any) -> None:

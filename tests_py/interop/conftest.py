@@ -73,7 +73,7 @@ def _array(values):
     return None if values is None else (ctypes.c_int64 * max(1, len(values)))(*values)
 
 
-_producers = []  # for good: whoever forgets a deleter must meet it later, not freed memory
+_producers = []  # forever: a consumer that forgets a deleter must find it later, not freed memory
 
 
 class Producer:

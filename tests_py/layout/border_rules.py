@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of pyext that border.h tells, as checks of the sources.
+"""The rules of pyext that border.h states, as checks of the sources.
 
 A loud function may run Python or give the GIL away: all that is neither QUIET nor listed here.
 """

@@ -160,7 +160,7 @@ def test_atexit_can_be_set(finalize):
     assert f.atexit is False
     f.detach()
     assert f.atexit is False
-    f.atexit = True  # of a dead one: says nothing, does nothing
+    f.atexit = True  # of a dead one: no error, no effect
     assert f.atexit is False
 
 

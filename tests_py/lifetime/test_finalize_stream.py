@@ -95,7 +95,7 @@ def test_a_call_does_not_wait(stream):
         g = cu.finalize(second, called.append, 2, stream=stream)
         del second
         assert g.alive
-        g()  # the object has gone, and the stream has work
+        g()  # the object has died, and the stream has work
         assert called == [1, 2]
         assert not g.alive
     settle()
@@ -206,7 +206,7 @@ def test_default_streams(device, handle, try_to_release):
     s = cu.Stream.from_handle(handle, device=device)
     with hold(s):
         cu.finalize(thing, called.append, 1, stream=s)
-        thread = threading.Thread(target=lambda t=[thing]: t.clear())  # goes in another thread
+        thread = threading.Thread(target=lambda t=[thing]: t.clear())  # dies on another thread
         del thing
         thread.start()
         thread.join()

@@ -101,7 +101,8 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 	return err
 }
 
-// watch turns the checks on for the next launch, which comes after all before it.
+// watch turns the checks on for the next launch, which is ordered after all
+// earlier ones.
 func (s *session) watch() *check.Watch {
 	if s.checks == 0 {
 		return nil

@@ -54,8 +54,9 @@ type Span struct {
 	Host       unsafe.Pointer
 }
 
-// resolve finds the live range that contains [addr, addr+size). Of mapped memory
-// it takes what kernels of who may touch; with nil, what any may.
+// resolve finds the live range that contains [addr, addr+size). In mapped memory
+// it accepts what kernels on who's device may access or, if who is nil, what
+// those of any device may.
 //
 // Preconditions: m.mu must be locked for reading.
 func (m *Memory) resolve(addr, size uint64, who *Memory) (Span, bool) {

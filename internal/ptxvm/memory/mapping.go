@@ -83,8 +83,8 @@ func (m *Memory) Create(size uint64) (*Physical, error) {
 	return p, nil
 }
 
-// Release ends the creator's use of p, once. The memory goes with its last
-// mapping.
+// Release ends the creator's use of p, once. The last mapping to end frees the
+// memory.
 func (m *Memory) Release(p *Physical) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
