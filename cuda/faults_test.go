@@ -261,7 +261,7 @@ func closeMade(t *testing.T, made io.Closer) {
 	}
 }
 
-// releases reports whether a failure of call has no caller who could be told.
+// releases reports whether a failure of call has no caller to report it to.
 func releases(call string) bool {
 	return strings.Contains(call, "Destroy") || strings.Contains(call, "Free") || call == "cuModuleUnload" || call == "cuCtxPopCurrent" ||
 		call == "AllowHost" || call == "DisallowHost"
