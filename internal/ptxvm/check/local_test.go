@@ -323,7 +323,7 @@ func TestUninitializedLocalMemory(t *testing.T) { requireReads(t, localReads) }
 
 // requireReads runs each body with the check, with all and without it.
 func requireReads(t *testing.T, list []unwrittenRead) {
-	for name, checks := range map[string]check.Set{"": check.Uninitialized, " beside races": check.Uninitialized | check.Races, " not asked for": check.Races} {
+	for name, checks := range map[string]check.Set{"": check.Uninitialized, " with races": check.Uninitialized | check.Races, " not asked for": check.Races} {
 		for _, test := range list {
 			t.Run(test.name+name, func(t *testing.T) {
 				found := uninitializedReads(t, checks, test.body)

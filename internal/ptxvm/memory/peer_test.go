@@ -50,7 +50,7 @@ func TestReachOfPeers(t *testing.T) {
 
 	epoch := a.epoch.Load()
 	b.Peers().Allow(a, false)
-	require.Greater(t, a.epoch.Load(), epoch, "cached lookups have gone")
+	require.Greater(t, a.epoch.Load(), epoch, "cached look-ups are invalid")
 	require.False(t, reaches(a, p, 4))
 	epoch = a.epoch.Load()
 	require.NoError(t, b.Free(q, nil))

@@ -142,7 +142,7 @@ func TestShuffledEventNodes(t *testing.T) {
 		ok(t, o.CuGraphLaunch(o.instantiate(t, waiting), other))
 		// Without helping, as a call that waits would.
 		for deadline := time.Now().Add(10 * time.Second); o.CuStreamQuery(other) == driver.CUDA_ERROR_NOT_READY; {
-			require.True(t, time.Now().Before(deadline), "the wait node waits for ever")
+			require.True(t, time.Now().Before(deadline), "the wait node waits forever")
 			time.Sleep(time.Millisecond)
 		}
 		require.EqualValues(t, 2, o.read(t, o.memory)[0])
