@@ -62,7 +62,7 @@ def driver_in_use() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Silence the notice about the driver, which the summary names, and respond to Ctrl-C.
+    """Keep quiet about the driver that "auto" chose, which the summary names; and hear Ctrl-C.
 
     A shell's job in the background ignores SIGINT, and so would Python.
     """

@@ -158,7 +158,7 @@ def test_use_of_the_graph_while_it_is_captured(a, stream):
     graph.close()
 
 
-def test_refused_calls_leave_a_capture_valid(a, device, stream, kernels):
+def test_what_a_capture_does_not_allow_is_refused_and_spoils_nothing(a, device, stream, kernels):
     with cu.Graph() as other:
         step = other.instantiate()
     with stream.capture() as graph:
