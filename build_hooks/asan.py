@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Build cudago under AddressSanitizer, beside the ordinary module, and run commands with it.
+"""Build cudago under AddressSanitizer, next to the ordinary module, and run commands with it.
 
 ``python build_hooks/asan.py`` builds into build/asan; ``python build_hooks/asan.py COMMAND...``
 runs a command that imports that cudago. A report ends the process with its stack and exit code 99.
@@ -21,7 +21,7 @@ FOLDER = extension.ROOT / "build" / "asan"
 MODULE = FOLDER / "cudago" / extension.MODULE
 
 OPTIONS = {
-    "detect_leaks": 0,  # Python keeps much to its end
+    "detect_leaks": 0,  # Python frees much only when it ends
     # Go's handler stands before this one, and passes on what is not Go's: so a null pointer in C
     # has a stack too, and a panic in Go is still an exception.
     "handle_segv": 1,
@@ -45,7 +45,7 @@ def runtime() -> str:
 
 
 def build() -> None:
-    """Build the module, and put the Python files beside it."""
+    """Build the module, and put the Python files next to it."""
     runtime()
     extension.build(
         MODULE,

@@ -38,13 +38,13 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_GLIBC = (2, 17)
 
 
-# What asks for a wheel for others: the machine it is for, whatever machine builds it.
+# The variable that asks for a wheel for another machine, and names that machine.
 WHEEL_MACHINE = "CUDAGO_WHEEL_MACHINE"
 # Go's names of the machines that there are wheels for, and how an ELF file spells them.
 GO_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 ELF_MACHINE = {62: "x86_64", 183: "aarch64"}
 
-# What pyconfig.h says of one machine must be true of the machine that the wheel is for.
+# What this machine's pyconfig.h says must also be true of the machine that the wheel is for.
 HEADERS_PROBE = """\
 #include <Python.h>
 #include <wchar.h>
@@ -206,7 +206,7 @@ def build(
     """
     if sys.platform != "linux":
         raise BuildError(f"cudago runs on Linux; this is {sys.platform}")
-    python_headers()  # before a minute of work, or hundreds of a compiler's errors
+    python_headers()  # fails before a minute of work, or hundreds of compiler errors
     go = find_go()
     if go is None:
         wanted = ".".join(map(str, wanted_go()))

@@ -23,7 +23,7 @@ LICENSES = {
     "github.com/go-python/gopy": ("BSD-3-Clause", "gopy.txt"),
     "zig": ("MIT", "zig.txt"),
 }
-# What a linker puts into every library of the GNU C Library's; its authors ask for nothing.
+# Linkers put these files of the GNU C Library into every library; no notice is required.
 GLIBC_LICENSE = "LGPL-2.1-or-later, with unlimited permission to link these files"
 
 
@@ -56,7 +56,7 @@ def known(name: str) -> dict[str, str]:
 
 
 def c_parts() -> list[dict[str, Any]]:
-    """Return what the registry's C compiler links in; what the machine's own does is not known."""
+    """Return what the registry's C compiler links in; of the machine's own we do not know it."""
     if not extension.wheel_machine() and extension.find_cc():
         return []
     ask = [sys.executable, "-m", "ziglang", "version"]
@@ -88,7 +88,7 @@ def describe(module: Path, go: str) -> dict[str, Any]:
 
 
 def write(module: Path) -> Path:
-    """Write the list beside a built module, and return its path."""
+    """Write the list next to a built module, and return its path."""
     go = extension.find_go()
     assert go is not None, "it has built the module"
     path = module.with_name("cudago.cdx.json")

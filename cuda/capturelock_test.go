@@ -15,19 +15,19 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver/fault"
 )
 
-// A referee counts records that run beside the begin or the end of a capture,
-// or that hit a stream which is capturing.
+// A referee counts records that overlap the begin or the end of a capture, or
+// that hit a stream which is capturing.
 type referee struct {
 	driver.API
 	changing, recording atomic.Int64
 	beside, captured    atomic.Int64
-	user                map[driver.CUevent]bool // recorded by who captures, in the capture
+	user                map[driver.CUevent]bool // recorded by the capturing thread, in the capture
 }
 
 func (r *referee) change(f func()) {
 	r.changing.Add(1)
 	defer r.changing.Add(-1)
-	runtime.Gosched() // so that others come, if they can
+	runtime.Gosched() // so that others can enter, if nothing stops them
 	if r.recording.Load() > 0 {
 		r.beside.Add(1)
 	}

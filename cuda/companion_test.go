@@ -19,8 +19,8 @@ func TestCompanion(t *testing.T) {
 	require.Nil(t, s.Companion())
 }
 
-// Close tells who wants to know, once, while the handle is still there for who
-// uses it.
+// Close calls what OnClose registered, once, while the handle is still valid
+// for its users.
 func TestOnClose(t *testing.T) {
 	stub, c := openStub(t)
 	s, err := c.NewStream(StreamOptions{})

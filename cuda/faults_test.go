@@ -261,13 +261,13 @@ func closeMade(t *testing.T, made io.Closer) {
 	}
 }
 
-// releases reports whether a failure of call has no caller who could be told.
+// releases reports whether a failure of call has no caller to report it to.
 func releases(call string) bool {
 	return strings.Contains(call, "Destroy") || strings.Contains(call, "Free") || call == "cuModuleUnload" || call == "cuCtxPopCurrent" ||
 		call == "AllowHost" || call == "DisallowHost"
 }
 
-// What the driver refuses to take back is told to OnWarning, once for a broken
+// What the driver refuses to take back is reported to OnWarning, once for a broken
 // context, and stays in the counts.
 func TestFailedReleaseWarns(t *testing.T) {
 	stub, c := openStub(t)

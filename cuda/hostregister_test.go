@@ -137,7 +137,7 @@ func TestCapturesAreCounted(t *testing.T) {
 	require.False(t, c.drv.Capturing())
 }
 
-// Who is told that the memory is free might unmap it.
+// A caller that believes the memory to be unregistered might unmap it.
 func TestFailedUnregisterKeepsTheMemory(t *testing.T) {
 	stub, c := openStub(t)
 	var warnings []string

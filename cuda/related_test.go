@@ -25,8 +25,8 @@ func (s *slowInstantiation) CuGraphInstantiateWithParams(
 	return s.API.CuGraphInstantiateWithParams(g, p)
 }
 
-// A graph is not destroyed beside an instantiation of its clone, nor does anybody
-// wait for that: who clones holds the GIL.
+// A graph is not destroyed during an instantiation of its clone, nor does anybody
+// wait for that: a caller that clones holds the GIL.
 func TestGraphsAreDestroyedApart(t *testing.T) {
 	s := &slowInstantiation{inside: make(chan struct{}), goOn: make(chan struct{})}
 	wrap := wrapForTest

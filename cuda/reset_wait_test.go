@@ -25,7 +25,7 @@ again:
 }
 `
 
-// A call that waits for ever ends with an error, before anything is taken away.
+// A call that waits forever ends with an error, before anything is taken away.
 func TestResetEndsAWait(t *testing.T) {
 	c, _ := openHostile(t, "1")
 	s, err := c.NewStream(StreamOptions{})

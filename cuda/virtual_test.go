@@ -388,7 +388,8 @@ func TestGrowHammer(t *testing.T) {
 		for i := range uint64(4) {
 			wg.Go(func() {
 				for n := range uint64(3) {
-					// Who comes late is told that it would shrink.
+					// A thread that is late gets the error that the buffer
+					// would shrink.
 					_ = b.Grow((n*4 + i) * page / 2)
 					_ = b.String()
 				}

@@ -3,7 +3,7 @@
 """Train a network that reads handwritten digits, one CUDA graph per training step.
 
 The graphs are built inside a function that has returned long before they run: the arrays and
-buffers that it named have gone out of scope there, and live on because the graphs were given them.
+buffers that it named have gone out of scope there, and live on because the graphs keep them.
 
     pip install 'cudago[sim,demo]'
     python examples/digits.py [--driver sim] [--epochs 20] [--out FOLDER]
@@ -308,7 +308,7 @@ def parse_arguments() -> argparse.Namespace:
         type=Path,
         default=Path(tempfile.gettempdir()) / "cudago-digits",
         metavar="FOLDER",
-        help="where the picture of the graph goes (%(default)s)",
+        help="where to write the picture of the graph (%(default)s)",
     )
     parser.add_argument("--driver", choices=("auto", "nvidia", "sim"), help="as in CUDAGO_DRIVER")
     return parser.parse_args()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Run code when an object has gone, and when the device no longer needs what it had.
+"""Run code when an object has died, and when the device no longer needs what it had.
 
 pip install 'cudago[sim]' numpy
 python examples/finalizers.py

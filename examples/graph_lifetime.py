@@ -59,4 +59,4 @@ assert (replay(step) == numbers(first=100)).all()
 settle()  # releases are prompt, but they happen on another thread
 assert watched() is None  # ... and it is gone
 step.close()
-print("right both times; the first array went when its last launch had ended")
+print("right both times; the first array was released when its last launch had ended")

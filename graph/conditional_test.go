@@ -152,7 +152,7 @@ func TestConditionsAreChecked(t *testing.T) {
 	require.NoError(t, g.Close())
 	_, err = g.Condition(0, false)
 	require.ErrorIs(t, err, cuda.ErrClosed)
-	require.NoError(t, other.Close()) // its condition served nothing, and goes
+	require.NoError(t, other.Close()) // its condition, which no node has, is released
 }
 
 func TestDOTOfBodies(t *testing.T) {

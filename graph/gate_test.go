@@ -45,8 +45,8 @@ func TestGateKeepsChangesAlone(t *testing.T) {
 	require.False(t, g.busy())
 }
 
-// Who comes while a change waits goes after it, and before the next: the order
-// is known, whoever wakes first.
+// A caller that arrives while a change waits enters after that change and
+// before the next, whichever of them wakes up first.
 func TestGateIsFair(t *testing.T) {
 	for range 200 {
 		fairRound(t)

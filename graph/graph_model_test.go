@@ -35,7 +35,7 @@ type modelExec struct {
 	dirty bool     // its graph was edited
 }
 
-// A modelGraph is a graph beside the simplest description of it.
+// A modelGraph is a graph together with the simplest description of it.
 type modelGraph struct {
 	g      *Graph
 	nodes  []modelNode

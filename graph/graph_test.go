@@ -11,8 +11,8 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// Who is about to give the GIL away for a call that may block says so; the call
-// says so itself.
+// A graph is busy from Announce on, which a thread calls before it releases the
+// GIL, and during calls that may block.
 func TestBusyWhileInstantiating(t *testing.T) {
 	ctx := open(t)
 	g := hostGraph(t, ctx, hostFunc(func() {}), operands(tokens(1)...))

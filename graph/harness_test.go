@@ -40,7 +40,7 @@ func hostFunc(f func()) cuda.HostParams {
 	return hostFuncOf(func(uintptr) { f() })
 }
 
-// hostFuncOf is hostFunc for one that is told its UserData.
+// hostFuncOf is hostFunc for a function that gets its UserData.
 func hostFuncOf(f func(data uintptr)) cuda.HostParams {
 	hostFuncs.Lock()
 	defer hostFuncs.Unlock()

@@ -71,7 +71,7 @@ type Line struct {
 	reaper    *finalize.Reaper
 	onProven  func(uint64)
 
-	// Queued is advanced by whoever queues; the others only with mu held.
+	// Queued is advanced by the thread that queues; the others only with mu held.
 	queued, proven, marked *atomic.Uint64
 	counters               [3]atomic.Uint64 // where they live, unless the owner says otherwise
 
@@ -108,8 +108,8 @@ func (l *Line) unlock() {
 	l.noteProven()
 }
 
-// noteProven does what follows from an advanced Proven, unless somebody has mu,
-// who then does it when unlocking.
+// noteProven does what follows from an advanced Proven, unless mu is held: then
+// its holder does it when unlocking.
 func (l *Line) noteProven() {
 	for l.noted.Load() < l.proven.Load() && l.mu.TryLock() {
 		l.advanceProven(l.proven.Load())
@@ -342,8 +342,8 @@ func pendingLines() []*Line {
 
 // LookAll queries the marks of all lines, and has the reaper mark work that has
 // none. Unlike ProveAll it waits neither for a thread that is stuck in a launch
-// nor for who waits for that one: for a garbage collection, which may come at
-// any time, while the launch may be waiting for a Python callback.
+// nor for a thread that waits for that one: a garbage collection may call it at
+// any time, while the launch waits for a Python callback.
 func LookAll() {
 	for _, l := range pendingLines() {
 		l.look()
@@ -351,8 +351,9 @@ func LookAll() {
 }
 
 // ProveAll calls [Line.Prove] for every line with pending work: before a
-// garbage collection. In streams that others have it records only if the
-// calling thread was the last to use them. Never blocks: fine with the GIL.
+// garbage collection. In streams whose handles others have it records only if
+// the calling thread was the last to use them. It never blocks, so it may be
+// called with the GIL.
 func ProveAll() {
 	thread := int64(syscall.Gettid())
 	for _, l := range pendingLines() {

@@ -128,8 +128,8 @@ func TestUnmarkedWorkIsCoveredByTheNextMark(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Nor is work for ever pending that no mark follows, because the stream was closed
-// and its last mark has failed.
+// Work does not stay pending forever either if no mark follows it, because the
+// stream was closed and its last mark failed.
 func TestUnmarkedWorkOfAClosedStream(t *testing.T) {
 	s, l, pos, gate := unmarked(t)
 	ended, closed := make(chan struct{}), make(chan struct{})

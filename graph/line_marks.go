@@ -240,8 +240,8 @@ func (l *Line) prove(user bool) {
 	}
 }
 
-// look is Prove without a record, and without waiting for the lock: whoever has
-// it is in the driver, and learns the same.
+// look is Prove without a record, and without waiting for the lock: its holder
+// is in the driver, and learns the same.
 func (l *Line) look() {
 	var err error
 	unmarked := false

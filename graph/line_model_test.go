@@ -18,7 +18,7 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// A model is a small specification of a line beside the line itself. All work
+// A model is a small specification of a line, together with the line itself. All work
 // is host functions that wait until the model lets them run, so the model knows
 // what has ended. What it requires, after each step:
 //

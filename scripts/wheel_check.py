@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Check the wheel before it goes to others: ``python scripts/wheel_check.py [DIST]``.
+"""Check the wheel before it is published: ``python scripts/wheel_check.py [DIST]``.
 
 It is built again from the source distribution, in another folder, and must be the same bytes. With
 CUDAGO_WHEEL_MACHINE it is the wheel for that machine. What is checked is in CHECKS.
@@ -30,11 +30,11 @@ SMOKE = extension.ROOT / "scripts" / "wheel_smoke.py"
 
 
 class CheckError(Exception):
-    """The wheel is not fit for others; the text says why."""
+    """The wheel must not be published; the text says why."""
 
 
 def run(command: list[str | Path], **options: object) -> str:
-    """Run a command, and return what it says; what it said is the error where it fails."""
+    """Run a command and return its output, which is the error's text if the command fails."""
     done = subprocess.run(  # type: ignore[call-overload]
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
     )
@@ -79,7 +79,7 @@ def differing(first: Path, second: Path) -> list[str]:
 
 
 def size(wheel: Path, folder: Path) -> str:
-    """Measure it."""
+    """Check the wheel's size."""
     got = wheel.stat().st_size
     if got > LARGEST:
         raise CheckError(f"a wheel has at most {LARGEST} bytes, got {got}")

@@ -4,7 +4,7 @@
 
 A process uses one driver, chosen by CUDAGO_DRIVER. A test that asks for `driver`, or for what is
 built on it, exists once per driver; those of the other driver need another run. What only a GPU can
-show is marked ``gpu`` besides.
+show is also marked ``gpu``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def named(text: str) -> set[str]:
 def command(text: str, script: Path, folder: Path) -> list[str]:
     """Return a command that runs a script with what `text` names, which is kept in `folder`.
 
-    A script finds what lies beside it too, so it should lie alone.
+    A script also imports what lies next to it, so it should lie alone.
     """
     folder.mkdir(exist_ok=True)
     seen: set[str] = set()

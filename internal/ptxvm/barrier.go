@@ -34,7 +34,7 @@ func (c *cta) arrive(w *warp, g *group, at *block, in *lane.Inst) bool {
 	}
 	if b.expected != expected {
 		w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: bits.TrailingZeros32(g.mask), Detail: fmt.Sprintf(
-			"barrier %d: %d threads expected here, %d by those who wait already", id, expected, b.expected)})
+			"barrier %d: %d threads expected here, %d by the threads that already wait", id, expected, b.expected)})
 	}
 	b.arrived += uint32(bits.OnesCount32(g.mask))
 	if c.run.watch != nil && in.IR.Mod&ptxir.ModAligned != 0 {
@@ -68,7 +68,7 @@ func (w *warp) barrierOperands(g *group, in *lane.Inst) (id int, expected uint32
 	l := bits.TrailingZeros32(g.mask)
 	n := w.U32(in.A)[l]
 	if n >= lane.Barriers {
-		w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: fmt.Sprintf("barrier %d: there are %d", n, lane.Barriers)})
+		w.Fault(&lane.Stop{Kind: fault.Illegal, Lane: l, Detail: fmt.Sprintf("barrier %d does not exist: a block has %d", n, lane.Barriers)})
 	}
 	if in.B != register.None {
 		expected = w.U32(in.B)[l]

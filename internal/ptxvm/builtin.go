@@ -267,8 +267,8 @@ func (w *warp) alignment(b *block, l int) (align uint64, ok bool) {
 	return max(align, memory.AllocAlign), bits.OnesCount64(align) == 1 && align <= maxAlign
 }
 
-// maxAlign is more than any object asks for. It has a limit because addresses are
-// never used again.
+// maxAlign is more than any object needs. There is a limit because alignment uses
+// up addresses, which are never reused.
 const maxAlign = 1 << 30
 
 func deviceFree(w *warp, b *block, mask uint32) {

@@ -34,5 +34,5 @@
 // # Locks
 //
 // Device.mu, then Module.mu, then memory.Memory.mu. No lock is held while lanes
-// run, but those of a memory's shadows while their checks look.
+// run, except that a check locks the shadows that it reads.
 package ptxvm

@@ -48,8 +48,8 @@ func (r *execution) fail(f *fault.Fault) {
 	r.stop.Store(true)
 }
 
-// protect runs fn and turns a panic into the launch's fault: a lane's, a host
-// page that is gone, or a bug of ours.
+// protect runs fn and turns a panic into the launch's fault: that of a lane, an
+// access to a host page that is gone, or a bug of ours.
 func (r *execution) protect(c *cta, fn func()) {
 	// Host ranges belong to the caller, who may have unmapped one: that must be
 	// an error of the kernel, not the end of the process.

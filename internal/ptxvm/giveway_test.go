@@ -54,8 +54,8 @@ Turn:
 }
 `
 
-// With a budget that each block of the working lane would use up, if the waiting
-// ones ran for their whole quantum after it.
+// The budget would be used up if the waiting lanes ran for their whole quantum
+// after each block of the working one.
 func TestWaitingInCallsGivesWay(t *testing.T) {
 	d := ptxvm.NewDevice(ptxvm.Config{StepBudget: 1 << 20})
 	defer d.Close()

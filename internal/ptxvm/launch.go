@@ -98,7 +98,7 @@ func (k *Kernel) prepare(l *Launch) (*execution, error) {
 		return refuse("cooperative grid of %d blocks, at most %d can be resident", r.total, most)
 	}
 	if len(l.Params) < k.leastParams() {
-		return refuse("%d bytes of parameters, %d wanted", len(l.Params), k.leastParams())
+		return refuse("%d bytes of parameters, the kernel has %d", len(l.Params), k.leastParams())
 	}
 	// Reads at the end of the block may be wider than what the caller packed.
 	r.params = make([]byte, int(k.ir.ArgBytes)+16)
@@ -194,7 +194,7 @@ func (r *execution) collect(c *cta) {
 }
 
 // runResident runs a cooperative grid: every block has a CTA of its own,
-// and each worker goes round its share of them.
+// and each worker runs its share of them in turns.
 //
 // The grid has eight bytes of zeros of its own, as CUDA's driver gives it, whose
 // address the registers %envreg1 and %envreg2 hold: cooperative_groups' grid.sync

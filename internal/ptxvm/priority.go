@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// givingWay is how often a launch that gives way looks again.
+	// givingWay is the interval at which a launch that gives way looks again.
 	givingWay = 20 * time.Microsecond
 	// stalled is how long the other launch may start no block before this one goes
 	// on: the other could be waiting for something that this one writes.

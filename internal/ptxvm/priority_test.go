@@ -67,8 +67,8 @@ Again:
 }
 `
 
-// beside runs a kernel of a higher priority beside low, and returns what its
-// blocks noted.
+// beside runs a kernel of a higher priority at the same time as low, and
+// returns what its blocks noted.
 func beside(t *testing.T, name string, lowBlocks, blocks uint32) []uint32 {
 	t.Helper()
 	d := ptxvm.NewDevice(ptxvm.Config{Workers: 1})
@@ -105,5 +105,5 @@ func TestHigherPriorityGoesFirst(t *testing.T) {
 }
 
 func TestGivingWayEnds(t *testing.T) {
-	beside(t, "waits", 12, 3) // for the last block of what gives way to it
+	beside(t, "waits", 12, 3) // it waits for the last block of the launch that gives way to it
 }

@@ -172,7 +172,7 @@ func TestLaunchLimits(t *testing.T) {
 		{"block too deep", "z is at most 64", func(l *ptxvm.Launch) { l.Block = [3]uint32{1, 1, 65} }},
 		{"grid too big", "at most 2147483647, 65535, 65535", func(l *ptxvm.Launch) { l.Grid[1] = 65536 }},
 		{"shared memory", "100000 bytes of shared memory", func(l *ptxvm.Launch) { l.DynamicShared = 100000 }},
-		{"parameters", "0 bytes of parameters, 8 wanted", func(l *ptxvm.Launch) { l.Params = nil }},
+		{"parameters", "0 bytes of parameters, the kernel has 8", func(l *ptxvm.Launch) { l.Params = nil }},
 	}
 	require.NoError(t, k.Launch(&good))
 	for _, test := range tests {

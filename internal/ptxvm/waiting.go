@@ -43,7 +43,7 @@ func (c *cta) waitingGroup(w *warp, p *parked) string {
 	if target == 0 {
 		target = c.live
 	}
-	return fmt.Sprintf("%s, barrier %d, where %d of %d threads have come", who, p.barrier, b.arrived, target)
+	return fmt.Sprintf("%s, barrier %d, where %d of %d threads have arrived", who, p.barrier, b.arrived, target)
 }
 
 // place names a line of code: "k.cu:4, PTX line 20 (bar.sync 0)".

@@ -29,7 +29,7 @@ static PyObject *make(int32_t kind, int32_t code, const char *message, const cha
     return e;
 }
 
-/* Every thread gets its error, even while the interpreter is ending: a thread that blocked for ever instead could be
+/* Every thread gets its error, even while the interpreter is ending: a thread that blocked forever instead could be
  * one that Python waits for, or hold what a __del__ needs. The mark is for _exit.py, which keeps daemon threads from
  * printing it. */
 static int raise(int32_t kind, int32_t code, const char *message, const char *detail) {

@@ -211,7 +211,7 @@ static PyObject *exec_flags(ExecObject *self, void *unused) {
     return PyLong_FromUnsignedLongLong(self->flags);
 }
 
-static void give_up(ExecObject *self) {
+static void exec_release(ExecObject *self) {
     cudago_exec *x = self->x;
     self->id = 0;
     self->x = NULL;
@@ -231,7 +231,7 @@ static PyObject *exec_close(ExecObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
     if (needs_marks(self)) prove_exposed();
-    give_up(self);
+    exec_release(self);
     cudago_drain();
     Py_RETURN_NONE;
 }
@@ -249,13 +249,13 @@ static int exec_traverse(ExecObject *self, visitproc visit, void *arg) {
     return in_flight(self->x) ? 0 : cudago_held_traverse(self->held, visit, arg);
 }
 static int exec_clear(ExecObject *self) {
-    give_up(self);
+    exec_release(self);
     return 0;
 }
 static void exec_dealloc(ExecObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    give_up(self);
+    exec_release(self);
     cudago_free((PyObject *)self);
 }
 

@@ -126,7 +126,7 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     return (PyObject *)e;
 }
 
-static void give_up(GraphObject *self) {
+static void graph_release(GraphObject *self) {
     if (self->capturing && !cudago_unusable) cudago_capture_abandon(self);
     uint64_t id = self->id;
     PyObject *owner = self->owner;
@@ -148,7 +148,7 @@ static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
     if (may_close(self)) return NULL;
-    give_up(self);
+    graph_release(self);
     cudago_drain();
     Py_RETURN_NONE;
 }
@@ -177,13 +177,13 @@ static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
     return cudago_held_traverse(self->held, visit, arg);
 }
 static int graph_clear(GraphObject *self) {
-    give_up(self);
+    graph_release(self);
     return 0;
 }
 static void graph_dealloc(GraphObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    give_up(self);
+    graph_release(self);
     cudago_free((PyObject *)self);
 }
 

@@ -25,7 +25,7 @@ static void take_out(BufferObject *self) {
 
 /* Memory that another library holds stays, because that library has counts of its own. So does host memory with open
  * views. */
-QUIET void cudago_buffers_give_up(void) {
+QUIET void cudago_buffers_release(void) {
     for (BufferObject *self = buffers; self; self = self->next) {
         cudago_cell *cell = self->cell;
         if (!cell || self->exports) continue;

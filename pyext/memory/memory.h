@@ -128,7 +128,7 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET int cudago_writable(const cudago_cell *cell, const char *what); /* -1 with BufferError if it is read-only */
-QUIET void cudago_buffers_give_up(void); /* at exit: gives up every open Buffer */
+QUIET void cudago_buffers_release(void); /* at exit: releases the memory of every open Buffer */
 void cudago_free_put_off(void);          /* part of a drain: frees what waited for a capture to end */
 
 /* A graph was given the memory. Its launches may use it but are not among the cell's uses, so that a launch pays

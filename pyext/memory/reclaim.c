@@ -12,7 +12,7 @@
 /* Work that never ends, because it waits for this thread say, must not make an error a hang. */
 enum { PATIENCE_MS = 2000 };
 
-/* In a capture waiting could last for ever and trimming could invalidate it; a callback holds up what it would wait for. */
+/* In a capture waiting could last forever and trimming could invalidate it; a callback holds up what it would wait for. */
 static QUIET int may_reclaim(void) {
     return !atomic_load_explicit(&cudago_captures_open, memory_order_relaxed) && !cudago_on_callback_thread();
 }

@@ -40,7 +40,7 @@ PyObject *cudago_shutdown(PyObject *module, PyObject *unused) {
     int idle = others_have_left(TIME_LIMIT_MS);
     if (idle) {
         cudagoCloseGraphs();
-        cudago_buffers_give_up();
+        cudago_buffers_release();
         cudago_drain();
     }
     PyThreadState *ts = PyEval_SaveThread();

@@ -128,7 +128,7 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
 }
 
 /* The block stays: memory is freed on it, and executables were launched on it. */
-static void give_up(StreamObject *self) {
+static void stream_release(StreamObject *self) {
     cudago_stream *s = self->s;
     if (!s) return;
     self->s = NULL;
@@ -138,7 +138,7 @@ static void give_up(StreamObject *self) {
 static PyObject *stream_close(StreamObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    give_up(self);
+    stream_release(self);
     Py_RETURN_NONE;
 }
 
@@ -405,7 +405,7 @@ static PyObject *stream_cuda_stream(StreamObject *self, PyObject *unused) {
 
 static void stream_dealloc(StreamObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (!cudago_unusable) give_up(self); /* at exit Go has closed it */
+    if (!cudago_unusable) stream_release(self); /* at exit Go has closed it */
     Py_XDECREF(self->owner);
     cudago_free((PyObject *)self);
 }

@@ -135,7 +135,7 @@ class Device(_core.Device):
         """The legacy default stream. It cannot be captured.
 
         It waits for blocking streams, and they for it. Streams of cudago are non-blocking, unless
-        `create_stream` is told otherwise.
+        they were made with ``blocking=True``.
         """
         try:
             if not self._default_stream.is_closed:

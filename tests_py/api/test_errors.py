@@ -38,7 +38,7 @@ def test_every_exception_is_public_and_has_its_bases():
         assert name in cu.__all__
 
 
-def test_a_driver_error_tells_code_name_and_operation(device, stream):
+def test_a_driver_error_has_code_name_and_operation(device, stream):
     with pytest.raises(cu.OutOfMemoryError) as e:
         device.allocate(1 << 50, stream=stream)
     error = e.value
@@ -222,7 +222,7 @@ except cu.CUDAError as e:
 """
 
 
-def test_a_fault_on_the_device_is_told_at_the_next_wait_and_stays(script, driver):
+def test_a_fault_on_the_device_is_raised_by_the_next_wait_and_stays(script, driver):
     run = script(SCRIPT.replace("FAULT", 'cu.launch(s, one, code["trap"])'))
     assert (run.returncode, run.stderr) == (0, "")
     first, second, third = run.stdout.splitlines()

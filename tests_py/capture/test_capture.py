@@ -21,7 +21,7 @@ CONFIG = cu.LaunchConfig(grid=1, block=N)
 
 @pytest.fixture
 def a(device, stream):
-    """Room for 16 numbers, which are 0."""
+    """Memory for 16 numbers, all 0."""
     with device.allocate(4 * N, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         yield buffer
@@ -110,7 +110,7 @@ def test_other_streams_join_the_capture_by_events(a, device, stream, kernels):
 
 
 def test_events_of_a_capture_are_destroyed_after_it(driver, script):
-    """Beside its end NVIDIA's driver crashes. `wait` makes such an event and lets it go at once."""
+    """NVIDIA's driver crashes if that overlaps the end. `wait` drops such an event at once."""
     run = script(
         """
         import os, cudago as cu
@@ -229,7 +229,7 @@ def test_a_capture_that_was_not_joined(a, device, stream):
 
 
 def test_other_threads_can_do_everything_meanwhile(a, device, stream, kernels):
-    """A capture in the strictest mode is not spoilt by what cudago does elsewhere."""
+    """What cudago does elsewhere does not invalidate a capture in the strictest mode."""
     stream.sync()
     old = cu.Graph()
     old.memset(a, 0)
@@ -263,7 +263,7 @@ def test_other_threads_can_do_everything_meanwhile(a, device, stream, kernels):
     graph.close()
 
 
-def test_waiting_elsewhere_does_not_spoil_a_capture(a, device, stream):
+def test_waiting_elsewhere_does_not_invalidate_a_capture(a, device, stream):
     stream.sync()
     failures = []
 
@@ -286,7 +286,7 @@ def test_waiting_elsewhere_does_not_spoil_a_capture(a, device, stream):
     graph.close()
 
 
-def test_objects_dropped_during_a_capture_do_not_spoil_it(a, device, stream):
+def test_objects_dropped_during_a_capture_do_not_invalidate_it(a, device, stream):
     stream.sync()
     with stream.capture("global") as graph:
         for _ in range(3):
@@ -341,7 +341,7 @@ def test_the_stream_works_as_before_afterwards(a, stream, kernels):
     assert numbers(a, stream) == 63
 
 
-def test_frees_put_off_by_a_capture_do_not_spoil_the_next(device):
+def test_frees_deferred_by_a_capture_do_not_invalidate_the_next(device):
     """What is dropped during a capture is freed after it: here, when the next one begins."""
     failures = []
     done = threading.Event()
@@ -424,7 +424,7 @@ def test_a_capture_is_entered_once(a, stream):
     graph.close()
 
 
-def test_a_block_that_nobody_goes_on_with_ends_its_capture(stream):
+def test_an_abandoned_block_ends_its_capture(stream):
     def block():
         with stream.capture() as graph:
             yield graph

@@ -48,7 +48,7 @@ def objects(device):
 
 
 def answer(thing, name: str) -> str | None:
-    """Return what an attribute says, or why it says nothing; None of a method."""
+    """Return an attribute's value, or the error that reading it raises; None for a method."""
     try:
         value = getattr(thing, name)
     except (cu.UnsupportedError, TypeError, ValueError) as e:

@@ -23,7 +23,7 @@ def correct(device):
 
 @pytest.fixture
 def ints(device, stream):
-    """Room for 256 ints, all 0."""
+    """Memory for 256 ints, all 0."""
     with device.allocate(1024, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         stream.sync()

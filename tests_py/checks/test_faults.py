@@ -40,9 +40,9 @@ FAULTS = {
         'cu.launch(s, cu.LaunchConfig(1, 32), code["apart"], buffer)',
         "deadlock in kernel apart",
         "warp 0 lanes 0-15 wait at /planted.cu:{apart}, PTX line ",
-        "barrier 0, where 16 of 32 threads have come",
+        "barrier 0, where 16 of 32 threads have arrived",
         "warp 0 lanes 16-31 wait at",
-        "barrier 1, where 16 of 32 threads have come",
+        "barrier 1, where 16 of 32 threads have arrived",
     ),
     "endless": (
         'cu.launch(s, one, code["spin"], buffer)',

@@ -38,7 +38,7 @@ def of_ptx(body: str) -> cu.Kernel:
     return cu.ObjectCode.from_ptx(HEAD + body + "    ret;\n}\n")["k"]
 
 
-def test_sum_that_begins_nowhere(stream):
+def test_a_sum_without_a_first_value(stream):
     body = """    add.u32 %r2, %r2, %r1;
     st.global.u32 [%rd1], %r2;
 """

@@ -87,7 +87,7 @@ def test_info_says_where_it_looked(script):
         ),
     ],
 )
-def test_a_wrong_variable_is_told_in_a_sentence(variables, said, script):
+def test_a_wrong_variable_is_reported_in_a_sentence(variables, said, script):
     environment = {"CUDAGO_DRIVER": "sim", "CUDAGO_SIM": ""} | variables
     run = script.run([*MODULE, "info"], **environment)
     assert (run.returncode, run.stderr) == (1, "")
@@ -106,7 +106,7 @@ def test_a_wrong_variable_is_told_in_a_sentence(variables, said, script):
         ("logging.getLogger('cudago').addHandler(logging.NullHandler())", ""),
     ],
 )
-def test_the_choice_of_a_driver_is_told_once(logging, said, script):
+def test_the_choice_of_a_driver_is_logged_once(logging, said, script):
     run = script(
         f"import logging, cudago; {logging or 'pass'}; cudago.Device(); cudago.Device.all()",
         CUDAGO_DRIVER="auto",

@@ -71,7 +71,7 @@ def test_a_reader_that_leaves_is_no_error(words, together, script):
         check=False,
     )
     os.close(writer)
-    assert (run.returncode, run.stderr or b"") == (128 + 13, b"")  # as a shell tells of SIGPIPE
+    assert (run.returncode, run.stderr or b"") == (128 + 13, b"")  # a shell's exit code for SIGPIPE
 
 
 def test_without_an_output(script):

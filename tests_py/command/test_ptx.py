@@ -59,7 +59,7 @@ def test_a_kernel_that_runs(script, driver, device):
     assert lines[-1].endswith("up to 128 threads a block")
 
 
-def test_a_kernel_that_does_not_run_beside_one_that_does(script):
+def test_one_kernel_runs_and_another_does_not(script):
     done = run(script, HEAD.format("sm_50") + GOOD + COUNTING, CUDAGO_DRIVER="sim")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.count("  runs here: ") == 1

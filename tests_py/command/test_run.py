@@ -108,7 +108,7 @@ def test_checks_are_added_to_settings(script, tmp_path):
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "seed=7,check=full\n")
 
 
-def test_findings_are_told_beside_an_exception(script):
+def test_findings_are_reported_along_with_an_exception(script):
     (script.directory / "main.py").write_text(DEFECT + "raise KeyError('own')\n")
     run = script.run([*MODULE, "run", "main.py", "--driver", "sim", "--check"])
     assert run.returncode == 1
@@ -117,7 +117,7 @@ def test_findings_are_told_beside_an_exception(script):
 
 
 @pytest.mark.gpu
-def test_checks_that_could_find_nothing_are_told(script, device):
+def test_checks_without_effect_are_reported(script, device):
     (script.directory / "main.py").write_text(DEFECT)
     run = script.run([*MODULE, "run", "main.py", "--check"], CUDAGO_DRIVER="auto")
     assert run.returncode == 1

@@ -99,7 +99,7 @@ def test_allocate_takes_the_device_of_its_stream(device, stream):
         assert buffer.size == 64
 
 
-def test_the_simulated_device_has_the_profile_it_is_told(script):
+def test_the_simulated_device_has_the_chosen_profile(script):
     run = script(
         """
         import cudago as cu

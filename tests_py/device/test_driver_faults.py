@@ -34,8 +34,8 @@ def refused(call, do, code=OUT_OF_MEMORY, n=1):
 """
 
 SCRIPTS = {
-    # What the driver does not say whether it captures goes into no capture by chance: it would
-    # have no operands there.
+    # If the driver cannot say whether a stream is capturing, work must not enter a capture by
+    # chance: the graph would not know its operands.
     "work in a capture": """
         x, y = (device.allocate(64, stream=stream) for _ in range(2))
         with stream.capture("thread_local") as graph:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Showing an object waits for nothing, spoils no capture, and puts no work into a stream."""
+"""Showing an object waits for nothing, invalidates no capture, and puts no work into a stream."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_work_that_takes_long_is_not_waited_for(gate, a, stream, monkeypatch):
         assert shown(t)[0][0] == "7"
 
 
-def test_a_capture_beside_work_that_takes_long(gate, a, device, stream, monkeypatch):
+def test_a_capture_during_long_work(gate, a, device, stream, monkeypatch):
     monkeypatch.setattr(_preview, "PATIENCE_S", 0.01)
     with a.view("uint8", (2, 32)) as matrix, stream.capture() as captured:
         a.fill(1, stream=stream)
@@ -53,7 +53,7 @@ def test_a_capture_beside_work_that_takes_long(gate, a, device, stream, monkeypa
     captured.close()
 
 
-def test_captures_beside_looks_of_another_thread(a, device, stream):
+def test_captures_while_another_thread_makes_cards(a, device, stream):
     stop, looks = threading.Event(), []
 
     def look() -> None:
@@ -94,7 +94,7 @@ def test_memory_that_the_host_cannot_read(stream, monkeypatch):
         assert shown(t.T)[0] == ["0", "20", "40", "\u2026", "340", "360", "380"]
 
 
-def test_a_capture_is_not_spoilt(device, stream, a, graph):
+def test_a_capture_is_not_invalidated(device, stream, a, graph):
     t, other = a.view("float32"), cu.zeros(3, stream=device.default_stream)
     host = cu.from_dlpack(np.ones(2))
     device.sync()

@@ -8,7 +8,7 @@ import pytest
 
 FORK = """
 import os, sys, traceback, warnings
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads
 import numpy as np
 import cudago as cu
 OPEN

@@ -12,7 +12,7 @@ import pytest
 OBJECTS = """
 import copy, faulthandler, gc, inspect, os, pickle, sys, tempfile
 import warnings
-warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+warnings.simplefilter("ignore")  # Python 3.12 warns of forks with threads
 import numpy as np
 import cudago as cu
 import cudago.sim, cudago.testing

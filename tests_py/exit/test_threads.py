@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""While the interpreter ends, calls of other threads raise errors, and none waits for ever."""
+"""While the interpreter ends, calls of other threads raise errors, and none waits forever."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ d = cu.Device()
 s = d.create_stream()
 """
 
-# The main thread is the one that Python says, not the one that imported cudago.
+# The main thread is the one that Python calls so, not the one that imported cudago.
 IN_A_WORKER = """
 import atexit, gc, os, sys, threading, time
 def first():

@@ -13,7 +13,7 @@ from .operand import N
 
 @pytest.fixture
 def a(device, stream):
-    """Room for 16 numbers, which are 0."""
+    """Memory for 16 numbers, all 0."""
     with device.allocate(4 * N, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         yield buffer
@@ -21,7 +21,7 @@ def a(device, stream):
 
 @pytest.fixture
 def b(device, stream):
-    """Room for 16 more, which are 0."""
+    """Memory for 16 more, all 0."""
     with device.allocate(4 * N, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         yield buffer

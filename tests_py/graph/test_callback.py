@@ -88,8 +88,8 @@ def test_launches_behind_a_callback_that_waits(graph, a, stream, kernels):
     step.close()
 
 
-def test_a_capture_begins_beside_a_full_queue(driver, script):
-    """cuStreamBeginCapture waits for who is stuck there, and that for a callback, for the GIL."""
+def test_a_capture_begins_while_a_queue_is_full(driver, script):
+    """cuStreamBeginCapture waits for the stuck thread, that one for a callback and so the GIL."""
     run = script(
         """
         import threading, time, cudago as cu
@@ -201,7 +201,7 @@ WAITS = {
 
 @pytest.mark.parametrize("wait", WAITS)
 def test_a_callback_must_not_wait_for_the_device(wait, graph, a, device, stream):
-    """It would wait for itself. It raises before anything happens, and work may be queued."""
+    """It would wait for itself, so it raises before anything happens. Queuing work is allowed."""
     host, large_host = np.full(N, 7, "i4"), np.zeros(2**16, "i4")
     refused = []
     with (

@@ -268,7 +268,7 @@ def test_wrong_arguments(graph, device, stream):
     assert [node.name for node in graph.nodes] == ["fill"]
 
 
-def test_what_sets_conditions_goes_with_its_graph(device):
+def test_kernels_that_set_conditions_are_released_with_their_graph(device):
     before = cu.live_objects()
     graph = cu.Graph(device)
     graph.set_condition(graph.condition(), 1)

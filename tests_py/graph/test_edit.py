@@ -83,7 +83,7 @@ class Callback:
         pass
 
 
-def test_operands_go_when_nothing_can_touch_them(device, stream, pinned):
+def test_operands_are_released_when_nothing_can_touch_them(device, stream, pinned):
     def build():
         graph = cu.Graph(device)
         source = np.ones(N, "i4")
@@ -122,7 +122,7 @@ def test_operands_go_when_nothing_can_touch_them(device, stream, pinned):
     graph.close()
 
 
-def test_what_is_inside_a_node_goes_with_it(graph, device, a):
+def test_what_is_inside_a_node_is_removed_with_it(graph, device, a):
     source = np.ones(N, "i4")
     watch = weakref.ref(source)
     with cu.Graph(device) as inner:

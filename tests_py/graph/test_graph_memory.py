@@ -105,10 +105,10 @@ def test_a_buffer_outlives_its_graph(device, stream):
     del graph
     gc.collect()
     assert buffer.view("u1").numpy(stream=stream).tolist() == [7] * 16
-    # Not freed: it is, once the last buffer has gone.
+    # It is freed only when the last buffer dies.
 
 
-def test_memory_that_nobody_frees_comes_back(device, stream):
+def test_memory_that_nobody_frees_is_reclaimed(device, stream):
     for _ in range(100):  # the simulated device has room for 32 of them
         graph = cu.Graph(device)
         made = graph.allocate(64 << 20)

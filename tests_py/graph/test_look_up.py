@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What graphs and executables tell: nodes by name, edges, and what they retain."""
+"""Queries of graphs and executables: nodes by name, edges, and what they retain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names(of) -> list[str]:
 
 
 def missing(of, name) -> str:
-    """Return what the KeyError says that the look-up raises."""
+    """Return the message of the KeyError that the look-up raises."""
     with pytest.raises(KeyError) as caught:
         of[name]
     return caught.value.args[0]
@@ -91,7 +91,7 @@ def test_what_is_no_name(graph, x, key):
 
 
 class Name(str):
-    """A name of somebody's own."""
+    """A subclass of str."""
 
     __slots__ = ()
 
@@ -291,7 +291,7 @@ def test_the_work_of_a_look_up(x, driver):
 
 
 @pytest.mark.parametrize("which", ["graph", "executable"])
-def test_what_is_told_stays_until_it_is_told(which, device, x):
+def test_an_answer_survives_code_that_runs_while_it_is_made(which, device, x):
     """Making the answer may run a garbage collection, which may run anybody's code."""
     graph = cu.Graph(device)
     for i in range(200):

@@ -213,7 +213,7 @@ def test_configuration_and_kernel_alone(graph, a, stream, kernels):
     step.close()
 
 
-def test_what_stays_may_be_closed(graph, device, stream, kernels):
+def test_operands_that_stay_may_be_closed(graph, device, stream, kernels):
     """An update of one argument needs the others' memory, and not their wrappers."""
     with device.allocate(4 * N, stream=stream) as out:
         work = device.allocate(4 * N, stream=stream)
@@ -231,7 +231,7 @@ def test_what_stays_may_be_closed(graph, device, stream, kernels):
         step.close()
 
 
-def test_what_goes_is_released_and_what_stays_is_not(graph, device, stream, kernels):
+def test_only_replaced_operands_are_released(graph, device, stream, kernels):
     watches = []
 
     def make():
@@ -271,7 +271,7 @@ def test_host_memory_of_an_argument_that_stays(device, stream, kernels):
     step.close()
 
 
-def test_what_is_wrong(graph, a, b, stream, kernels):
+def test_invalid_changes(graph, a, b, stream, kernels):
     graph.launch(CONFIG, kernels["add"], a, 1, N, name="add").callback(print, name="say")
     step = graph.instantiate()
     add = step["add"]

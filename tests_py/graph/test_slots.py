@@ -18,7 +18,7 @@ np = pytest.importorskip("numpy")
 
 @pytest.fixture
 def rooms(device, stream):
-    """Three times room for 16 numbers, which are 0."""
+    """Three buffers of 16 numbers, all 0."""
     buffers = [device.allocate(4 * N, stream=stream) for _ in range(3)]
     for buffer in buffers:
         buffer.fill(0, stream=stream)
@@ -64,7 +64,7 @@ def test_a_slot_in_each_kind_of_node(graph, rooms, stream, kernels):
             step.bind(dst=None)
 
 
-def test_what_goes_is_released(graph, rooms, stream):
+def test_replaced_operands_are_released(graph, rooms, stream):
     sources = [full(1), full(2)]
     watches = [weakref.ref(s) for s in sources]
     slot = cu.slot("src", sources[0])
@@ -126,7 +126,7 @@ def _reads() -> bool:
     return cu.driver_name() == "sim"
 
 
-def test_slots_go_with_clones_updates_and_removals(graph, device, rooms, stream):
+def test_slots_follow_clones_updates_and_removals(graph, device, rooms, stream):
     x, y, _ = rooms
     slot, gone = cu.slot("src", full(1)), cu.slot("gone", full(1))
     graph.memcpy(y, gone, name="remove")

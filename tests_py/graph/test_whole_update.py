@@ -260,7 +260,7 @@ def test_captures_update_too(a, stream, kernels):
         step.close()
 
 
-def test_updates_beside_launches(build, a, stream):
+def test_updates_during_launches(build, a, stream):
     with build(full(1), 10) as one, build(full(2), 20) as two:
         step = one.instantiate()
         stop = threading.Event()

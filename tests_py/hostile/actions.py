@@ -51,7 +51,7 @@ def drop(scene: Scene) -> None:
 
 
 def overwrite(scene: Scene) -> None:
-    """Close all, and spoil what memory is free."""
+    """Close everything, and overwrite the memory that was freed."""
     close(scene)
     gc.collect()
     stream = cu.Device().default_stream
@@ -98,7 +98,7 @@ def end_capture(scene: Scene) -> None:
 
 
 def fork(scene: Scene) -> None:
-    """Fork; the child tries a call and goes."""
+    """Fork; the child tries a call and exits."""
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The process that runs cases: it may crash, so it says beforehand which one it begins.
+"""The process that runs cases: it may crash, so it announces each case before it begins.
 
 It reads one JSON object a line, ``{"unit": ..., "skip": [...], "only": ...}``, and writes lines of
 its own: ``start``, ``end`` with an outcome, and ``done`` after the last case of a unit.
@@ -140,7 +140,7 @@ def main() -> None:
     """Serve the parent."""
     selection, seed, limit_s = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a case prints goes with the errors
+    os.dup2(2, 1)  # what a case prints goes to the standard error
     faulthandler.enable()
     warnings.simplefilter("ignore")
     # A timer of a microsecond must not wait for the fifty that the kernel may add.

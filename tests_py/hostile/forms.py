@@ -88,7 +88,7 @@ def _attribute(name: str, trap: Trap) -> property:
 
 
 def proxy(value: Any, trap: Trap, world: World) -> Any:
-    """An object of a class of its own that says it is of the value's."""
+    """An object of a class of its own that claims to be of the value's class."""
     cls = type(value)
     body: dict[str, Any] = {"__slots__": ("_cell", "__weakref__")}
     for name in dir(cls):
@@ -297,7 +297,7 @@ def exporter(value: Any, trap: Trap, world: World) -> Any:
 
 
 def dying(value: Any, trap: Trap, world: World) -> Any:
-    """Memory that acts when it goes: nobody keeps it but the call."""
+    """Memory that acts when it dies: only the call keeps it."""
     if isinstance(value, np.ndarray):
 
         class DyingArray(np.ndarray):

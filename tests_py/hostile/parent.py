@@ -175,7 +175,7 @@ class Worker(threading.Thread):
                 self.note(message)
         text = self.child.end()
         self.child = None
-        if told and text.startswith("exit code 3\n"):  # told, and no use for that process any more
+        if told and text.startswith("exit code 3\n"):  # reported; a new process is next
             return case
         if count:
             with self.tally.lock:

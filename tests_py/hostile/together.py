@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What happens beside a call: another thread closes or updates, a signal's handler does.
+"""What happens during a call: another thread or a signal handler closes or updates something.
 
 Units are ``thread|Target``, ``signal|Target`` and ``wait|name``; their cases add the action.
 """
@@ -33,7 +33,7 @@ RING_S, RELEASE_S = 0.02, 0.06  # of a wait: when the alarm rings, and when the 
 QUICK_ROUNDS, QUICK_ACTIONS = 3, 2
 SPINS = 200  # of a loop that lets another thread get ahead
 
-# What needs no object that could be closed has nothing beside it.
+# Actions besides closing. A call that needs nothing that could be closed meets no action at all.
 BESIDE = ("update", "collect", "capture")
 
 
@@ -182,7 +182,7 @@ def alarmed(scene: Scene, action: str, delay_s: float, make: Callable[[], Any]) 
 
 
 def ring(scene: Scene, action: str, delay_s: float) -> threading.Event:
-    """Set an alarm whose handler does an action; return what says that it has rung."""
+    """Set an alarm whose handler does an action; return the event that it sets."""
     rung = threading.Event()
 
     def handler(number: int, frame: Any) -> None:

@@ -73,7 +73,7 @@ def _array(values):
     return None if values is None else (ctypes.c_int64 * max(1, len(values)))(*values)
 
 
-_producers = []  # for good: whoever forgets a deleter must meet it later, not freed memory
+_producers = []  # forever: a consumer that forgets a deleter must find it later, not freed memory
 
 
 class Producer:
@@ -201,6 +201,6 @@ def balance():
     yield
     deadline = time.monotonic() + 20
     while _held() != before and time.monotonic() < deadline:
-        gc.collect()  # not if there is no need: it takes long beside a big framework
+        gc.collect()  # only if needed: with a big framework loaded it takes long
         time.sleep(0.001)
     assert _held() == before

@@ -115,7 +115,7 @@ def test_shared_memory_is_part_of_the_choice(kernels):
         (1.5, TypeError, "float"),
     ],
 )
-def test_numbers_of_elements_that_cannot_be(n, error, message, kernels):
+def test_invalid_numbers_of_elements(n, error, message, kernels):
     with pytest.raises(error, match=message):
         cu.LaunchConfig.for_elements(n, kernels["add"])
 

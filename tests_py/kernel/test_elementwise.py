@@ -83,18 +83,18 @@ def test_captured_with_out(stream):
         (("float x", "float z", None), TypeError, "operation must be a str, not NoneType"),
     ],
 )
-def test_declarations_that_cannot_be(declared, error, message):
+def test_invalid_declarations(declared, error, message):
     with pytest.raises(error, match=message):
         cu.elementwise(*declared)
 
 
 @pytest.mark.parametrize("name", ["1x", "a b", "", "é", None, "f() {} void g"])
-def test_names_that_cannot_be(name):
+def test_invalid_names(name):
     with pytest.raises(ValueError, match="name must be a C identifier"):
         cu.elementwise(*SUM, name=name)
 
 
-def test_arguments_that_cannot_be(stream):
+def test_invalid_arguments(stream):
     made = cu.elementwise(*SUM)
     t, u = cu.zeros(4, "f4", stream=stream), cu.zeros((2, 2), "f4", stream=stream)
     wide = cu.zeros(4, "f8", stream=stream)

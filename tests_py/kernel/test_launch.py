@@ -89,7 +89,7 @@ def test_what_an_index_raises_comes_out_unchanged():
         ({"grid": 1, "block": 1, "threads": 1}, TypeError, "threads"),
     ],
 )
-def test_configurations_that_cannot_be(arguments, error, message):
+def test_invalid_configurations(arguments, error, message):
     with pytest.raises(error, match=re.escape(message)):
         cu.LaunchConfig(**arguments)
 

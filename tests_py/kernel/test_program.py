@@ -336,7 +336,7 @@ def test_kernel_with_many_parameters(device, stream):
     assert out.numpy(stream=stream)[0] == 499
 
 
-def test_ptx_that_is_none(device):
+def test_text_that_is_not_ptx(device):
     with pytest.raises(cu.CUDAError, match=r"CUDA_ERROR_INVALID_(PTX|IMAGE)"):
         cu.ObjectCode.from_ptx("not at all\n").get_kernel("k")
 

@@ -138,7 +138,7 @@ def test_a_closed_buffer_is_closed_for_its_holder_only(stream):
 
 
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
-def test_whoever_is_given_it_waits_for_kernels_that_were_not(stream):
+def test_an_export_waits_for_kernels_without_it_as_an_argument(stream):
     code = compiled()
     n = 20_000
     cu.launch(stream, cu.LaunchConfig(1, 32), code["slow"], n)
@@ -204,6 +204,6 @@ assert cu.live_objects() == before
 @pytest.mark.parametrize(
     ("source", "settings"), [(TWO, "devices=2"), (RESET, ""), (FAILS, "faults=0")]
 )
-def test_alone(source, settings, script, driver):
+def test_in_a_process_of_its_own(source, settings, script, driver):
     run = script(source, CUDAGO_DRIVER="sim", CUDAGO_SIM=settings)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

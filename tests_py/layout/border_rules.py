@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of pyext that border.h tells, as checks of the sources.
+"""The rules of pyext that border.h states, as checks of the sources.
 
 A loud function may run Python or give the GIL away: all that is neither QUIET nor listed here.
 """
@@ -31,7 +31,7 @@ from .border_tables import (
 from .c_source import Call, Function, Program, Tokens
 
 ALWAYS = LIBC | OURS_QUIET | PYTHON_QUIET | {"__builtin_mul_overflow", "__builtin_ctz"}
-# What a statement that returns may do besides: only what fails lets go there.
+# What a return statement may also call: only failing paths release things there.
 LETTING_GO = {"Py_DECREF", "Py_XDECREF", "Py_DecRef", "free"}
 LEAVES = {
     "Py_BEGIN_ALLOW_THREADS": "Py_END_ALLOW_THREADS",

@@ -106,11 +106,11 @@ NOW: dict[str, str] = {
     "border/check.c:cudago_host_access_now": TELLS,
 }
 
-CLOSING = "closes: takes the field out, clears it, and lets go after that"
+CLOSING = "closes: takes the field out, clears it, and releases it after that"
 
 # file:function that reads such a field without being QUIET.
 READERS: dict[str, str] = {
-    "stream/stream.c:give_up": CLOSING,
+    "stream/stream.c:stream_release": CLOSING,
     "stream/event.c:event_close": CLOSING,
     "stream/event.c:event_dealloc": CLOSING,
     "memory/buffer.c:buffer_close": CLOSING,
@@ -119,9 +119,9 @@ READERS: dict[str, str] = {
     "tensor/tensor.c:tensor_dealloc": CLOSING,
     "memory/resource.c:resource_close": CLOSING,
     "memory/resource.c:resource_dealloc": CLOSING,
-    "graph/graph.c:give_up": CLOSING,
+    "graph/graph.c:graph_release": CLOSING,
     "graph/graph.c:graph_traverse": "the collector's visits run nothing",
-    "graph/exec.c:give_up": CLOSING,
+    "graph/exec.c:exec_release": CLOSING,
     "graph/exec.c:exec_traverse": "the collector's visits run nothing",
     "graph/update.c:enter_update": (
         "a gate: looks again after each nap whether the block is still the one it began with"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of pyext, and what in the sources goes against their order.
+"""The rooms of pyext, and what in the sources violates their order.
 
 A room is a folder: a package of Go, with C and a header. The order is that of ARCHITECTURE.md.
 """

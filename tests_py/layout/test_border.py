@@ -16,7 +16,7 @@ EXCEPTIONS = ("GO_QUIET", "QUIET_CALLS", "NOW", "READERS", "LOOKS", "WITH_GIL", 
 
 
 def findings(code: str) -> list[str]:
-    """Return what is found in a file beside the sources."""
+    """Return what is found in a file that is added to the sources."""
     return Rules(texts() | {"planted.c": code}, "planted.c").all()
 
 

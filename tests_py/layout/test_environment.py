@@ -49,7 +49,7 @@ SEEN = {  # a value, and what it makes a program say
 def test_it_is_read_when_the_page_says(name, script):
     value, said = SEEN[name]
     start = "import os, cudago\n"
-    if name == "CUDAGO_NVRTC_PATH":  # its places are told where none has one: not in packages
+    if name == "CUDAGO_NVRTC_PATH":  # the message names places only where no package has NVRTC
         start += "cudago._driver._nvrtc_directories = lambda: ['/packages']\n"
         if not script(start + COMPILE, CUDAGO_DRIVER="sim").stdout:
             pytest.skip("this machine has an NVRTC of its own")

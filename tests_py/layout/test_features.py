@@ -24,7 +24,7 @@ def test_calls_have_the_versions_of_the_table() -> None:
     assert told == {name: CALLS.get(name) for name in told}
 
 
-def test_the_newest_calls_are_told() -> None:
+def test_the_newest_calls_are_on_the_page() -> None:
     """No call needs more than the oldest driver, and what is as new as that is on the page."""
     (oldest,) = re.findall(r"^const oldestVersion = (\d+)$", OLDEST.read_text(), re.M)
     limit = f"{int(oldest) // 1000}.{int(oldest) % 1000 // 10}"

@@ -35,7 +35,7 @@ TESTS = {
         "tests_py/kernel/test_launch.py::test_launch_checks_its_arguments",
         "tests_py/kernel/test_launch.py::test_shapes_that_the_device_cannot_run",
     ],
-    5: ["tests_py/api/test_errors.py::test_a_driver_error_tells_code_name_and_operation"],
+    5: ["tests_py/api/test_errors.py::test_a_driver_error_has_code_name_and_operation"],
     6: [
         "tests_py/interop/test_import.py::test_an_error_of_the_producer_is_its_own",
         "tests_py/kernel/test_launch.py::test_what_an_index_raises_comes_out_unchanged",
@@ -51,7 +51,7 @@ TESTS = {
         f"{HERE}::test_a_refused_release_is_a_warning",
     ],
     10: [
-        "tests_py/lifetime/test_finalize.py::test_an_exception_is_reported_when_the_object_goes",
+        "tests_py/lifetime/test_finalize.py::test_an_exception_is_reported_when_the_object_dies",
         "tests_py/graph/test_callback.py::test_an_exception_in_a_callback_is_reported_and_the_graph_goes_on",
     ],
     11: ["tests_py/exit/test_interrupt.py::test_interrupted_waits"],

@@ -36,8 +36,8 @@ def test_headers_are_part_of_their_packages():
 FOUND = {
     "a call": (
         "stream/x.c",
-        "static void f(void) { cudago_buffers_give_up(); }",
-        "cudago_buffers_give_up",
+        "static void f(void) { cudago_buffers_release(); }",
+        "cudago_buffers_release",
     ),
     "a call of Go": (
         "border/x.c",

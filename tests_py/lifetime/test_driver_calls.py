@@ -15,7 +15,7 @@ import cudago as cu
 from cudago.testing import settle
 
 def say(what):
-    os.write(2, what + b"\\n")  # in one piece, beside the trace of other threads
+    os.write(2, what + b"\\n")  # in one piece: other threads write their trace too
 
 d = cu.Device()
 s = d.create_stream()

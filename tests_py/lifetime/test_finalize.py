@@ -49,7 +49,7 @@ def test_detach(finalize):
     assert called == [2]
 
 
-def test_the_object_goes(finalize):
+def test_the_object_dies(finalize):
     called = []
     thing = Thing()
     f = finalize(thing, called.append, 1)
@@ -79,7 +79,7 @@ def test_the_newest_runs_first(finalize):
     assert called == [2, 1, 0]
 
 
-def test_the_object_has_gone_when_the_function_runs(finalize):
+def test_the_object_is_dead_when_the_function_runs(finalize):
     seen = []
     thing = Thing()
     reference = weakref.ref(thing)
@@ -98,7 +98,7 @@ def test_an_object_in_a_cycle(finalize):
     assert called == [1]
 
 
-def test_arguments_go_when_the_function_has_run(finalize):
+def test_arguments_are_released_when_the_function_has_run(finalize):
     thing, argument = Thing(), Thing()
     gone = weakref.ref(argument)
     f = finalize(thing, lambda x: None, argument)
@@ -109,7 +109,7 @@ def test_arguments_go_when_the_function_has_run(finalize):
     assert not f.alive
 
 
-def test_arguments_go_with_detach(finalize):
+def test_detach_releases_the_arguments(finalize):
     thing, argument = Thing(), Thing()
     gone = weakref.ref(argument)
     f = finalize(thing, lambda x: None, argument)
@@ -127,7 +127,7 @@ def test_an_exception_of_the_function_is_raised_by_a_call(finalize):
     assert f() is None
 
 
-def test_an_exception_is_reported_when_the_object_goes(finalize, unraisable):
+def test_an_exception_is_reported_when_the_object_dies(finalize, unraisable):
     called = []
     thing = Thing()
     finalize(thing, called.append, "first")
@@ -160,11 +160,11 @@ def test_atexit_can_be_set(finalize):
     assert f.atexit is False
     f.detach()
     assert f.atexit is False
-    f.atexit = True  # of a dead one: says nothing, does nothing
+    f.atexit = True  # of a dead one: no error, no effect
     assert f.atexit is False
 
 
-def test_arguments_that_cannot_be(finalize):
+def test_invalid_arguments(finalize):
     with pytest.raises(TypeError):
         finalize(Thing())
     with pytest.raises(TypeError):
@@ -199,7 +199,7 @@ def test_a_finalizer_that_makes_another(finalize):
     assert called == ["other"]
 
 
-def test_detach_comes_too_late_when_the_object_has_gone(finalize):
+def test_detach_comes_too_late_when_the_object_has_died(finalize):
     called = []
     thing = Thing()
     first = finalize(thing, called.append, "first")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""`cudago.finalize` beside `weakref.finalize`, point by point: each test runs on both."""
+"""`cudago.finalize` against `weakref.finalize`, point by point: each test runs on both."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_peek_returns_is_what_will_be_given(finalize):
     assert f() == 13
 
 
-def test_dead_when_the_object_has_gone(finalize):
+def test_dead_when_the_object_has_died(finalize):
     called = []
     thing = Thing()
     f = finalize(thing, called.append, 1)
@@ -81,7 +81,7 @@ def test_names_of_the_arguments_are_free(finalize):
         (("text", print), {}),
     ],
 )
-def test_arguments_that_cannot_be(finalize, args, kwargs):
+def test_invalid_arguments(finalize, args, kwargs):
     with pytest.raises(TypeError):
         finalize(*args, **kwargs)
 
@@ -179,14 +179,14 @@ def test_a_subclass_that_is_called_its_own_way(finalize):
     assert called == ["mine", "function"]
 
 
-def test_one_that_was_not_begun(finalize):
+def test_one_that_was_not_initialized(finalize):
     f = finalize.__new__(finalize)
     assert is_dead(f)
     f.atexit = True
     assert f.atexit is False
 
 
-def test_one_that_is_begun_again(finalize):
+def test_one_that_is_initialized_again(finalize):
     called, first, second = [], Thing(), Thing()
     argument = Thing()
     gone = weakref.ref(argument)

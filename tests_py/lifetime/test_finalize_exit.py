@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Finalizers while the interpreter ends, and in forked children: `cudago` beside `weakref`."""
+"""Finalizers while the interpreter ends, and in forked children: `cudago` against `weakref`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 START = """
 import atexit, builtins, gc, os, sys, threading, warnings, weakref
-warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks with threads
 import cudago as cu
 finalize = {"weakref": weakref.finalize, "cudago": cu.finalize}[sys.argv[1]]
 
@@ -23,7 +23,7 @@ def keep(*things):
     builtins.kept = getattr(builtins, "kept", []) + list(things)  # until the very end
 """
 
-# What each script says, in lines; beside it, how often it says what on stderr.
+# The lines that each script prints, and how often it prints what on stderr.
 SCRIPTS = {
     "newest first": (
         """
@@ -344,7 +344,7 @@ LEAVE
 
 @pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit()"])
 @pytest.mark.parametrize("opened", ["", "cu.Device().create_stream().sync()"])
-def test_a_forked_child_is_told_without_go(script, opened, leave):
+def test_finalizers_in_a_forked_child_do_not_enter_go(script, opened, leave):
     text = START + opened + "\n" + FORKED.replace("LEAVE", leave)
     run = script.run([*script.command(text), "cudago"])
     assert run.stdout.splitlines() == [

@@ -57,8 +57,8 @@ def test_work_queued_after_is_not_waited_for(device, stream):
         stream.sync()
 
 
-def test_of_the_time_when_the_object_went(device, stream):
-    """Not of the time when the finalizer was made."""
+def test_work_queued_before_the_object_dies_is_waited_for(device, stream):
+    """Also if it was queued after the finalizer was made."""
     called, thing = [], Thing()
     f = cu.finalize(thing, called.append, 1, stream=stream)
     with hold(stream):
@@ -78,7 +78,7 @@ def test_an_idle_stream(stream):
     assert called == [threading.current_thread()]
 
 
-def test_a_stream_that_is_none():
+def test_stream_none():
     called, thing = [], Thing()
     cu.finalize(thing, called.append, 1, stream=None)
     del thing
@@ -95,7 +95,7 @@ def test_a_call_does_not_wait(stream):
         g = cu.finalize(second, called.append, 2, stream=stream)
         del second
         assert g.alive
-        g()  # the object has gone, and the stream has work
+        g()  # the object has died, and the stream has work
         assert called == [1, 2]
         assert not g.alive
     settle()
@@ -111,7 +111,7 @@ def test_detached_while_the_object_is_there(stream):
     assert called == []
 
 
-def test_arguments_that_cannot_be(device, stream):
+def test_invalid_arguments(device, stream):
     thing = Thing()
     for wrong in (5, "stream", device):
         with pytest.raises(TypeError, match="stream"):
@@ -125,7 +125,7 @@ def test_arguments_that_cannot_be(device, stream):
     assert weakref.getweakrefcount(thing) == 0
 
 
-def test_begun_again_with_another_stream(device, stream, try_to_release):
+def test_initialized_again_with_another_stream(device, stream, try_to_release):
     called, first, second = [], Thing(), Thing()
     with device.create_stream() as other, hold(stream):
         f = cu.finalize(first, called.append, "first", stream=stream)
@@ -135,7 +135,7 @@ def test_begun_again_with_another_stream(device, stream, try_to_release):
         assert called == ["second"]
 
 
-def test_a_stream_closed_before_the_object_goes(device, try_to_release):
+def test_a_stream_closed_before_the_object_dies(device, try_to_release):
     called, thing = [], Thing()
     with no_leaks():
         s = device.create_stream()
@@ -165,7 +165,7 @@ def test_a_stream_closed_while_it_is_waited_for(device, try_to_release):
 
 
 @pytest.mark.parametrize("end", ["call", "detach", "object"])
-def test_the_stream_is_let_go_of(device, end):
+def test_the_stream_is_released(device, end):
     with no_leaks():
         thing, s = Thing(), device.create_stream()
         f = cu.finalize(thing, int, stream=s)
@@ -206,7 +206,7 @@ def test_default_streams(device, handle, try_to_release):
     s = cu.Stream.from_handle(handle, device=device)
     with hold(s):
         cu.finalize(thing, called.append, 1, stream=s)
-        thread = threading.Thread(target=lambda t=[thing]: t.clear())  # goes in another thread
+        thread = threading.Thread(target=lambda t=[thing]: t.clear())  # dies on another thread
         del thing
         thread.start()
         thread.join()
@@ -218,7 +218,7 @@ def test_default_streams(device, handle, try_to_release):
 
 
 def test_a_stream_that_is_capturing(device, stream, try_to_release):
-    """The wait does not become part of the capture, nor spoil it."""
+    """The wait neither becomes part of the capture nor invalidates it."""
     called, thing, late = [], Thing(), Thing()
     with device.allocate(4, stream=stream) as buffer:
         f = cu.finalize(thing, called.append, "object", stream=stream)
@@ -237,7 +237,7 @@ def test_a_stream_that_is_capturing(device, stream, try_to_release):
         assert called == ["object", "made while capturing"]
 
 
-def test_an_object_that_goes_during_a_capture_after_work(device, stream, try_to_release):
+def test_an_object_that_dies_during_a_capture_after_work(device, stream, try_to_release):
     """Work that was queued before the capture is still waited for."""
     called, thing = [], Thing()
     with hold(stream):
@@ -274,7 +274,7 @@ def test_the_function_uses_its_finalizer_and_makes_others(stream):
     assert called == [(False, None, None), "other"]
 
 
-def test_what_it_holds_is_let_go_of(stream):
+def test_what_it_holds_is_released(stream):
     thing, argument = Thing(), Thing()
     gone = weakref.ref(argument)
     f = cu.finalize(thing, id, argument, stream=stream)
@@ -290,7 +290,7 @@ def test_what_it_holds_is_let_go_of(stream):
     assert weak() is None
 
 
-def test_one_begun_again_while_it_waits(stream):
+def test_initialized_again_while_it_waits(stream):
     called, thing, other = [], Thing(), Thing()
     f = cu.finalize(thing, called.append, "first", stream=stream)
     with hold(stream):

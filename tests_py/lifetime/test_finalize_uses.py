@@ -43,7 +43,7 @@ def test_an_exception_under_way_is_kept(finalize, unraisable):
         raise LookupError("mine")
 
     def call():
-        thing = Thing()  # goes while the exception passes
+        thing = Thing()  # dies while the exception passes
         finalize(thing, total, 1, 2, "3")
         finalize(thing, called.append, sys.exc_info()[0])
         fail(things)
@@ -94,7 +94,7 @@ def test_the_function_uses_its_finalizer(finalize, use):
     assert called == [None, None]
 
 
-def test_the_function_begins_its_finalizer_again(finalize):
+def test_the_function_initializes_its_finalizer_again(finalize):
     def function(n):
         called.append(n)
         if n < 3:
@@ -123,8 +123,8 @@ def test_the_function_ends_others(finalize):
     assert is_dead(oldest)
 
 
-def test_an_object_that_comes_back(finalize):
-    """Python calls ``__del__`` first, and the object's weak references only when it really goes."""
+def test_an_object_that_is_resurrected(finalize):
+    """Python calls ``__del__`` first, and the object's weak references only when it really dies."""
 
     class Back:
         def __del__(self):

@@ -19,14 +19,14 @@ CONFIG = cu.LaunchConfig(grid=1, block=N)
 
 @pytest.fixture
 def work(device, stream):
-    """Room for N numbers."""
+    """Memory for N numbers."""
     with device.allocate(4 * N, stream=stream) as buffer:
         yield buffer
 
 
 @pytest.fixture
 def result(device):
-    """Pinned room for N numbers: what a graph copies there does not make the host wait."""
+    """Pinned memory for N numbers: a graph's copy to it does not make the host wait."""
     with cu.PinnedMemoryResource() as resource, resource.allocate(4 * N) as buffer:
         memoryview(buffer)[:] = bytes(4 * N)
         yield buffer
@@ -67,7 +67,7 @@ def test_an_executable_closed_while_it_waits(
 
 @pytest.mark.parametrize("kind", ["pinned", "buffer", "view", "pointer", "tensor"])
 @pytest.mark.parametrize("updated", [False, True])
-def test_a_body_let_go_while_it_waits(
+def test_a_body_dropped_while_it_waits(
     kind, updated, make, numbers, work, result, stream, watch, poison, try_to_release
 ):
     source = make(kind, numbers)

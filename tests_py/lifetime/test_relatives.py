@@ -18,7 +18,7 @@ ROUNDS = {"nvidia": 3000, "sim": 100}
 
 
 @pytest.mark.parametrize("how", ["clone", "embed"])
-def test_relatives_are_dropped_beside_others(driver, device, stream, how):
+def test_relatives_are_dropped_on_several_threads(driver, device, stream, how):
     failures = []
 
     def related(to: cu.Graph) -> cu.Graph:
@@ -34,7 +34,7 @@ def test_relatives_are_dropped_beside_others(driver, device, stream, how):
                 relative = related(graph)
                 step = relative.instantiate()
                 del relative
-                del step  # the reaper destroys both, beside what comes next
+                del step  # the reaper destroys both while this thread goes on
                 related(graph).close()
         except BaseException as e:
             failures.append(e)

@@ -21,7 +21,7 @@ KINDS += ["torch", "pinned", "buffer", "view", "pointer", "tensor", "interface"]
 
 @pytest.fixture
 def work(device, stream):
-    """Room for N numbers."""
+    """Memory for N numbers."""
     with device.allocate(4 * N, stream=stream) as buffer:
         yield buffer
 

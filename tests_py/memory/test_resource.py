@@ -56,7 +56,7 @@ def test_options_are_read_and_changed(device):
     assert cu.DeviceMemoryResource(device).options.max_size is None
 
 
-def test_maxima_start_anew(device, stream):
+def test_high_water_marks_are_reset(device, stream):
     with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
         with pool.allocate(1 << 20, stream=stream):
             small = pool.allocate(16, stream=stream)
@@ -90,7 +90,7 @@ def test_a_resource_that_wraps_itself_is_collected(device, stream):
     assert watch() is None
 
 
-def test_a_device_can_have_it(device, stream):
+def test_a_device_uses_a_resource_written_in_python(device, stream):
     before = device.memory_resource
     counting = device.memory_resource = Counting(before)
     try:
@@ -104,7 +104,7 @@ def test_a_device_can_have_it(device, stream):
         device.memory_resource = before
 
 
-def test_one_in_python_survives_a_reset(script):
+def test_a_resource_written_in_python_survives_a_reset(script):
     run = script(
         """
         import cudago as cu
@@ -255,7 +255,7 @@ def test_an_allocation_that_fails_says_who_holds_what(small, stream):
     small.allocate(40 << 20, stream=stream).close()
 
 
-def test_a_capture_stays_what_it_is(small, device, stream):
+def test_an_allocation_that_fails_leaves_a_capture_valid(small, device, stream):
     with small.allocate(40 << 20, stream=stream) as memory, device.create_stream() as other:
         with other.capture() as graph:
             memory.fill(1, stream=other)
@@ -266,7 +266,7 @@ def test_a_capture_stays_what_it_is(small, device, stream):
         assert len(graph.nodes) == 2
 
 
-def test_a_wait_for_releases_hears_ctrl_c(small, device, stream):
+def test_ctrl_c_ends_a_wait_for_releases(small, device, stream):
     with (
         release_under_way(small, stream),
         device.create_stream() as other,

@@ -206,7 +206,7 @@ def test_uses(late):
     result.stdout.fnmatch_lines(["ERROR *::test_uses*"])
 
 
-def test_a_device_that_cannot_be_reset_is_told(pytester, project):
+def test_a_device_that_cannot_be_reset_is_reported(pytester, project):
     holding = "HELD = cu.PinnedMemoryResource().allocate(64)\n"
     pytester.makepyfile(KERNELS + holding + BREAKING)
     result = project()

@@ -48,7 +48,7 @@ def test_the_oldest_python_is_that_of_the_project(extension):
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(0, "took"), (3, "failed after")])
-def test_a_step_is_told_with_its_time(status, outcome, extension, capfd):
+def test_a_step_is_printed_with_its_time(status, outcome, extension, capfd):
     command = [sys.executable, "-c", f"import sys; sys.exit({status})"]
     assert extension.step("thinking", command, dict(os.environ)) == status
     said = capfd.readouterr().err

@@ -198,7 +198,7 @@ def test_refused_in_a_callback(device, code, stream):
     assert "CUDA_ERROR_NOT_PERMITTED" in errors[0] and "device 0" in errors[0]
 
 
-# --- beside others
+# --- with other threads
 
 
 def test_drops_what_is_held_back(device, code):
@@ -277,7 +277,7 @@ def callback_running(device, stream):
         leave.set()
 
 
-def test_ctrl_c_takes_it_back(device, code, stream):
+def test_ctrl_c_abandons_it(device, code, stream):
     """A reset that waits for a callback is abandoned, and nothing has changed."""
     use(device, code)  # loads the kernel, which on NVIDIA's driver can wait for the device
     values = cu.zeros((64,), "i4", stream=stream)
@@ -297,7 +297,7 @@ class Stopped(Exception):
     """What a signal's handler raises in a test."""
 
 
-def test_what_goes_during_a_reset_that_is_taken_back(device, code):
+def test_what_is_dropped_during_an_abandoned_reset(device, code):
     """It is released once the reset is abandoned; the check for leaks shows it."""
     stream = device.create_stream()
     used = device.memory_resource.statistics.used
@@ -364,7 +364,7 @@ def test_a_cycle_through_lost_objects(device, code):
     assert gone() is None
 
 
-def test_beside_threads_that_use_it(device, code):
+def test_reset_while_other_threads_use_the_device(device, code):
     """Each operation of a loop succeeds, raises ClosedError, or says that the reset ended it."""
     stop = threading.Event()
     strange, done = [], []

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Device.reset in processes of its own: after faults, at exit, beside other devices."""
+"""Device.reset in processes of its own: after faults, at exit, with other devices."""
 
 from __future__ import annotations
 
@@ -381,7 +381,7 @@ def test_order_with_others_after_a_reset(driver, script):
     assert run.returncode == 0
 
 
-def test_default_streams_of_a_lost_context_go(driver, script):
+def test_default_streams_of_a_lost_context_are_dropped(driver, script):
     run = script(
         """
         import cudago as cu

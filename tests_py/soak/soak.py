@@ -3,7 +3,7 @@
 """Everything at once, for long: threads that build, launch, update, capture, exchange and drop.
 
 Each result is checked against what its operands give. The figures come last, as JSON; the exit
-code is not 0 if a value was wrong, a capture was spoilt, an exception had not been asked for, or
+code is not 0 if a value was wrong, a capture was invalidated, an exception was unexpected, or
 something was left behind. Needs cudago and NumPy only: CUDAGO_DRIVER chooses the driver.
 
 With --driver-faults that share of all driver calls fails at random, on the simulated driver, and

@@ -67,7 +67,7 @@ def test_elapsed_time(stream, device):
         assert end - start == end.elapsed_ms(start)
 
 
-def test_time_that_cannot_be_told(stream, device):
+def test_time_that_cannot_be_measured(stream, device):
     with (
         device.create_event(timing_enabled=True) as never,
         device.create_event(timing_enabled=True) as timed,

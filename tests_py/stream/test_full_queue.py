@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""While a thread is stuck in a graph launch behind a Python callback, no call keeps the GIL.
+"""While a thread is stuck in a graph launch behind a Python callback, no call holds the GIL.
 
 NVIDIA's driver makes many calls wait for that thread, and so does the simulated one where it is
 hostile; see launchqueue.go there. The callback needs the GIL to let them go on.

@@ -248,7 +248,7 @@ def test_a_value_may_close_the_tensor(stream):
         assert not t.numpy(stream=stream).any()
 
 
-def test_our_own_kernels_are_nobodys_objects(stream):
+def test_our_own_kernels_are_not_counted(stream):
     before = cu.live_objects()
     t = cu.zeros((4, 4), "f4", stream=stream)
     t[:, 1].fill(1, stream=stream)

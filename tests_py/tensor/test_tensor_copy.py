@@ -211,7 +211,7 @@ def test_bytes_go_to_what_has_the_buffer_protocol(stream):
     assert out == bytes([0, 2, 4, 6])
 
 
-def test_the_order_is_the_streams(device, stream):
+def test_copies_are_ordered_by_the_stream(device, stream):
     """What is copied is what the work before has written, and other streams' memory stays."""
     other = device.create_stream()
     with hold(stream):
@@ -240,7 +240,7 @@ def test_other_libraries_streams(stream):
     assert t.numpy(stream=stream).sum() == 0 + 3 + 4 + 7 + 8 + 11
 
 
-def test_what_comes_is_checked(stream):
+def test_the_native_copy_checks_its_box(stream):
     m = cu.zeros((4, 6), "u1", stream=stream).reshape(24)
     for box in ((1,) * 6, (1,) * 8):
         with pytest.raises(TypeError, match="7 numbers"):

@@ -64,7 +64,7 @@ func (s *session) uploads(values ...any) ([]uint64, error) {
 	return addrs, nil
 }
 
-// equal compares bit by bit, so that it takes NaN and the sign of zero.
+// equal compares bit by bit, so that a NaN equals itself and the sign of zero counts.
 func equal[T float32 | float64 | int32 | uint32](got, want []T) error {
 	bits := func(v T) uint64 {
 		switch v := any(v).(type) {

@@ -74,7 +74,7 @@ var checks = map[string]check.Set{
 type measurement struct {
 	instructions uint64
 	best         time.Duration
-	cpu          time.Duration // least of the runs: what a machine busy with other work cannot spoil
+	cpu          time.Duration // least of all runs: other work on the machine hardly affects it
 }
 
 func (m measurement) print(name string) {

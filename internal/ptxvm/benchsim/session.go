@@ -101,7 +101,8 @@ func (s *session) launch(name string, grid, block [3]uint32, shared uint32, args
 	return err
 }
 
-// watch turns the checks on for the next launch, which comes after all before it.
+// watch turns the checks on for the next launch, which is ordered after all
+// earlier ones.
 func (s *session) watch() *check.Watch {
 	if s.checks == 0 {
 		return nil
@@ -113,7 +114,7 @@ func (s *session) watch() *check.Watch {
 	}
 }
 
-// pack lays out arguments as the kernel's parameters want them.
+// pack lays out arguments as the kernel's parameters require.
 func pack(params []ptxir.Param, args []any) ([]byte, error) {
 	if len(params) != len(args) {
 		return nil, fmt.Errorf("%d arguments, want %d", len(args), len(params))

@@ -17,7 +17,7 @@ type arrivals struct {
 	// due are the lanes that have to arrive: those that had not exited when the
 	// first arrived, and were not about to.
 	due uint32
-	at  *lane.Place // where the first came
+	at  *lane.Place // where the first arrived
 }
 
 // Come notes that lanes have arrived at an aligned barrier. All lanes in due, which
@@ -50,7 +50,7 @@ func (v *Block) Complete(id int) {
 func (v *Block) parted(warp int, c *arrivals) {
 	key := findingKey{kind: FindingBarrier, place: c.at}
 	v.add(key, 0, func() *Finding {
-		why := fmt.Sprintf("lanes %s of warp %d came to it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))
+		why := fmt.Sprintf("lanes %s of warp %d reached it, lanes %s did not", lane.Ranges(c.mask), warp, lane.Ranges(c.due&^c.mask))
 		return &Finding{Kind: FindingBarrier, Here: v.at(warp, bits.TrailingZeros32(c.mask), c.at), Why: why}
 	})
 }

@@ -24,13 +24,13 @@ func TestBarriersOfAPartOfAWarp(t *testing.T) {
 After:
 	st.global.u32 [%x], %t;`,
 			`barrier without all of a warp in kernel k, block (0,0,0), thread (32,0,0) (PTX line 22: bar.sync 0): ` +
-				`lanes 0-15 of warp 1 came to it, lanes 16-31 did not; 2 times`},
+				`lanes 0-15 of warp 1 reached it, lanes 16-31 did not; 2 times`},
 		{"a guard", `
 	setp.lt.u32 %c, %t, 8;
 	mov.u32 %v, 72; @%c bar.arrive 1, %v;
 	bar.sync 1, %v;`,
 			`barrier without all of a warp in kernel k, block (0,0,0), thread (0,0,0) (PTX line 21: bar.arrive 1, %v): ` +
-				`lanes 0-7 of warp 0 came to it, lanes 8-31 did not; 2 times`},
+				`lanes 0-7 of warp 0 reached it, lanes 8-31 did not; 2 times`},
 		{"an early return", `
 	setp.ge.u32 %c, %t, 48;
 	@%c bra Done;

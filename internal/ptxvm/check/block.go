@@ -29,7 +29,7 @@ type Block struct {
 	// shadows holds what each access hit last.
 	shadows []*shadow.Range
 	epochOf uint64        // Memory.Epoch of shadows
-	locked  *shadow.Range // whose mu is held while the lanes of an instruction are looked at
+	locked  *shadow.Range // whose mu is held while the lanes of an instruction are checked
 }
 
 // Bind readies the checks of a block with that many warps for a launch. It returns

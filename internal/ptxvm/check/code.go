@@ -101,6 +101,6 @@ func (k *Code) file(pos ptxir.Pos) string {
 	return ""
 }
 
-// NewDecoder returns a Decoder that puts a kernel's checks around what the other
-// one decodes.
+// NewDecoder returns a Decoder that puts a kernel's checks around the
+// instructions that l decodes.
 func NewDecoder(l *lane.Decoder, k *Code) *Decoder { return &Decoder{lane: l, code: k} }

@@ -23,13 +23,13 @@ func TestBarrierReport(t *testing.T) {
 	bra out;
 here:
 	bar.sync 0;
-out:`, `deadlock in kernel k, .*: warp 0 lanes 0-31 wait at PTX line \d+ \(bar\.sync 0\), barrier 0, where 40 of 64 threads have come; ` +
-			`warp 1 lanes (0-7|8-31) wait at PTX line \d+ \(bar\.sync \d\), barrier \d, where \d+ of 64 threads have come; warp 1 lanes`},
+out:`, `deadlock in kernel k, .*: warp 0 lanes 0-31 wait at PTX line \d+ \(bar\.sync 0\), barrier 0, where 40 of 64 threads have arrived; ` +
+			`warp 1 lanes (0-7|8-31) wait at PTX line \d+ \(bar\.sync \d\), barrier \d, where \d+ of 64 threads have arrived; warp 1 lanes`},
 		{"too many expected", `
 	setp.ge.u32 %c, %t, 60;
 	@%c bra out;
 	bar.sync 2, 64;
-out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, where 60 of 64 threads have come; .*4 threads have exited$`},
+out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, where 60 of 64 threads have arrived; .*4 threads have exited$`},
 		{"a lane that is somewhere else", `
 	and.b32 %v, %t, 31;
 	setp.eq.u32 %c, %v, 5;
@@ -39,12 +39,12 @@ out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 2, 64\), barrier 2, wh
 here:
 	bar.sync 0;
 out:`, `warp 0 lanes 0-4,6-31 wait at PTX line 23 \(bar\.warp\.sync -1\) for lanes 5; warp 0 lanes 5 wait at PTX line 26 \(bar\.sync 0\), ` +
-			`barrier 0, where 2 of 64 threads have come`},
+			`barrier 0, where 2 of 64 threads have arrived`},
 		{"a warp that goes past the barrier", `
 	setp.ge.u32 %c, %t, 32;
 	@%c bra out;
 	bar.sync 0, 64;
-out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 0, 64\), barrier 0, where 32 of 64 threads have come; 32 threads have exited$`},
+out:`, `warp 0 lanes 0-31 wait at PTX line 22 \(bar\.sync 0, 64\), barrier 0, where 32 of 64 threads have arrived; 32 threads have exited$`},
 		{"a shuffle that a lane does not reach", `
 	and.b32 %v, %t, 31;
 	setp.eq.u32 %c, %v, 9;

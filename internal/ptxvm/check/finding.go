@@ -93,7 +93,7 @@ func (a *Access) name() string {
 	return "kernel " + a.Kernel
 }
 
-// Error says everything.
+// Error describes the finding in full.
 func (f *Finding) Error() string {
 	var b strings.Builder
 	here, there := &f.Here, &f.There
@@ -188,8 +188,8 @@ func unravel(i uint32, dims [3]uint32) [3]uint32 {
 	return [3]uint32{i % x, i / x % y, i / x / y}
 }
 
-// uninitialized reports that an access reads n bytes, the first of which is at
-// addr, or at that offset in shared memory, which nobody wrote.
+// uninitialized reports that an access reads n bytes that nobody wrote. The
+// first is at addr, or at that offset in shared memory.
 func (v *Block) uninitialized(t *touch, addr, n uint64, shared bool) {
 	now := t.now
 	v.add(findingKey{kind: FindingUninitialized, site: now.Site, shared: shared}, 0, func() *Finding {
@@ -217,7 +217,7 @@ func (v *Watch) raceOf(now, before *shadow.Trace, shared bool, place uint64) {
 	other := v
 	if before.Task != now.Task {
 		if other = v.unordered(before.Task); other == nil {
-			return // its work came to its end meanwhile, and was waited for
+			return // the other work has ended meanwhile, and somebody waited for it
 		}
 	}
 	key := findingKey{kind: FindingRace, site: now.Site, other: other, there: before.Site}
@@ -257,7 +257,7 @@ func why(now, before *shadow.Trace) string {
 	case !sameWarp(now, before):
 		return "no barrier lies between them"
 	case now.Site == before.Site && now.Kind == shadow.WeakWrite:
-		return "which lane's value stays is undefined"
+		return "it is undefined which lane's value remains"
 	}
 	return "no __syncwarp lies between them"
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/register"
 )
 
-// It is no defect yet when a thread reads local memory that it has not written:
-// compilers copy structures together with the padding between their members, load
-// before they know whether the value is needed, and return structures half filled.
-// The same holds for registers. So the checks follow such a value through
-// registers, and report it where something depends on it: a branch, an address, a
-// store to global memory. The decoder finds the registers that the value can reach,
-// and puts runFollowed around the instructions that read or write one.
+// A read of unwritten local memory is not yet a defect: compilers copy structures
+// together with the padding between their members, load before they know whether
+// the value is needed, and return structures half filled. The same holds for
+// registers. So the checks follow such a value through registers, and report it
+// where something depends on it: a branch, an address, a store to global memory.
+// The decoder finds the registers that the value can reach, and puts runFollowed
+// around the instructions that read or write one.
 
 // none is the number of a register that is not followed.
 const none = -1

@@ -167,8 +167,8 @@ func (v *Block) localBit(w *lane.Warp, l int, off uint64) uint64 {
 	return uint64(w.Index*register.Lanes+l)*v.cta.LocalStride + off
 }
 
-// localOffset returns where in local memory an access is. There is no such place
-// outside: the access itself will fault.
+// localOffset returns where in local memory an access is. It reports false
+// outside of it, where the access itself will fault.
 func (v *Block) localOffset(a *access, addr uint64) (off uint64, ok bool) {
 	switch {
 	case a.space == ptxir.SpaceLocal:

@@ -82,8 +82,8 @@ const localHead = `.version 7.8
 	setp.ne.u32 %d, %t, 37;
 `
 
-// unwrittenRead is the body of a kernel of 2 blocks of 64 threads, and what is
-// said of its reads.
+// unwrittenRead is the body of a kernel of 2 blocks of 64 threads, and the
+// reports that its reads cause.
 type unwrittenRead struct {
 	name, body string
 	want       string // a regular expression; empty: nothing
@@ -323,7 +323,7 @@ func TestUninitializedLocalMemory(t *testing.T) { requireReads(t, localReads) }
 
 // requireReads runs each body with the check, with all and without it.
 func requireReads(t *testing.T, list []unwrittenRead) {
-	for name, checks := range map[string]check.Set{"": check.Uninitialized, " beside races": check.Uninitialized | check.Races, " not asked for": check.Races} {
+	for name, checks := range map[string]check.Set{"": check.Uninitialized, " with races": check.Uninitialized | check.Races, " not asked for": check.Races} {
 		for _, test := range list {
 			t.Run(test.name+name, func(t *testing.T) {
 				found := uninitializedReads(t, checks, test.body)
@@ -338,8 +338,8 @@ func requireReads(t *testing.T, list []unwrittenRead) {
 	}
 }
 
-// uninitializedReads runs a body behind localHead, and returns what is said of
-// reads.
+// uninitializedReads runs a body behind localHead, and returns the reports
+// about its reads.
 func uninitializedReads(t *testing.T, checks check.Set, body string) (reads []string) {
 	t.Helper()
 	d := ptxvm.NewDevice(ptxvm.Config{})

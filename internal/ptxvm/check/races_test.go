@@ -140,7 +140,7 @@ var plantedRaces = []struct {
 	add.u32 %s, %s, %w;
 	ld.shared.u32 %v, [%s];`, 1, 32, `reads 4 bytes .* wrote them .*no __syncwarp lies between them`},
 	{"lanes that store to one word", `
-	st.shared.u32 [m], %t;`, 1, 32, `^race in shared memory of .* at offset 0, and .* which lane's value stays is undefined; 31 times$`},
+	st.shared.u32 [m], %t;`, 1, 32, `^race in shared memory of .* at offset 0, and .* it is undefined which lane's value remains; 31 times$`},
 	{"copy of another lane", `
 	cp.async.ca.shared.global [%s], [%x], 4;
 	cp.async.wait_all;
@@ -177,7 +177,7 @@ var plantedRaces = []struct {
 	ld.volatile.shared.u32 %v, [%s];
 	st.global.u32 [%x], %v;`, 1, 32, ``},
 	{"one word for all", `
-	st.global.u32 [%a], %t;`, 1, 32, `which lane's value stays is undefined`},
+	st.global.u32 [%a], %t;`, 1, 32, `it is undefined which lane's value remains`},
 	{"one word for two warps", `
 	shr.u32 %v, %t, 5;
 	st.global.u32 [%a], %v;`, 1, 33, `no barrier lies between them`},

@@ -125,7 +125,7 @@ again:
 }
 
 func TestUninitializedSharedMemory(t *testing.T) {
-	for name, checks := range map[string]check.Set{"": check.Uninitialized, " beside races": check.Uninitialized | check.Races} {
+	for name, checks := range map[string]check.Set{"": check.Uninitialized, " with races": check.Uninitialized | check.Races} {
 		for _, test := range sharedReads {
 			t.Run(test.name+name, func(t *testing.T) {
 				var found []string

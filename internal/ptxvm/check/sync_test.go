@@ -12,9 +12,9 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/shadow"
 )
 
-// TestMeetings: what lane 0 did is ordered before what another lane does if a
+// TestSyncsChain: what lane 0 did is ordered before what another lane does if a
 // chain of syncs leads there, each later than the one before.
-func TestMeetings(t *testing.T) {
+func TestSyncsChain(t *testing.T) {
 	tests := []struct {
 		name    string
 		live    uint32

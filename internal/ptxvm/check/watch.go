@@ -16,7 +16,7 @@ import (
 // Set is a set of checks.
 type Set uint8
 
-// The checks. Addresses are checked besides, in every kernel.
+// The checks. Addresses are checked in every kernel anyway.
 const (
 	// Races finds accesses of the same bytes that nothing orders, one of
 	// which writes.

@@ -1,5 +1,5 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault is the errors that stop kernels.
+// Package fault defines the errors that stop kernels.
 package fault

@@ -21,7 +21,7 @@ import (
 var wideLocks [64]sync.Mutex
 
 // atomWide chooses atom.exch.b128 and atom.cas.b128: d and b are the halves of
-// the result, more those of the operands. PTX ISA, "atom".
+// the result, and more has those of the operands. PTX ISA, "atom".
 func (s *selection) atomWide() error {
 	ir, in := s.ir, s.in
 	in.Mode = ptxir.Mode(s.class(ir.Src[0]))

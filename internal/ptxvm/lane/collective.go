@@ -21,7 +21,7 @@ func (s *selection) bar() error {
 		in.Mode = ptxir.ModeSync
 	}
 	if len(ir.Src) == 0 {
-		return fmt.Errorf("a barrier wants its number")
+		return fmt.Errorf("a barrier needs its number")
 	}
 	if err := s.take(&in.A, ir.Src[0], register.Class32); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 func (s *selection) cvt() error {
 	ir := s.ir
 	if len(ir.Dst) != 1 || len(ir.Src) == 0 {
-		return fmt.Errorf("cvt wants one destination")
+		return fmt.Errorf("cvt needs one destination")
 	}
 	if len(ir.Src) == 2 || ir.Type == ptxir.F16x2 || ir.Type == ptxir.BF16x2 || ir.From == ptxir.F16x2 || ir.From == ptxir.BF16x2 {
 		return s.cvtPacked()

@@ -15,7 +15,7 @@ import (
 // mov chooses a copy by the registers' class; types do not matter.
 func (s *selection) mov() error {
 	if len(s.ir.Dst) != 1 || len(s.ir.Src) != 1 {
-		return fmt.Errorf("mov wants one destination and one source")
+		return fmt.Errorf("mov needs one destination and one source")
 	}
 	if s.ir.Type == ptxir.B128 {
 		return s.move128(s.ir.Dst, s.ir.Src)
@@ -305,7 +305,7 @@ func (s *selection) lop3() error {
 		return s.simple(s.key())
 	}
 	if len(s.ir.Dst) != 2 || len(s.ir.Src) != 4 {
-		return fmt.Errorf("lop3 with a predicate wants 2 destinations and 4 operands")
+		return fmt.Errorf("lop3 with a predicate needs 2 destinations and 4 operands")
 	}
 	in := s.in
 	in.More = []uint32{register.None}

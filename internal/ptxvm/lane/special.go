@@ -67,7 +67,7 @@ var plainSpecials = map[ptxir.SpecialID]SpecialFunc{
 // readSpecial chooses the reading of a special register that changes.
 func (s *selection) readSpecial() error {
 	if len(s.ir.Dst) != 1 {
-		return fmt.Errorf("one destination is wanted")
+		return fmt.Errorf("one destination is needed")
 	}
 	class := s.class(s.ir.Dst[0])
 	id := ptxir.SpecialID(s.ir.Imm)

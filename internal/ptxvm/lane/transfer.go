@@ -16,7 +16,7 @@ import (
 // inst for each element, behind a check of the whole vector's alignment.
 func (s *selection) load() error {
 	if len(s.ir.Src) != 1 || len(s.ir.Dst) == 0 {
-		return fmt.Errorf("a load wants an address and a destination")
+		return fmt.Errorf("a load needs an address and a destination")
 	}
 	if s.ir.Space == ptxir.SpaceParam && s.loadParam() {
 		return nil
@@ -33,7 +33,7 @@ func (s *selection) load() error {
 
 func (s *selection) store() error {
 	if len(s.ir.Src) < 2 {
-		return fmt.Errorf("a store wants an address and a value")
+		return fmt.Errorf("a store needs an address and a value")
 	}
 	if s.ir.Type == ptxir.B128 {
 		return s.accessWide(s.ir.Src[1:], storeWide)

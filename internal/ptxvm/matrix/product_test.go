@@ -24,7 +24,7 @@ import (
 // them: a tile is 8 rows of 4 words, of which lane l has word l%4 of row l/4.
 // Register r of A is tile r, down first, then right. B is the same with its
 // columns as rows. C and D have two elements where A has a word. The executor
-// goes by elements instead.
+// works on elements instead.
 
 // mmaShape is a case: shape, types of D, A, B and C, and other modifiers.
 type mmaShape struct{ shape, types, words string }
@@ -309,7 +309,7 @@ func TestMma(t *testing.T) {
 	}
 }
 
-// TestMmaSaturates adds 1 to the largest sum, and takes 1 from the least.
+// TestMmaSaturates adds 1 to the largest sum, and subtracts 1 from the smallest.
 func TestMmaSaturates(t *testing.T) {
 	for _, tt := range []struct {
 		words      string

@@ -54,8 +54,9 @@ type Span struct {
 	Host       unsafe.Pointer
 }
 
-// resolve finds the live range that contains [addr, addr+size). Of mapped memory
-// it takes what kernels of who may touch; with nil, what any may.
+// resolve finds the live range that contains [addr, addr+size). In mapped memory
+// it accepts what kernels on who's device may access or, if who is nil, what
+// those of any device may.
 //
 // Preconditions: m.mu must be locked for reading.
 func (m *Memory) resolve(addr, size uint64, who *Memory) (Span, bool) {
@@ -74,9 +75,9 @@ func (m *Memory) resolve(addr, size uint64, who *Memory) (Span, bool) {
 	return Span{}, false
 }
 
-// hostPointer turns a host address that the caller vouched for (AddHost) into
-// a pointer. The detour keeps vet's rule about uintptr conversions, which is
-// about Go's own objects.
+// hostPointer turns a host address that the caller vouched for (AddHost) into a
+// pointer. The detour satisfies vet's rule about uintptr conversions, which is
+// meant for Go's own objects.
 func hostPointer(addr uint64) unsafe.Pointer {
 	p := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p))

@@ -9,8 +9,8 @@ import (
 	"sort"
 )
 
-// MappingGranularity is what the addresses and the sizes of mapped memory are
-// multiples of, in bytes.
+// MappingGranularity is the granularity, in bytes, of the addresses and sizes
+// of mapped memory.
 const MappingGranularity = 2 << 20
 
 // A Reservation is a range of device addresses of this process at which memory
@@ -68,7 +68,7 @@ func (m *Memory) Create(size uint64) (*Physical, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if size > m.capacity || m.used > m.capacity-size {
-		return nil, fmt.Errorf("%w: %d bytes asked for, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+		return nil, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
 	}
 	host, err := mapShared(size)
 	if err != nil {
@@ -83,8 +83,8 @@ func (m *Memory) Create(size uint64) (*Physical, error) {
 	return p, nil
 }
 
-// Release ends the creator's use of p, once. The memory goes with its last
-// mapping.
+// Release ends the creator's use of p, once. The last mapping to end frees the
+// memory.
 func (m *Memory) Release(p *Physical) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,8 +158,8 @@ func (m *Memory) Unmap(addr uint64, site any) {
 	m.drop(v.physical)
 }
 
-// SetAccess lets the device that has the memory who, which may be m, reach the
-// mappings that start inside [addr, addr+size), or not.
+// SetAccess allows or forbids the device whose memory is who, which may be m,
+// to access the mappings that start inside [addr, addr+size).
 func (m *Memory) SetAccess(addr, size uint64, who *Memory, accessible bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

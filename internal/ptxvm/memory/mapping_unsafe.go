@@ -97,8 +97,8 @@ func (a *arena) hide(m *mapping) {
 			at += MappingGranularity
 			continue
 		}
-		// Where it fails, for want of kernel memory, the pages stay until the
-		// arena goes.
+		// If that fails, for want of kernel memory, the pages stay until the
+		// arena is freed.
 		_, _, _ = syscall.Syscall6(syscall.SYS_MMAP, uintptr(a.host(from)), uintptr(at-from), syscall.PROT_NONE,
 			addressesOnly|syscall.MAP_FIXED, ^uintptr(0), 0)
 	}

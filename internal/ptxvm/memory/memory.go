@@ -44,7 +44,7 @@ var ErrOutOfMemory = errors.New("ptxvm: out of device memory")
 var ErrNotAllocated = errors.New("ptxvm: not the start of a live allocation")
 
 const (
-	// AllocAlign is what addresses that Alloc returns are multiples of.
+	// AllocAlign is the alignment of the addresses that Alloc returns.
 	AllocAlign = 256
 	// redzone is the least distance between two allocations, so that running
 	// off the end of one never lands in the next.
@@ -74,12 +74,13 @@ func reserveAddress(size, align uint64) uint64 {
 // kernels may touch. Its methods are safe for concurrent use.
 type Memory struct {
 	capacity uint64
-	// epoch counts frees, and access taken away. Whoever caches a lookup compares
-	// it. Peers share it. Immutable, as the two below, once memories are connected.
+	// epoch counts frees and revocations of access: whoever caches a look-up
+	// compares it. Peers share it. This field and the two below are immutable once
+	// memories are connected.
 	epoch   *atomic.Uint64
 	ordinal int        // among its peers
 	peers   []*Memory  // memories of the other devices
-	open    Permission // of peers, to what has none of its own
+	open    Permission // access of peers to memory without a Permission of its own
 
 	mu       sync.RWMutex
 	used     uint64             // guarded by mu
@@ -102,7 +103,7 @@ type allocation struct {
 	kind       Kind
 	name       string // module variables
 	site       any
-	access     *Permission // of peers; nil: Memory.open
+	access     *Permission // access of peers; nil: as Memory.open
 	freed      bool        // guarded by Memory.mu
 	freeSite   any         // guarded by Memory.mu
 }
@@ -128,7 +129,7 @@ func (m *Memory) Alloc(size uint64, site any) (uint64, error) {
 	return m.alloc(size, AllocAlign, DeviceMemory, "", site, nil)
 }
 
-// AllocShared is Alloc of memory to which the access of other devices is its own.
+// AllocShared is Alloc of memory with its own Permission for other devices.
 func (m *Memory) AllocShared(size uint64, site any, access *Permission) (uint64, error) {
 	return m.alloc(size, AllocAlign, DeviceMemory, "", site, access)
 }
@@ -151,7 +152,7 @@ func (m *Memory) alloc(size, align uint64, kind Kind, name string, site any, acc
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if size > m.capacity || m.used > m.capacity-size {
-		return 0, fmt.Errorf("%w: %d bytes asked for, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
+		return 0, fmt.Errorf("%w: %d bytes requested, %d of %d free", ErrOutOfMemory, size, m.capacity-m.used, m.capacity)
 	}
 	block, err := m.store.get(size)
 	if err != nil {
@@ -261,7 +262,7 @@ func (m *Memory) at(addr uint64) *allocation {
 }
 
 // Epoch changes when something that was found before may be gone, because it was
-// freed or access to it was taken away. Whoever keeps a result of Reach compares
+// freed or access to it was revoked. Whoever keeps a result of Reach compares
 // the epochs.
 func (m *Memory) Epoch() uint64 { return m.epoch.Load() }
 

@@ -62,8 +62,8 @@ func (m *Memory) accessTo(a *allocation) *Permission {
 }
 
 // Reach finds the range for an access of [addr, addr+size) by a kernel on m's
-// device. Peers come second, so that what a kernel mostly touches costs one
-// look; and the locks of two memories are never held together.
+// device. Peers come second, so that the common case costs one look-up. The
+// locks of two memories are never held together.
 func (m *Memory) Reach(addr, size uint64) (Span, bool) {
 	m.mu.RLock()
 	s, ok := m.resolve(addr, size, m)

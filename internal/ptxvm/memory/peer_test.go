@@ -50,7 +50,7 @@ func TestReachOfPeers(t *testing.T) {
 
 	epoch := a.epoch.Load()
 	b.Peers().Allow(a, false)
-	require.Greater(t, a.epoch.Load(), epoch, "cached lookups have gone")
+	require.Greater(t, a.epoch.Load(), epoch, "cached look-ups are invalid")
 	require.False(t, reaches(a, p, 4))
 	epoch = a.epoch.Load()
 	require.NoError(t, b.Free(q, nil))
@@ -71,8 +71,8 @@ func TestHoldOfPeers(t *testing.T) {
 	require.Empty(t, b.pending)
 }
 
-// Devices that look into each other's memory while it comes and goes wait for
-// nobody in a circle.
+// Devices that look up each other's memory while it is allocated and freed do
+// not deadlock.
 func TestPeersTogether(t *testing.T) {
 	a, b := connected(t)
 	a.Peers().Allow(b, true)

@@ -28,8 +28,8 @@ func mapFresh(t *testing.T, m *memory.Memory, r *memory.Reservation, addr, n uin
 	m.Release(p)
 }
 
-// A kernel that runs while its memory is unmapped, and while other memory takes
-// its place, touches what is mapped for the host.
+// A kernel that runs while its memory is unmapped and other memory is mapped in
+// its place accesses the new memory, as the host does.
 func TestUnmapWhileRunning(t *testing.T) {
 	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()

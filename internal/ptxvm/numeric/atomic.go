@@ -62,7 +62,7 @@ func integerCombine[T uint32 | uint64](op ptxir.AtomOp) func(old, b, c T) T {
 // halfOps are the operations on halves.
 var halfOps = map[ptxir.AtomOp]HalfOp{ptxir.AtomAdd: OpAdd, ptxir.AtomMin: OpMin, ptxir.AtomMax: OpMax}
 
-// Atomic32 returns an operation on 32 bits, or nil if there is none such: atom,
+// Atomic32 returns an operation on 32 bits, or nil if there is none: atom,
 // red and redux.sync.
 func Atomic32(ir *ptxir.Instr) Combine32 {
 	extreme := ir.Atom == ptxir.AtomMin || ir.Atom == ptxir.AtomMax
@@ -107,7 +107,7 @@ func addFloats(space ptxir.Space) Combine32 {
 	}
 }
 
-// Atomic64 returns one on 64 bits, or nil.
+// Atomic64 is [Atomic32] for 64 bits.
 func Atomic64(ir *ptxir.Instr) Combine64 {
 	switch {
 	case ir.Type == ptxir.F64 && ir.Atom == ptxir.AtomAdd:
@@ -124,7 +124,7 @@ func Atomic64(ir *ptxir.Instr) Combine64 {
 	return integerCombine[uint64](ir.Atom)
 }
 
-// Atomic16 returns one on the low 16 of 32 bits, or nil.
+// Atomic16 is [Atomic32] for the low 16 of 32 bits.
 func Atomic16(ir *ptxir.Instr) Combine32 {
 	op := halfOps[ir.Atom]
 	switch {

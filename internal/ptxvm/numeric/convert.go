@@ -120,7 +120,7 @@ func intToF64(from number, raw uint64, mode ptxir.Round) float64 {
 }
 
 // decodeFloat is a float's value; .ftz flushes f32 subnormals, but on the way to
-// f16 it does nothing: so an H200, though the PTX ISA says otherwise.
+// f16 it does nothing: an H200 behaves so too, although the PTX ISA says otherwise.
 func decodeFloat(ir *ptxir.Instr, from number, raw uint64) float64 {
 	switch {
 	case from.kind == numBfloat:

@@ -5,5 +5,6 @@
 
 package sweep
 
-// sweepChunk is less than without the detector, which has each input take longer.
+// sweepChunk is smaller than without the race detector, under which each input
+// takes longer.
 const sweepChunk = 1 << 10

@@ -24,8 +24,8 @@ func (x refNumber) bigDouble() *big.Float {
 	return f
 }
 
-// double is an operation of f64 by math/big. What is not finite, and zeros, go
-// as in the other formats.
+// double is an operation of f64 by math/big. Zeros and what is not finite
+// behave as in the other formats.
 func double(op string, o operands, mode ptxir.Round) uint64 {
 	a, b, c := refF64.number(o[0]), refF64.number(o[1]), refF64.number(o[2])
 	switch {

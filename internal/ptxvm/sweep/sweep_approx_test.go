@@ -173,7 +173,7 @@ func refCos(x float64) float64 {
 	return v
 }
 
-// refTanh goes by the exponential, which is 1 from 20 on as far as f64 can tell.
+// refTanh uses the exponential. Above 20 the result is 1 in f64.
 func refTanh(x float64) float64 {
 	a := math.Abs(x)
 	if a > 20 {

@@ -75,7 +75,7 @@ func wideSweep(names []string) sweep {
 }
 
 // narrow is a conversion of one f32 to a smaller format. On the way to f16 .ftz
-// does nothing: so an H200.
+// does nothing, as on an H200.
 func narrow(to string, f *refFormat, round string, mode ptxir.Round, names []string) sweep {
 	name, flags := mnemonic("cvt", round, strings.Join(names, "."), to, "f32"), flagsOf(names)
 	s := sweep{name: name, body: fmt.Sprintf(".reg .b16 h; %s h, X; cvt.u32.u16 Y, h;", name)}

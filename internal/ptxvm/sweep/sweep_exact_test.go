@@ -213,8 +213,8 @@ func (x refNumber) integer(width int, signed bool, mode ptxir.Round, wideNaN boo
 	return n
 }
 
-// roundFlushed is round with .ftz: zero if the number lay below the normal range
-// when rounded to as many bits as a normal number has. So does an H200.
+// roundFlushed is round with .ftz: zero if the number, rounded to as many bits
+// as a normal number has, still lies below the normal range. An H200 behaves so.
 func (f *refFormat) roundFlushed(x refNumber, mode ptxir.Round) uint64 {
 	if x.class <= refRest && x.m != 0 {
 		lead := x.e + bits.Len64(x.m) - 1

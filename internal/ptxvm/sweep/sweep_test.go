@@ -27,7 +27,7 @@ import (
 // every result with a reference that shares no code with the simulated device.
 //
 // By default they stride through the inputs and visit the neighbourhood of
-// everything special. All 2^32 inputs of one instruction take a core minutes:
+// everything special. All 2^32 inputs of one instruction take minutes on one core:
 //
 //	go test ./internal/ptxvm/sweep -run 'Sweep' -sweep=full -v -timeout 10h    (make test-sweep)
 //	go test ./internal/ptxvm/sweep -run 'Sweep/cvt.rni.s32.f32$' -sweep=full -v

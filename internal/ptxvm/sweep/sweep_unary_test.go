@@ -206,8 +206,8 @@ func toIntegerSweeps(flags []string) []sweep {
 func TestSweepToInteger(t *testing.T) { sweepAll(t, inputs32(), toIntegerSweeps(nil)) }
 
 // TestSweepToIntegerFlags has the same conversions with the modifiers that
-// matter to subnormals only, or not at all. It is apart because its sweeps are
-// three quarters of all.
+// matter to subnormals only, or not at all. It is a separate test because its
+// sweeps are three quarters of all.
 func TestSweepToIntegerFlags(t *testing.T) {
 	for _, flags := range flagSets("ftz", "sat")[1:] {
 		t.Run(strings.Join(flags, "."), func(t *testing.T) { sweepAll(t, inputs32(), toIntegerSweeps(flags)) })

@@ -3,8 +3,8 @@
 
 //go:build race
 
-// Package thin says how many of their numbers the tests of the simulated device
-// try.
+// Package thin says what share of their numbers the tests of the simulated
+// device try.
 package thin
 
 // OneIn says that one number in 31 is tried under the race detector. There a number

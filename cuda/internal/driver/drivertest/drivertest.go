@@ -3,7 +3,7 @@
 
 // Package drivertest is the conformance suite of the drivers: behaviours that
 // hold for every driver.API, on NVIDIA's hardware as on the simulated device.
-// What only one driver promises is tested beside that driver.
+// What only one driver promises is tested in that driver's package.
 package drivertest
 
 import (

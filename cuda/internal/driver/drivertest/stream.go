@@ -12,7 +12,7 @@ import (
 var streams = map[string]func(*suite){
 	"stream runs its work in order":                      streamOrder,
 	"stream query tells busy from idle":                  streamQuery,
-	"streams run beside each other":                      streamsConcurrent,
+	"streams run concurrently":                           streamsConcurrent,
 	"stream destroyed in flight completes":               streamDestroyed,
 	"stream attributes":                                  streamAttributes,
 	"default stream waits for blocking streams":          legacyWaits,

@@ -66,9 +66,9 @@ func (o odds) draw(call string, n int) driver.CUresult {
 }
 
 // certain calls never fail at random. Those at the head ask or set what the
-// driver has in memory, and who restores the thread's state by them could do
-// nothing about a failure. A reset that fails means what its caller makes of it;
-// it is asked for by name.
+// driver has in memory, and a caller that restores the thread's state by them
+// could do nothing about a failure. A reset that fails means what its caller
+// makes of it; it is asked for by name.
 var certain = map[string]bool{
 	"CuCtxGetCurrent": true, "CuCtxSetCurrent": true, "CuCtxPopCurrent": true, "CuCtxGetDevice": true,
 	"CuThreadExchangeStreamCaptureMode": true,
@@ -77,9 +77,9 @@ var certain = map[string]bool{
 	"CuDevicePrimaryCtxRelease": true, "CuDevicePrimaryCtxReset": true, "CuDevicePrimaryCtxGetState": true, "CuCtxGetId": true,
 }
 
-// plausible returns what a call can fail with at any time, and how often it does
-// so beside others. No code that would break the context for good: the driver
-// behind knows nothing of it, and the work that it ends would go on.
+// plausible returns the codes with which a call can fail at any time, and how
+// often it does so relative to other calls. None of them breaks the context for
+// good: the wrapped driver would know nothing of it, and its work would go on.
 func plausible(call string) (results []driver.CUresult, share float64) {
 	switch {
 	case certain[call]:

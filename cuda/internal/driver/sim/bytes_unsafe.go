@@ -30,8 +30,9 @@ func unmap(mem []byte) {
 
 func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
-// hostPointer turns an address from the caller into a pointer. The detour keeps
-// vet's rule about uintptr conversions, which is about Go's own objects.
+// hostPointer turns an address from the caller into a pointer. The detour
+// satisfies vet's rule about uintptr conversions, which is meant for Go's own
+// objects.
 func hostPointer(addr uint64) unsafe.Pointer {
 	p := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p))

@@ -91,7 +91,7 @@ func (d *simulator) SetChecks(names string) (was string, err error) {
 	}
 	before := checks(d.check.on.Swap(uint32(set)))
 	if set&checkRaces != 0 && before&checkRaces == 0 {
-		// The order was not tracked since it was last known.
+		// While the check was off, nothing tracked the order.
 		d.check.order.reset()
 		d.forgetTraces()
 	}

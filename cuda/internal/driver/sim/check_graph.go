@@ -90,7 +90,7 @@ func (x *graphExec) freed(addr uint64) string {
 		return ""
 	}
 	if !isSimulated(addr) {
-		// The system may have reused the addresses for memory allowed since.
+		// The system may have reused the addresses, and AllowHost may cover them now.
 		if a := d.check.exhume(addr); a != nil && d.memoryOf(addr) == nil {
 			return fmt.Sprintf("is %#x, %s", addr, a.nearest(addr))
 		}

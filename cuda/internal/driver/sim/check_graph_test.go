@@ -145,8 +145,8 @@ func TestDanglingGraphMemory(t *testing.T) {
 	ok(t, o.CuStreamSynchronize(o.stream))
 }
 
-// TestDanglingIsNoGuess: what is no address of ours, or of live memory, is
-// nothing to complain of.
+// TestDanglingIsNoGuess: an operand that is no address of ours, or that points
+// to live memory, is accepted.
 func TestDanglingIsNoGuess(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	host, r := o.CuMemHostAlloc(128, 0)

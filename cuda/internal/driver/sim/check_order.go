@@ -150,8 +150,8 @@ func (o *order) prune() {
 	}
 }
 
-// hostKnowsContext is hostWaited for all work of a context, that of streams
-// which are gone included.
+// hostKnowsContext is hostWaited for all work of a context, including that of
+// destroyed streams.
 func (o *order) hostKnowsContext(c *context) (allDone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// TestOrderIsPruned: what is kept does not grow with the streams that ever were.
+// TestOrderIsPruned: the state does not grow with the number of streams ever created.
 func TestOrderIsPruned(t *testing.T) {
 	api, err := Open(Options{Config: "check=full"})
 	require.NoError(t, err)

@@ -97,8 +97,8 @@ func TestUninitializedRead(t *testing.T) {
 	require.Regexp(t, "^uninitialized read in a copy of 128 bytes in stream .*: 128 bytes at", o.FaultReport(o.ctx))
 }
 
-// TestUnwatchedWorkWrites: what was launched without checks may have written
-// anything.
+// TestUnwatchedWorkWrites: work that was launched without checks may have
+// written anything.
 func TestUnwatchedWorkWrites(t *testing.T) {
 	o, c := checking(t, "uninitialized")
 	p, r := o.CuMemAlloc(128)
@@ -192,7 +192,8 @@ func TestOrderedStreams(t *testing.T) {
 	}
 }
 
-// TestOrderOfManyStreams: what is kept does not grow with the streams that ever were.
+// TestOrderOfManyStreams: the state does not grow with the number of streams
+// ever created.
 func TestOrderOfManyStreams(t *testing.T) {
 	o, c := checking(t, "races")
 	for range 200 {

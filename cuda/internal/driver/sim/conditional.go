@@ -19,12 +19,12 @@ import (
 type condition struct {
 	sim    *simulator
 	handle driver.CUgraphConditionalHandle
-	root   *graph // the graph that it was made for, or that which this one is in
+	root   *graph // the outermost graph around the one that it was made for
 	ctx    *context
 	first  uint32
 	assign bool // each launch begins with first; otherwise the value stays
 
-	used  bool         // guarded by simulator.graphMu; a node has it
+	used  bool         // guarded by simulator.graphMu; a node reads it
 	refs  atomic.Int32 // the graph, executables and launches
 	value atomic.Uint32
 }
@@ -182,7 +182,7 @@ func (d *simulator) conditionFor(g *graph, p *driver.CUDA_CONDITIONAL_NODE_PARAM
 }
 
 // isConditional reports whether a graph, or one in it, has conditions. Such a
-// graph has one executable at a time, cannot be cloned and not be embedded.
+// graph has one executable at a time, and can be neither cloned nor embedded.
 func (g *graph) isConditional() bool {
 	return len(g.conditions) > 0 || slices.ContainsFunc(g.nodes, func(n *node) bool {
 		return n.bodies != nil || n.child != nil && n.child.isConditional()
@@ -209,9 +209,9 @@ func (g *graph) unused() bool {
 	})
 }
 
-// misplaced returns a node that cannot be in a body of a conditional node, and
-// is. Copies of pageable memory are among them: at those NVIDIA's driver
-// (580.159) crashes.
+// misplaced returns a node in the body of a conditional node that is not
+// allowed there. Copies of pageable memory are not: NVIDIA's driver (580.159)
+// crashes on them.
 func (g *graph) misplaced() *node {
 	inBody := g.isBody()
 	for _, n := range g.nodes {

@@ -90,7 +90,7 @@ func TestCancelEndsALoop(t *testing.T) {
 	ok(t, o.CuGraphLaunch(o.instantiate(t, g), o.stream))
 	c := driver.CheckerOf(o.API)
 	for o.CuStreamQuery(o.stream) == driver.CUDA_ERROR_NOT_READY {
-		c.Cancel() // again and again, since the loop may not have begun
+		c.Cancel() // repeatedly, since the loop may not have begun
 	}
 	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuStreamSynchronize(o.stream))
 	require.Regexp(t, `^canceled in the loop of conditional node "loop", after \d+ turns$`, o.FaultReport(o.ctx))

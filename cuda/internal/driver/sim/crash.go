@@ -33,7 +33,7 @@ var beginsCapture, endsCapture = "cuStreamBeginCapture", "cuStreamEndCapture"
 func (d *simulator) enterCapture(s *stream, call *string) {
 	s.traffic.capturing.Store(call)
 	if s.traffic.events.Load() > 0 {
-		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running, or cuEventDestroy of what its "+
+		d.die(fmt.Sprintf("%s of stream %#x was called while cuEventRecord into it was running, or cuEventDestroy of an event that its "+
 			"capture has recorded", *call, uint64(s.handle)))
 	}
 	d.linger()
@@ -68,7 +68,7 @@ func (d *simulator) linger() {
 // staleStream is the result of a call with a stream that does not exist.
 func (d *simulator) staleStream(h driver.CUstream) driver.CUresult {
 	if d.config.hostile {
-		d.die(fmt.Sprintf("%s was called with stream %#x, which was destroyed or never was one", callName(), uint64(h)))
+		d.die(fmt.Sprintf("%s was called with stream %#x, which was destroyed or never existed", callName(), uint64(h)))
 	}
 	return driver.CUDA_ERROR_INVALID_HANDLE
 }

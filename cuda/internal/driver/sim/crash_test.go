@@ -46,7 +46,8 @@ func openHostile(t *testing.T) (*one, *crashes) {
 	return newOne(t, api), c
 }
 
-// captureAndRecord begins and ends captures of a stream beside records into it.
+// captureAndRecord begins and ends captures of a stream while another thread
+// records into it.
 func (o *one) captureAndRecord(t *testing.T, n int, lock, unlock func()) {
 	t.Helper()
 	e := o.newEvent(t)
@@ -87,7 +88,7 @@ func TestRecordMeetsCapture(t *testing.T) {
 	require.NotEmpty(t, texts)
 	for _, text := range texts {
 		require.Regexp(t, `^simulated driver: (cuEventRecord entered stream 0x\w+ while cuStream(Begin|End)Capture of it was running|`+
-			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running, or cuEventDestroy of what its capture has recorded): NVIDIA's driver crashes here$`, text)
+			`cuStream(Begin|End)Capture of stream 0x\w+ was called while cuEventRecord into it was running, or cuEventDestroy of an event that its capture has recorded): NVIDIA's driver crashes here$`, text)
 	}
 }
 

@@ -43,7 +43,7 @@ type record struct {
 	nodes   []*node // the work that the event marks
 }
 
-// run happens when the stream reaches the record.
+// run is called when the stream reaches the record.
 func (r *record) run(*execution) *failure {
 	r.at.Store(int64(time.Since(started)))
 	return nil

@@ -22,8 +22,8 @@ func (d *simulator) change(h driver.CUgraphExec, hn driver.CUgraphNode, edit fun
 	return r
 }
 
-// writable returns the plan, replaced by a copy if a launch may run it. Its new
-// operands have to be looked at.
+// writable returns the plan for a change, replaced by a copy if a launch may
+// run it. The next launch looks for dangling operands again.
 //
 // Preconditions: x.mu must be locked.
 func (x *graphExec) writable() *plan {

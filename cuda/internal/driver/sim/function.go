@@ -85,7 +85,7 @@ func (d *simulator) CuFuncGetAttribute(attrib driver.CUfunction_attribute, h dri
 		return int32(a.LocalBytes), r
 	case driver.CU_FUNC_ATTRIBUTE_NUM_REGS:
 		return int32(a.Registers), r
-	case driver.CU_FUNC_ATTRIBUTE_PTX_VERSION: // in truth the virtual architecture
+	case driver.CU_FUNC_ATTRIBUTE_PTX_VERSION: // in fact the virtual architecture
 		return int32(f.module.target), r
 	case driver.CU_FUNC_ATTRIBUTE_BINARY_VERSION:
 		return int32(10*d.config.major + d.config.minor), r

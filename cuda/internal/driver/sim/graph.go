@@ -13,7 +13,7 @@ import (
 type graph struct {
 	handle driver.CUgraph
 	nodes  []*node // in order of creation
-	parent *node   // the child graph or conditional node that owns the graph; nil for one of its own
+	parent *node   // the child graph node or conditional node that owns the graph; nil if none does
 	// original is what the graph was cloned from; NodeFindInClone needs it.
 	original *graph
 
@@ -22,7 +22,7 @@ type graph struct {
 	hasMemory bool          // has nodes that allocate or free
 	execs     int           // executables that were made and not destroyed
 
-	conditions []*condition // made for this graph, and not for one inside
+	conditions []*condition // made for this graph, not for an inner one
 }
 
 // node is a node of a graph. All of it is guarded by simulator.graphMu.
@@ -62,7 +62,7 @@ func (d *simulator) node(h driver.CUgraphNode) (*node, driver.CUresult) {
 	return nil, driver.CUDA_ERROR_INVALID_VALUE
 }
 
-// members finds nodes that all have to be of one graph.
+// members finds nodes that must all belong to one graph.
 func (d *simulator) members(g *graph, handles []driver.CUgraphNode) ([]*node, driver.CUresult) {
 	nodes := make([]*node, len(handles))
 	for i, h := range handles {

@@ -63,7 +63,7 @@ func (a *graphAlloc) isLive() bool {
 	return a.live
 }
 
-// allocWork is an allocation node. The content is undefined after each.
+// allocWork is an allocation node. Each run leaves the content undefined.
 type allocWork struct{ a *graphAlloc }
 
 func (w *allocWork) run(x *execution) *failure {

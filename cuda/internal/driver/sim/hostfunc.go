@@ -11,7 +11,7 @@ type hostWork struct {
 }
 
 func (w *hostWork) run(x *execution) *failure {
-	// The function may tell the rest of the host how far the stream has come.
+	// The function may tell other host code how far the stream has got.
 	if x.mark != nil {
 		x.sim.waited(point{x.mark.at.tl, x.mark.at.seq - 1})
 	}

@@ -9,7 +9,7 @@ import "github.com/cudago/cudago/cuda/internal/driver"
 // it. Which calls they are was measured on an H200 with a 13.x driver: event
 // and stream queries and waits, instantiating and destroying executables, every
 // kind of allocation and free, unloading modules, asking a pool its attributes
-// or accesses. That setting them and trimming is refused too was not measured.
+// or accesses. Setting them and trimming are refused too; that was not measured.
 
 // unsafeCall begins each call that is potentially unsafe during a capture. It
 // refuses the call and invalidates the captures that it would endanger.

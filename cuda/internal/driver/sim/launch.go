@@ -22,7 +22,7 @@ type kernelWork struct {
 	cooperative bool
 	args        []byte
 	recycled    bool        // made for one launch, and returned to launches afterwards
-	pointers    pointerList // guarded by simulator.graphMu; into args, for who asks
+	pointers    pointerList // guarded by simulator.graphMu; into args, for cuGraphKernelNodeGetParams
 }
 
 // launches pools the work of completed launches, so that a launch into a stream
@@ -39,7 +39,7 @@ func (w *kernelWork) run(x *execution) *failure {
 		watch = x.watch("kernel "+w.fn.kernel.Name(), w.pointsTo)
 	}
 	if watch == nil && x.ctx.dev.memory.Undefined() {
-		x.ctx.dev.memory.DefineAll() // by whatever the kernel writes
+		x.ctx.dev.memory.DefineAll() // without a check, the kernel may write anything
 	}
 	running := w.fn.module.ctx.dev.cancel.enter()
 	defer running.leave()

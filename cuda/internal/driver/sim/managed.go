@@ -61,8 +61,8 @@ func (v *advised) split(page uint64) int {
 	return i
 }
 
-// common is the advice that all pages of [first, end) share; where they differ,
-// it is as if there was none.
+// common is the advice that all pages of [first, end) share. Advice on which
+// they differ counts as absent.
 func (v *advised) common(first, end uint64) pageAdvice {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,8 +98,8 @@ func (d *simulator) managedRange(p driver.CUdeviceptr, size uint64) (v *advised,
 	return a.advised, offset / hostPage, (offset + size + hostPage - 1) / hostPage
 }
 
-// place checks a location, of which only one kind has the host's: this machine
-// has one NUMA node.
+// place checks a location and returns it in its canonical form. The host has
+// one NUMA node.
 func (d *simulator) place(l driver.CUmemLocation) (driver.CUmemLocation, driver.CUresult) {
 	const hostNumaCurrent = 4 // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, cuda.h, CUDA 12.4
 	switch l.Type {
@@ -243,8 +243,8 @@ func (p *pageAdvice) listAccessedBy(data []int32) {
 	}
 }
 
-// deviceNumber is a location as a number. The attributes that give no type tell
-// the host by its number, the others do not have to.
+// deviceNumber is a location as a number. hostToo is for attributes without a
+// type: there the host has a number of its own.
 func deviceNumber(l driver.CUmemLocation, hostToo bool) int32 {
 	switch {
 	case l.Type == driver.CU_MEM_LOCATION_TYPE_INVALID:

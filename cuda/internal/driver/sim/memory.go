@@ -10,8 +10,8 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// allocate makes device memory of some kind and enters it into the space. A
-// pool's was claimed.
+// allocate makes device memory of some kind and adds it to the space. Memory of
+// a pool must have been claimed.
 func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUresult {
 	a.id, a.site = bufferCount.Add(1), d.check.site(allocators[a.kind])
 	base, err := a.from(c.dev.memory, size)
@@ -38,8 +38,9 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 	return driver.CUDA_SUCCESS
 }
 
-// from takes the memory from a device. Peers have access to it as to its pool, to
-// all that cuMemAlloc gave, or, if it is a graph's, not at all.
+// from takes the memory from a device. Peers may access a pool's memory if they
+// may access the pool, a graph's never, and other memory as cuCtxEnablePeerAccess
+// said.
 func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 	switch a.kind {
 	case memPool:
@@ -51,7 +52,7 @@ func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 }
 
 // poisonByte fills fresh memory under check=full: as a float it is a huge
-// number, as an index it is far out.
+// number, as an index it is far out of bounds.
 const poisonByte = 0x7F
 
 func (d *simulator) poison(a *allocation) {

@@ -69,7 +69,7 @@ func newModule(c *context, image []byte) (m *module, log string, r driver.CUresu
 // accepts refuses code of which no kernel could run.
 func (c *context) accepts(ir *ptxir.Module) (log string, r driver.CUresult) {
 	if ir.Version[0] > maxISA {
-		return fmt.Sprintf("module: .version %d.%d is newer than PTX ISA %d.x, which this driver takes",
+		return fmt.Sprintf("module: .version %d.%d is newer than PTX ISA %d.x, the newest that this driver accepts",
 			ir.Version[0], ir.Version[1], maxISA), driver.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 	}
 	config := &c.sim.config

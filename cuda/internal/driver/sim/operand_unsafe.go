@@ -47,7 +47,7 @@ func (o *operand) pageable() bool { return o.known == nil && !isSimulated(o.addr
 // allocated now: nodes may name it, streams may not.
 func (o *operand) isReserved() bool { return o.known != nil && o.known.isReserved() }
 
-// memoryType is the kind of memory as far as updates must not change it.
+// memoryType is what updates must not change about the kind of memory.
 func (o *operand) memoryType() driver.CUmemorytype {
 	if isSimulated(o.addr) || o.known != nil && o.known.kind == memManaged {
 		return driver.CU_MEMORYTYPE_DEVICE

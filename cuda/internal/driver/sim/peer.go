@@ -102,8 +102,8 @@ func (d *simulator) CuCtxDisablePeerAccess(h driver.CUcontext) driver.CUresult {
 	return driver.CUDA_SUCCESS
 }
 
-// CuMemPoolSetAccess changes all or nothing. A device keeps the access to its
-// own pool, and none can read only.
+// CuMemPoolSetAccess changes all or nothing. A device cannot lose access to its
+// own pool, and read-only access is not supported.
 func (d *simulator) CuMemPoolSetAccess(h driver.CUmemoryPool, desc []driver.CUmemAccessDesc) driver.CUresult {
 	if r := d.outsideCaptures(); r != driver.CUDA_SUCCESS {
 		return r

@@ -75,7 +75,8 @@ func (o *one) grant(t *testing.T, peer driver.CUcontext, how string, p driver.CU
 	}
 }
 
-// What gives access to memory of each kind, and what an access without it says.
+// The call that gives access to memory of each kind. Errors about missing
+// access name it.
 var grants = map[string]string{
 	"cuMemAlloc": "cuCtxEnablePeerAccess", "cuMemAllocAsync": "cuMemPoolSetAccess", "cuMemMap": "cuMemSetAccess",
 }
@@ -100,7 +101,7 @@ func TestPeerAccess(t *testing.T) {
 	}
 }
 
-// One way to give access is not another's.
+// Access to memory of one kind gives none to memory of another kind.
 func TestPeerAccessIsByKind(t *testing.T) {
 	for how := range grants {
 		for other := range grants {
@@ -117,7 +118,7 @@ func TestPeerAccessIsByKind(t *testing.T) {
 	}
 }
 
-// It goes one way: device 1 may not touch what device 0 has.
+// Access has a direction: device 1 may not touch what device 0 has.
 func TestPeerAccessHasADirection(t *testing.T) {
 	o, peer := two(t)
 	ok(t, o.CuCtxEnablePeerAccess(peer, 0))

@@ -190,8 +190,8 @@ func (b *planner) describe(g *graph, inner map[*node][]*shape, position map[*nod
 	return s
 }
 
-// sorted returns the nodes in an order that respects the edges, else that of
-// creation; nil if there is a cycle.
+// sorted returns the nodes in an order that respects the edges and otherwise
+// follows their creation; nil if there is a cycle.
 func sorted(nodes []*node) []*node {
 	wanted := make(map[*node]int, len(nodes))
 	var ready []*node

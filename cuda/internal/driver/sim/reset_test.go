@@ -137,7 +137,7 @@ func TestResetGivesAllMemoryBack(t *testing.T) {
 	ok(t, r)
 }
 
-// Only the work of the device that is reset ends, even if it would run for ever
+// A reset ends only the work of its own device, even if that would run forever
 // and others wait for it.
 func TestResetStopsOneDevice(t *testing.T) {
 	o := newOne(t, open(t, "devices=2"))
@@ -184,7 +184,7 @@ func TestKernelsStoppedForAReset(t *testing.T) {
 				require.Empty(t, k.TakeReports())
 				return
 			}
-			if given == "up late" { // somebody was told meanwhile
+			if given == "up late" { // another wait has reported it
 				require.Contains(t, o.FaultReport(o.ctx), "for a reset of its device")
 				ok(t, o.CuStreamSynchronize(o.stream))
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// TestShuffledStreams: with a seed, streams without an order between them run in
-// any, and each by itself in its own.
+// TestShuffledStreams: with a seed, unordered streams run in any order, and the
+// work of each stream in its own order.
 func TestShuffledStreams(t *testing.T) {
 	const fn driver.CUhostFn = 0xCA
 	seen := map[string]bool{}
@@ -79,7 +79,7 @@ func TestCancel(t *testing.T) {
 	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
 	c := driver.CheckerOf(o.API)
 	for o.CuStreamQuery(o.stream) == driver.CUDA_ERROR_NOT_READY {
-		c.Cancel() // again and again, since the kernel may not have begun
+		c.Cancel() // repeatedly, since the kernel may not have begun
 	}
 	require.Equal(t, driver.CUDAGO_CHECK_FAILED, o.CuStreamSynchronize(o.stream))
 	require.Regexp(t, `^canceled in kernel spin, block \(0,0,0\), thread \(0,0,0\)`, o.FaultReport(o.ctx))
@@ -95,7 +95,7 @@ func TestInterrupt(t *testing.T) {
 	ok(t, o.CuLaunchKernelEx(&config, o.load(t, spinPTX, "spin"), nil))
 	var ended []string
 	for len(ended) == 0 {
-		ended = c.Interrupt(time.Hour) // again and again, since the kernel may not have begun
+		ended = c.Interrupt(time.Hour) // repeatedly, since the kernel may not have begun
 	}
 	require.Len(t, ended, 1)
 	require.Regexp(t, `^canceled in kernel spin, block \(0,0,0\), thread \(0,0,0\)`, ended[0])
@@ -105,7 +105,7 @@ func TestInterrupt(t *testing.T) {
 	require.Empty(t, c.TakeReports(), "it was told")
 }
 
-// Who does not wait for the end of a kernel is told of it by the next wait.
+// A caller that does not wait for the end of a kernel learns of it from the next wait.
 func TestInterruptWithoutPatience(t *testing.T) {
 	o := newOne(t, open(t, ""))
 	c := driver.CheckerOf(o.API)
@@ -142,7 +142,7 @@ func TestShuffledEventNodes(t *testing.T) {
 		ok(t, o.CuGraphLaunch(o.instantiate(t, waiting), other))
 		// Without helping, as a call that waits would.
 		for deadline := time.Now().Add(10 * time.Second); o.CuStreamQuery(other) == driver.CUDA_ERROR_NOT_READY; {
-			require.True(t, time.Now().Before(deadline), "the wait node waits for ever")
+			require.True(t, time.Now().Before(deadline), "the wait node waits forever")
 			time.Sleep(time.Millisecond)
 		}
 		require.EqualValues(t, 2, o.read(t, o.memory)[0])

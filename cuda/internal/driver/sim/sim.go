@@ -15,7 +15,7 @@ import (
 // driverVersion is what cuDriverGetVersion returns: CUDA 13.0.
 const driverVersion = 13000
 
-// maxISA is the newest PTX ISA version that is taken: any 9.x, since modules
+// maxISA is the newest PTX ISA version that is accepted: any 9.x, since modules
 // made by a newer minor release mostly use nothing new, and what is unknown is
 // reported instruction by instruction.
 const maxISA = 9

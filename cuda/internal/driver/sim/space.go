@@ -91,8 +91,8 @@ func (s *space) add(a *allocation) {
 	s.list = slices.Insert(s.list, i, a)
 }
 
-// addFree adds an allocation unless one that is there already overlaps it,
-// which it returns then.
+// addFree adds an allocation unless it overlaps an existing one, which addFree
+// then returns.
 func (s *space) addFree(a *allocation) (inTheWay *allocation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

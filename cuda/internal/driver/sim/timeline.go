@@ -19,8 +19,8 @@ type timeline struct {
 	launch  point    // guarded by mu; a graph's event: the launch that records it
 }
 
-// standsFor is the point of a stream that a graph's event becomes reached with,
-// at the latest. It is for checks: the event itself may come sooner.
+// standsFor is the point of a stream by which a graph's event has been reached.
+// Checks use it; the event itself may be reached sooner.
 func (t *timeline) standsFor(p point) point {
 	t.mu.Lock()
 	defer t.mu.Unlock()

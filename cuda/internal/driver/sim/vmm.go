@@ -13,7 +13,7 @@ import (
 	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
-// hostPage is what reserved sizes are multiples of.
+// hostPage is the granularity of reserved sizes.
 const hostPage = 4096
 
 // virtualSpace is what the process has reserved and mapped. The VM does the
@@ -279,7 +279,7 @@ func (d *simulator) CuMemSetAccess(p driver.CUdeviceptr, size uint64, desc []dri
 	return driver.CUDA_SUCCESS
 }
 
-// accessible checks one access.
+// accessible checks one access descriptor.
 func (d *simulator) accessible(desc *driver.CUmemAccessDesc) driver.CUresult {
 	if desc.Location.Type != driver.CU_MEM_LOCATION_TYPE_DEVICE {
 		return driver.CUDA_ERROR_NOT_SUPPORTED

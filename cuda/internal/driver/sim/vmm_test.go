@@ -11,7 +11,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
-// granule is what everything virtual is a multiple of.
+// granule is the granularity of virtual memory.
 const granule = 2 << 20
 
 func onDevice(dev int32) driver.CUmemLocation {
@@ -65,7 +65,7 @@ func TestReservationTakesAHint(t *testing.T) {
 	ok(t, o.CuMemAddressFree(first, granule))
 	ok(t, o.CuMemcpyAsync(second, o.memory, 8, o.stream))
 	ok(t, o.CuStreamSynchronize(o.stream))
-} // what is left goes with the driver
+} // closing the driver releases what is left
 
 func TestGraphWithUnmappedMemory(t *testing.T) {
 	o := newOne(t, open(t, ""))

@@ -6,7 +6,7 @@ package sim
 import "github.com/cudago/cudago/internal/ptxvm"
 
 // work is one piece of device work. The same kinds serve streams and graph
-// nodes. Graph nodes share theirs between clones and executables: run must not
+// nodes. Clones and executables share the work of a node, so run must not
 // change it.
 type work interface {
 	// run does the work to its end.

@@ -62,7 +62,7 @@ func (l *Last) begin(text string) int {
 	return place
 }
 
-// end says what came of the call at a place, unless that has been used again.
+// end writes the result of the call at a place, unless the place has been reused.
 func (l *Last) end(place int, line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,9 +6,9 @@
 //
 //	thread 4711 cuMemAllocFromPoolAsync(size=0x10, pool=0x10, s=0x20) = 0x7f0000000000, CUDA_SUCCESS, 3µs
 //
-// What it can also do is keep the last calls in a file, for whoever looks after a
-// crash: see [OpenLast]. The methods are generated from driver.API; there is one
-// for every driver call.
+// It can also keep the last calls in a file, to be read after a crash: see
+// [OpenLast]. The methods are generated from driver.API; there is one for every
+// driver call.
 package trace
 
 import (

@@ -54,8 +54,8 @@ def alarm():
     signal.signal(signal.SIGALRM, before)
 
 
-def told(stream) -> list[str]:
-    """Return what waits raise until one raises nothing."""
+def findings(stream) -> list[str]:
+    """Return the findings that waits raise, until one raises nothing."""
     texts = []
     while True:
         try:
@@ -66,7 +66,7 @@ def told(stream) -> list[str]:
             return texts
 
 
-def test_what_interrupted_waits_and_the_next_one_are_told(reads, memory, stream, alarm):
+def test_interrupted_waits_lose_no_finding(reads, memory, stream, alarm):
     first, second, to = memory
     with hold(stream) as go_on:
         cu.launch(stream, CONFIG, reads[0], first, to)
@@ -77,14 +77,14 @@ def test_what_interrupted_waits_and_the_next_one_are_told(reads, memory, stream,
         go_on.set()
         while not cu.sim.reports():
             time.sleep(0.01)
-        time.sleep(0.05)  # the waits that go on alone hear of it
+        time.sleep(0.05)  # until the abandoned waits have returned
         cu.launch(stream, CONFIG, reads[1], second, to)
-        text = "\n".join(told(stream))
+        text = "\n".join(findings(stream))
     assert text.count("kernel first") == 1
     assert text.count("kernel second") == 1
 
 
-def test_what_the_release_of_a_graphs_memory_is_told(reads, memory, stream, capfd):
+def test_the_release_of_a_graphs_memory_loses_no_finding(reads, memory, stream, capfd):
     with cu.Graph() as graph:
         scratch = graph.allocate(64).buffer
         step = graph.instantiate()
@@ -94,12 +94,12 @@ def test_what_the_release_of_a_graphs_memory_is_told(reads, memory, stream, capf
         step.close()
         scratch.close()
     settle()
-    (text,) = told(stream)
+    (text,) = findings(stream)
     assert "kernel first" in text
     assert capfd.readouterr().err == ""
 
 
-def test_no_python_code_runs_while_a_call_is_noted(kernels, memory, stream, device):
+def test_noting_the_site_of_a_call_runs_no_python_code(kernels, memory, stream, device):
     """What a signal handler raises there would reach no caller."""
     entered = []
     kernel, config = kernels["nothing"], CONFIG

@@ -13,7 +13,7 @@ WAITS = {
 }
 
 
-def test_a_capture_begins_beside_a_wait_for_what_comes_after_it(driver, script):
+def test_a_capture_begins_during_a_wait_for_what_comes_after_it(driver, script):
     run = script(
         """
         import threading
@@ -35,7 +35,7 @@ def test_a_capture_begins_beside_a_wait_for_what_comes_after_it(driver, script):
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_captures_beside_a_thread_that_waits(driver, script, wait):
+def test_captures_while_another_thread_waits(driver, script, wait):
     run = script(
         f"""
         import threading
