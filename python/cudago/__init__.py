@@ -51,6 +51,7 @@ from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
+from ._graph_function import GraphFunction, graph  # noqa: E402
 from ._kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
@@ -128,6 +129,7 @@ __all__ = [
     "Graph",
     "GraphDiff",
     "GraphExec",
+    "GraphFunction",
     "GraphUpdateError",
     "Holder",
     "HostNodeParams",
@@ -171,6 +173,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "graph",
     "init",
     "launch",
     "live_objects",

@@ -77,6 +77,7 @@ RECEIVERS = {
     "Graph": "graph",
     "Graph.free": "memory_graph",
     "GraphExec": "exec",
+    "GraphFunction": "graph_function",
     "GraphDiff": "graph_diff",
     "Holder": "holder",
     "Kernel": "kernel",
@@ -263,6 +264,8 @@ VALUES: dict[str, list[Value]] = {
     "condition": things("condition"),
     "count": plain(2),
     "auto_free": plain(True),
+    "max_graphs": plain(2),
+    "memo": [lambda w: {}],
     "upload": things("stream"),
     "priorities": plain(True),
     "nodes": things("node"),
@@ -321,6 +324,7 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "GraphExec.bind": {
         "slots": ("slot_exec", (Parameter("src", True),)),
     },
+    "GraphFunction.__call__": {"add": ("graph_function", (Parameter("stream"), *_ADD))},
     "ConfiguredKernel.__call__": {"add": ("configured", _ADD), "mix": ("configured_mix", _MIX)},
     "ElementwiseKernel.__call__": {
         "add": ("elementwise", (Parameter("x"), Parameter("scalar"), Parameter("stream", True))),

@@ -163,6 +163,11 @@ def _slot_exec(w: World) -> cu.GraphExec:
         return graph.instantiate()
 
 
+def _graph_function(w: World) -> cu.GraphFunction[Any]:
+    config, kernel = w.get("config"), w.get("kernel")
+    return cu.graph(lambda s, y, value, n: cu.launch(s, config, kernel, y, value, n))
+
+
 def _small_graph(w: World) -> cu.Graph:
     graph = cu.Graph(cu.Device())
     graph.memset(w.get("other_buffer"), 3)
@@ -233,6 +238,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "kernel_info": lambda w: w.get("kernel").info(),
     "elementwise": lambda w: cu.elementwise("int x, int y", "int z", "z = x + y"),
     "graph": _graph,
+    "graph_function": _graph_function,
     "small_graph": _small_graph,
     "node": lambda w: w.get("graph")["memset"],
     "exec": _exec,
