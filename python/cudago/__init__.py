@@ -67,6 +67,7 @@ from ._params import (  # noqa: E402
     MemcpyNodeParams,
     MemsetNodeParams,
 )
+from ._profile import GraphProfile, NodeTime  # noqa: E402
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
@@ -130,6 +131,7 @@ __all__ = [
     "GraphDiff",
     "GraphExec",
     "GraphFunction",
+    "GraphProfile",
     "GraphUpdateError",
     "Holder",
     "HostNodeParams",
@@ -145,6 +147,7 @@ __all__ = [
     "MemoryResource",
     "MemsetNodeParams",
     "Node",
+    "NodeTime",
     "ObjectCode",
     "OutOfMemoryError",
     "PTXError",

@@ -268,6 +268,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "parameter": lambda w: w.get("kernel").signature[0],
     "properties": lambda w: cu.Device().properties,
     "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
+    "graph_profile": lambda w: w.get("exec").profile(w.get("stream")),
+    "node_time": lambda w: w.get("graph_profile").rows[0],
     "holder": lambda w: cu.who_retains(w.get("graph").nodes[0].params.dst)[0],
     "retained": lambda w: w.get("graph").retained[0],
     "statistics": lambda w: w.get("resource").statistics,
