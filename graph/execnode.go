@@ -33,6 +33,10 @@ func (n *ExecNode) Exec() *Exec { return n.x }
 // Source returns the node that n was made from.
 func (n *ExecNode) Source() *Node { return n.of }
 
+// Dependencies returns the sources of the nodes that n waits for: edges of the
+// graph that were added or removed since do not count.
+func (n *ExecNode) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
+
 // Name returns the name, which is unique in the executable.
 func (n *ExecNode) Name() string { return n.name }
 

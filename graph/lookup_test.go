@@ -151,3 +151,18 @@ func TestANameThatLooksLikeOneInside(t *testing.T) {
 	require.Equal(t, []string{"a:op0"}, names(x.Node("a").Retained()))
 	require.Equal(t, []string{"a/b:op1"}, names(x.Node("a/b").Retained()))
 }
+
+func TestNodesOfAnExecutableKeepItsEdges(t *testing.T) {
+	g := newTestGraph(t, open(t), Options{})
+	diamond(t, g)
+	x, err := g.Instantiate(ExecOptions{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, x.Close()) }()
+	of := g.Nodes()
+	require.NoError(t, g.RemoveEdge(of[1], of[3]))
+	require.NoError(t, g.AddEdge(of[1], of[2]))
+
+	require.Empty(t, x.Nodes()[0].Dependencies())
+	require.Equal(t, of[:1], x.Nodes()[2].Dependencies())
+	require.Equal(t, of[1:3], x.Nodes()[3].Dependencies())
+}

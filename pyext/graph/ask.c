@@ -200,6 +200,18 @@ PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused) {
     return rows(&a, &st);
 }
 
+/* _edges(): pairs of numbers, of which the second waits for the first */
+PyObject *cudago_exec_edges(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = exec_number_now(self);
+    if (!id) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoExecEdges(id, &a, &st);
+    return rows(&a, &st);
+}
+
 /* _count(): how many nodes */
 PyObject *cudago_exec_count(ExecObject *self, PyObject *unused) {
     (void)unused;

@@ -201,7 +201,8 @@ func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
 	case cuda.KernelNodeParams, cuda.HostParams:
 		a.Row([]uint64{0}, kind.String())
 	case cuda.MemcpyParams:
-		a.Row([]uint64{p.Size}, kind.String())
+		b := p.Box // its rows are 0 where the copy is in one piece
+		a.Row([]uint64{p.Size, b.Rows, b.Slices, b.Dst.Row, b.Dst.Rows, b.Src.Row, b.Src.Rows}, kind.String())
 	case cuda.MemsetParams:
 		a.Row([]uint64{uint64(p.Value), uint64(p.ElementSize), p.Count}, kind.String())
 	case graph.AllocParams:
@@ -309,6 +310,24 @@ func cudagoExecNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	askExec(id, to, st, func(x *pyExec, a *answer) {
 		for _, n := range x.nodes {
 			a.execNode(n)
+		}
+	})
+}
+
+// cudagoExecEdges answers with pairs of numbers, of which the second waits for
+// the first.
+//
+//export cudagoExecEdges
+func cudagoExecEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	askExec(id, to, st, func(x *pyExec, a *answer) {
+		numbers := make(map[*graph.Node]uint64, len(x.nodes))
+		for _, n := range x.nodes {
+			numbers[n.Source()] = n.number
+		}
+		for _, n := range x.nodes {
+			for _, d := range n.Dependencies() {
+				a.Row([]uint64{numbers[d], n.number})
+			}
 		}
 	})
 }

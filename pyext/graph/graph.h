@@ -163,6 +163,7 @@ int cudago_read_node(PyObject *number, uint64_t *node);
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
+PyObject *cudago_exec_edges(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_enabled(ExecObject *self, PyObject *node);

@@ -52,6 +52,7 @@ from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
+from ._graph_function import GraphFunction, graph  # noqa: E402
 from ._kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
 from ._launch import LaunchConfig, launch  # noqa: E402
 from ._memory import Buffer, Pointer, pin  # noqa: E402
@@ -67,6 +68,7 @@ from ._params import (  # noqa: E402
     MemcpyNodeParams,
     MemsetNodeParams,
 )
+from ._profile import GraphProfile, NodeTime  # noqa: E402
 from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
@@ -129,6 +131,8 @@ __all__ = [
     "Graph",
     "GraphDiff",
     "GraphExec",
+    "GraphFunction",
+    "GraphProfile",
     "GraphUpdateError",
     "Holder",
     "HostNodeParams",
@@ -144,6 +148,7 @@ __all__ = [
     "MemoryResource",
     "MemsetNodeParams",
     "Node",
+    "NodeTime",
     "ObjectCode",
     "OutOfMemoryError",
     "PTXError",
@@ -172,6 +177,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "graph",
     "init",
     "launch",
     "live_objects",

@@ -10,6 +10,7 @@ from . import _core
 from ._card import card
 from ._exec_node import ExecNode
 from ._ordinal import device_at
+from ._profile import GraphProfile, profile_of
 from ._retained import Retained, retained_of
 from ._slot import bind, moved, set_uses, uses_of
 from .errors import GraphUpdateError
@@ -194,6 +195,54 @@ class GraphExec(_core.GraphExec):
         b'efgh'
         """
         bind(self, objects)
+
+    def profile(self, stream: StreamLike) -> GraphProfile:
+        """Run each node alone, one after the other, and measure how long it takes.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the run.
+
+        Returns
+        -------
+        GraphProfile
+            The times; prints as a table.
+
+        Raises
+        ------
+        UnsupportedError
+            If a node cannot be run outside this executable: one that allocates or frees memory, an
+            embedded graph, a conditional node, what another library captured. Nothing has run then.
+
+        See Also
+        --------
+        timer : Measures work on a stream.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, but not after launches of this executable on other streams.
+        Blocks until the nodes have run: once, with all their effects, in an order that the
+        dependencies allow. It is no launch of this executable. Nodes that are disabled are left
+        out.
+
+        A time is that between two events, and includes the recording of one, about a microsecond.
+        In a launch nodes can overlap, so that it takes less than the sum.
+
+        References
+        ----------
+        ``cuGraphAddEventRecordNode``, ``cuGraphLaunch``, ``cuEventElapsedTime``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, b"abcd", name="upload").memset(x, 0, name="fill")
+        >>> step = graph.instantiate()
+        >>> [(row.name, row.kind, row.microseconds >= 0) for row in step.profile(stream).rows]
+        [('upload', 'memcpy', True), ('fill', 'memset', True)]
+        """
+        return profile_of(self, stream)
 
     def __getitem__(self, name: str) -> ExecNode:
         row = self._find(name)

@@ -26,7 +26,9 @@ from ._driver import driver_name, driver_version
 from ._exec import GraphExec
 from ._graph import Graph
 from ._memory import Buffer
+from ._picture import svg
 from ._preview import Unreadable, values
+from ._profile import GraphProfile
 from ._stream import Stream
 from ._tensor import Tensor
 from .errors import CompileError, PTXError
@@ -279,6 +281,19 @@ def exec_card(step: GraphExec) -> str:
     return _card("GraphExec", rows)
 
 
+@_never_raises
+def profile_card(profile: GraphProfile) -> str:
+    """Return the card of a profile: its table with bars, and the graph with its times."""
+    rows: list[Row] = [
+        ("nodes", str(len(profile.rows))),
+        ("sum", f"{profile.microseconds:.2f} µs, each node run alone"),
+    ]
+    after = _code("\n".join(list(profile._lines())[1 : 1 + _LONGEST]))
+    if 0 < len(profile.rows) <= _PICTURE_NODES and len(profile.edges) <= _PICTURE_EDGES:
+        after += _image(svg(profile._dot()))
+    return _card("GraphProfile", rows, after)
+
+
 def _kinds(kinds: list[str]) -> str:
     listed = ", ".join(f"{n} {kind}" for kind, n in Counter(sorted(kinds)).most_common())
     return f"{len(kinds)}: {listed}" if kinds else "none"
@@ -321,6 +336,7 @@ _CARDS: dict[type, Callable[[Any], str]] = {
     Device: device_card,
     Graph: graph_card,
     GraphExec: exec_card,
+    GraphProfile: profile_card,
     PTXError: error_card,
     Stream: stream_card,
     Tensor: tensor_card,

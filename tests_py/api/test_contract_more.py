@@ -53,13 +53,21 @@ step = g.instantiate()
 step.bind(src=np.ones(n, "f4"))
 step.launch(s)
 
-print(g); g.to_svg(); cu.who_retains(x)
+@cu.graph
+def train(s, a, x, y):
+    cu.launch(s, cfg, saxpy, a, x, y, n)
+train(s, 2.0, x, y); train(s, 3.0, x, y)
+train.explain()
+
+print(g); g.to_svg(); g.diff(train.graphs[0]); cu.who_retains(x)
+step.profile(s)
 """
 GRAPHS_CHECKED = r"""
 out = np.zeros(n, "f4")
 y.copy_to(out, stream=s); s.sync()
-assert (out == 1).all()
+assert (out == 1).all()                    # step ran last, in its profile
 assert cu.who_retains(x)
+assert "updated 1 time, last because a was 2.0 and is 3.0" in train.explain()
 """
 
 STREAMS = r"""

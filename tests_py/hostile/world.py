@@ -163,6 +163,11 @@ def _slot_exec(w: World) -> cu.GraphExec:
         return graph.instantiate()
 
 
+def _graph_function(w: World) -> cu.GraphFunction[Any]:
+    config, kernel = w.get("config"), w.get("kernel")
+    return cu.graph(lambda s, y, value, n: cu.launch(s, config, kernel, y, value, n))
+
+
 def _small_graph(w: World) -> cu.Graph:
     graph = cu.Graph(cu.Device())
     graph.memset(w.get("other_buffer"), 3)
@@ -233,6 +238,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "kernel_info": lambda w: w.get("kernel").info(),
     "elementwise": lambda w: cu.elementwise("int x, int y", "int z", "z = x + y"),
     "graph": _graph,
+    "graph_function": _graph_function,
     "small_graph": _small_graph,
     "node": lambda w: w.get("graph")["memset"],
     "exec": _exec,
@@ -262,6 +268,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "parameter": lambda w: w.get("kernel").signature[0],
     "properties": lambda w: cu.Device().properties,
     "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
+    "graph_profile": lambda w: w.get("exec").profile(w.get("stream")),
+    "node_time": lambda w: w.get("graph_profile").rows[0],
     "holder": lambda w: cu.who_retains(w.get("graph").nodes[0].params.dst)[0],
     "retained": lambda w: w.get("graph").retained[0],
     "statistics": lambda w: w.get("resource").statistics,

@@ -135,6 +135,7 @@ MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
+    "cudago.GraphFunction",
     "cudago.KernelAttributes",
     "cudago.Node",
     "cudago.ObjectCode",

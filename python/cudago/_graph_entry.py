@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""A graph in the cache of a function: what it is for, and why it is what it is."""
+
+from __future__ import annotations
+
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ._arguments import differences, is_same, keep
+from .errors import GraphUpdateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ._arguments import Known, Leaf
+    from ._exec import GraphExec
+    from ._graph import Graph
+    from ._stream import Stream
+
+_ticks = count(1)  # order of use
+
+
+class Entry:
+    """The graph of one signature, and the arguments that it is for."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()  # of what follows, and of the executable: its update and its launch
+        self.users: set[int] = set()  # threads that have the lock, or wait for it
+        self.graph: Graph | None = None
+        self.step: GraphExec | None = None
+        self.known: list[Known] = []
+        self.created = self.used = next(_ticks)
+        self.version = 0  # of known
+        self.launches = self.updates = self.remade = 0
+        self.last_update = self.last_remade = ""
+
+    def is_for(self, leaves: list[Leaf], version: int = 0) -> bool:
+        step = self.step
+        if step is None or step.is_closed:
+            return False
+        return version == self.version if version else is_same(self.known, leaves)
+
+    def lines(self, number: int) -> Iterator[str]:
+        """Yield why the graph is what it is."""
+        graph = self.graph
+        is_open = graph is not None and not graph.is_closed
+        what = f"of {graph._count()} nodes" if graph and is_open else "of a closed device"
+        yield f"graph {number} {what}: launched {_times(self.launches)}"
+        signature = ", ".join(f"{k.path}: {k.text}" for k in self.known)
+        yield f"  captured because it was the first call with ({signature})"
+        if self.updates:
+            often = _times(self.updates)
+            yield f"  captured again and updated {often}, last because {self.last_update}"
+        if self.remade:
+            yield f"  made anew {_times(self.remade)}, last because {self.last_remade}"
+
+    def become(self, graph: Graph, leaves: list[Leaf], gone: Callable[[Any], None]) -> None:
+        """Make the executable one of this graph: by an update, if that is possible."""
+        held = [kept.object for kept in graph.retained]
+        known = keep(leaves, held, gone)
+        if self.step is None:
+            self.step = graph.instantiate()
+        elif self.step.is_closed:
+            self.step = graph.instantiate()
+            self.remade, self.last_remade = self.remade + 1, "the device was reset"
+        else:
+            why = " and ".join(differences(self.known, leaves)) or "nothing that is known"
+            try:
+                self.step.update(graph)
+                self.updates, self.last_update = self.updates + 1, why
+            except GraphUpdateError as e:
+                self.step = graph.instantiate()
+                self.remade, self.last_remade = self.remade + 1, f"{why}: {e}"
+        self.graph, self.known, self.version = graph, known, self.version + 1
+
+    def launch(self, stream: Stream) -> None:
+        """Launch the graph, with the lock held."""
+        assert self.step is not None
+        self.step.launch(stream)
+        self.launches += 1
+        self.used = next(_ticks)
+
+
+def _times(count: int) -> str:
+    return f"{count} time{'s' * (count != 1)}"

@@ -1,0 +1,233 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times of the nodes of an executable, each run alone.
+
+The driver does not time nodes. So a graph is built in which the same work runs in a single line,
+with a record of an event after each node: the difference between two events is a node's time. One
+launch runs it, so that no time of the host is measured.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._card import card
+from ._graph import Graph
+from ._params import record_of
+from ._retained import object_of
+from ._stream import stream_of
+from .errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
+    from ._device import Device
+    from ._event import Event
+    from ._exec import GraphExec
+    from ._params import Told
+    from .typing import StreamLike
+
+__all__ = ["GraphProfile", "NodeTime"]
+
+_WIDEST = 24  # characters of a bar
+
+
+class NodeTime(NamedTuple):
+    """How long a node took. Found in `GraphProfile.rows`.
+
+    Parameters
+    ----------
+    name, kind : str
+        Those of the node.
+    microseconds : float
+        Its time.
+    start : float
+        Microseconds from the beginning of the profile to the node's.
+    """
+
+    name: str
+    kind: str
+    microseconds: float
+    start: float
+
+
+@dataclass(frozen=True)
+class GraphProfile:
+    """How long the nodes of an executable took, each run alone. Made by `GraphExec.profile`.
+
+    Prints as a table; notebooks show it with a picture of the graph.
+
+    Parameters
+    ----------
+    rows : tuple of NodeTime
+        The nodes, in the order in which they ran.
+    edges : tuple of tuple of int
+        Pairs of indices of rows, of which the second depends on the first.
+    """
+
+    rows: tuple[NodeTime, ...]
+    edges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def microseconds(self) -> float:
+        """The sum of all times."""
+        return sum(row.microseconds for row in self.rows)
+
+    def to_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the times to a file that ``chrome://tracing`` and Perfetto show.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is overwritten.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
+        >>> path = os.path.join(tempfile.mkdtemp(), "trace.json")
+        >>> graph.instantiate().profile(stream).to_chrome_trace(path)
+        """
+        place = {"pid": 0, "tid": 0}
+        events: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", **place, "args": {"name": "cudago"}},
+            {"name": "thread_name", "ph": "M", **place, "args": {"name": "nodes, each alone"}},
+        ]
+        events += [
+            {
+                "name": row.name,
+                "cat": row.kind,
+                "ph": "X",
+                "ts": row.start,
+                "dur": row.microseconds,
+                **place,
+            }
+            for row in self.rows
+        ]
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
+        Path(path).write_text(text, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterable[str]:
+        """Yield the table, with bars."""
+        most = max((row.microseconds for row in self.rows), default=0) or 1
+        names = max((len(row.name) for row in self.rows), default=0)
+        kinds = max((len(row.kind) for row in self.rows), default=0)
+        yield f"{self.microseconds:10.2f} µs in {len(self.rows)} nodes, each run alone"
+        for row in self.rows:
+            bar = "█" * round(_WIDEST * row.microseconds / most)
+            text = f"{row.name:{names}}  {row.kind:{kinds}}  {bar}"
+            yield f"{row.microseconds:10.2f} µs  {text}".rstrip()
+
+    def _dot(self) -> str:
+        """Return the graph as `Graph.to_dot` writes it, with times and their colors."""
+        most = max((row.microseconds for row in self.rows), default=0) or 1
+        lines = ["digraph cudago {"]
+        for i, row in enumerate(self.rows):
+            label = f"{row.name}\n{row.kind}\n{row.microseconds:.2f} µs"
+            quoted = label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+            rest = 255 - round(150 * row.microseconds / most)
+            lines.append(f'  n{i} [label="{quoted}", fillcolor="#ff{rest:02x}{rest:02x}"];')
+        lines += [f"  n{a} -> n{b};" for a, b in self.edges]
+        return "\n".join([*lines, "}", ""])
+
+    _repr_html_ = card
+
+
+def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
+    """Run the nodes of an executable in a line, and return their times."""
+    on = stream_of(stream)
+    if on.is_capturing:
+        raise ValueError("the stream is capturing: nothing runs there that could be measured")
+    nodes, edges = step._nodes(), step._edges()
+    order = _in_order([node[0] for node in nodes], edges)
+    named = {number: (name, kind) for number, name, kind in nodes}
+    order = [number for number in order if step._is_enabled(number)]
+    with ExitStack() as until_done:
+        events = [until_done.enter_context(_event(step.device)) for _ in range(len(order) + 1)]
+        with Graph(step.device) as graph:
+            last = graph._add_event((), events[0], True, None)
+            for number, event in zip(order, events[1:], strict=True):
+                last = _again(graph, last, *named[number], step._params(number))
+                last = graph._add_event((last,), event, True, None)
+            timed = until_done.enter_context(graph.instantiate(upload=on))
+        timed.launch(on)
+        on.sync()
+        times = [1000 * event.elapsed_ms(events[0]) for event in events]
+    rows = [
+        NodeTime(*named[number], max(0.0, end - start), start)
+        for number, (start, end) in zip(order, pairwise(times), strict=True)
+    ]
+    places = {number: i for i, number in enumerate(order)}
+    inside = [(places[a], places[b]) for a, b in edges if a in places and b in places]
+    return GraphProfile(tuple(rows), tuple(sorted(inside)))
+
+
+def _event(device: Device) -> Event:
+    return device.create_event(timing_enabled=True)
+
+
+def _in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return nodes after those that they wait for, otherwise in order of creation."""
+    waits = dict.fromkeys(numbers, 0)
+    after: dict[int, list[int]] = {number: [] for number in numbers}
+    for a, b in edges:
+        waits[b] += 1
+        after[a].append(b)
+    ready = [number for number in numbers if not waits[number]]
+    for number in ready:  # grows during the loop
+        for b in after[number]:
+            waits[b] -= 1
+            if not waits[b]:
+                ready.append(b)
+    return ready
+
+
+# --- adding a node again --------------------------------------------------------------------------
+
+
+def _again(graph: Graph, after: int, name: str, kind: str, told: Told) -> int:
+    """Add what a node of an executable does, with the operands that it has now."""
+    row, rows = told
+    deps, held = (after,), {operand: it for it, _, _, operand, _ in rows}
+    match kind, row:
+        case "empty", _:
+            return graph._add_empty(deps, None)
+        case "kernel", _ if record := record_of(told):
+            kernel, config, *args = record
+            return graph._add_kernel(deps, config, kernel, tuple(args), None)
+        case "memcpy", (size, lines, slices, *pitches, _) if {"dst", "src"} <= held.keys():
+            if not lines:
+                return graph._add_memcpy(deps, held["dst"], held["src"], None)
+            box = (size // (lines * slices), lines, slices, *pitches)
+            return graph._add_box(deps, held["dst"], held["src"], box, None)
+        case "memset", (value, width, *_) if "dst" in held:
+            return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), None)
+        case "host", _ if "callback" in held:
+            return graph._add_host(deps, object_of(held["callback"]), None)
+        case (("event record" | "event wait"), _) if "event" in held:
+            event = object_of(held["event"])
+            return graph._add_event(deps, event, kind == "event record", None)
+        case _:
+            why = _REASONS.get(kind, "another library captured it, and its operands are not known")
+            raise UnsupportedError(f"cannot profile {kind} node {name!r}: {why}")
+
+
+_ALLOCATES = "its memory has an address in the launches of this executable only"
+_REASONS = {
+    "alloc": _ALLOCATES,
+    "free": _ALLOCATES,
+    "child graph": "profile an executable of the embedded graph instead",
+    "conditional": "its condition cannot be set for another graph",
+}

@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times of nodes: which there are, what runs, and what cannot be measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import cudago as cu
+
+from .operand import CONFIG, N, numbers
+
+np = pytest.importorskip("numpy")
+
+
+def test_each_node_runs_once_in_an_order_of_the_dependencies(graph, a, b, stream, kernels):
+    add, log = kernels["add"], []
+    last = graph.launch(CONFIG, kernels["copy"], a, b, N, name="last")
+    first = graph.memset(a, 0, name="first")
+    middle = first.launch(CONFIG, add, a, 5, N, name="middle")
+    graph.add_edge(middle, last)
+    last.callback(lambda: log.append(numbers), name="told")
+    step = graph.instantiate()
+    profile = step.profile(stream)
+    assert [row[:2] for row in profile.rows] == [
+        *(("first", "memset"), ("middle", "kernel"), ("last", "kernel"), ("told", "host")),
+    ]
+    assert profile.edges == ((0, 1), (1, 2), (2, 3))
+    assert (numbers(a, stream), numbers(b, stream), len(log)) == (5, 5, 1)
+    assert step.launch_count == 0
+    starts = [row.start for row in profile.rows]
+    assert starts == sorted(starts)
+    assert all(row.microseconds >= 0 for row in profile.rows)
+    assert profile.microseconds == sum(row.microseconds for row in profile.rows)
+
+
+def test_kernels_take_time(graph, a, stream, kernels):
+    graph.launch(CONFIG, kernels["add"], a, 1, N)
+    assert graph.instantiate().profile(stream).microseconds > 0
+
+
+def test_the_operands_are_those_of_the_next_launch(graph, device, a, stream, kernels):
+    buffer, data = device.allocate(4 * N, stream=stream), np.full(N, 3, "i4")
+    up = graph.memcpy(buffer, data, name="up")
+    up.memcpy(a, buffer).launch(CONFIG, kernels["add"], a, 1, N, name="add")
+    step = graph.instantiate()
+    step["add"].update(value=10)
+    step["up"].update(src=np.full(N, 4, "i4"))
+    buffer.close()
+    graph.close()
+    step.profile(stream)
+    assert numbers(a, stream) == 14
+
+
+def test_copies_between_strides_events_and_joins(graph, device, stream):
+    x = cu.asarray(np.arange(64, dtype="i4").reshape(8, 8), stream=stream)
+    y = cu.zeros((8, 8), "i4", stream=stream)
+    event = device.create_event()
+    copied = graph.memcpy(y[2:4, 1:3], x[4:6, 5:7], name="box")
+    graph.join(copied).record(event).wait(event)
+    step = graph.instantiate()
+    kinds = [row.kind for row in step.profile(stream).rows]
+    assert kinds == ["memcpy", "empty", "event record", "event wait"]
+    expected = np.zeros((8, 8), "i4")
+    expected[2:4, 1:3] = x.numpy(stream=stream)[4:6, 5:7]
+    assert (y.numpy(stream=stream) == expected).all()
+
+
+def test_captured_graphs(a, b, stream, kernels):
+    with stream.capture() as graph:
+        a.fill(1, stream=stream)
+        cu.launch(stream, CONFIG, kernels["copy"], a, b, N)
+        stream.callback(lambda: None)
+    profile = graph.instantiate().profile(stream)
+    assert sorted(row.kind for row in profile.rows) == ["host", "kernel", "memset"]
+    assert numbers(b, stream) == 0x01010101
+
+
+def test_disabled_nodes_are_left_out(graph, a, stream):
+    graph.memset(a, 1, name="one").memset(a, 2, name="two")
+    step = graph.instantiate()
+    with step["two"].disabled():
+        assert [row.name for row in step.profile(stream).rows] == ["one"]
+    assert numbers(a, stream) == 0x01010101
+
+
+def test_what_cannot_be_profiled_runs_nothing(device, a, stream):
+    inner = cu.Graph(device)
+    inner.memset(a, 7)
+    graphs = {"child graph": cu.Graph(device), "alloc": cu.Graph(device)}
+    graphs["child graph"].memset(a, 7).embed(inner)
+    graphs["alloc"].memset(a, 7)
+    graphs["alloc"].allocate(64)
+    for kind, graph in graphs.items():
+        with pytest.raises(cu.UnsupportedError, match=f"^cannot profile {kind} node '{kind}"[:-6]):
+            graph.instantiate().profile(stream)
+    assert numbers(a, stream) == 0
+
+
+def test_conditional_nodes_cannot_be_profiled(graph, a, stream):
+    graph.if_then(graph.condition(default=1), name="maybe").body.memset(a, 7)
+    with pytest.raises(cu.UnsupportedError, match="cannot profile conditional node 'maybe'"):
+        graph.instantiate().profile(stream)
+    assert numbers(a, stream) == 0
+
+
+def test_streams(graph, device, a, stream):
+    graph.memset(a, 1)
+    step = graph.instantiate()
+    with stream.capture(), pytest.raises(ValueError, match="nothing runs there"):
+        step.profile(stream)
+    with pytest.raises(TypeError, match="stream must be"):
+        step.profile(5)
+    with device.create_stream() as closed:
+        pass
+    with pytest.raises(cu.ClosedError):
+        step.profile(closed)
+    step.close()
+    with pytest.raises(cu.ClosedError):
+        step.profile(stream)
+
+
+def test_an_empty_graph(graph, stream):
+    profile = graph.instantiate().profile(stream)
+    assert (profile.rows, profile.edges, profile.microseconds) == ((), (), 0)
+    assert "0 nodes" in str(profile)
+
+
+def test_a_table(graph, a, stream):
+    graph.memset(a, 1, name="short").callback(print, name="a longer name")
+    profile = cu.GraphProfile(
+        (cu.NodeTime("short", "memset", 1.0, 0.0), cu.NodeTime("a longer name", "host", 4.0, 1.5)),
+    )
+    assert repr(profile).splitlines() == [
+        "      5.00 µs in 2 nodes, each run alone",
+        "      1.00 µs  short          memset  ██████",
+        "      4.00 µs  a longer name  host    ████████████████████████",
+    ]
+    assert profile == cu.GraphProfile(profile.rows)
+
+
+def test_a_chrome_trace(graph, a, stream, tmp_path):
+    name = 'quo"ted\\ and <b>'
+    graph.memset(a, 1, name=name)
+    profile = graph.instantiate().profile(stream)
+    profile.to_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))
+    (row,) = profile.rows
+    (event,) = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert (event["name"], event["cat"]) == (name, "memset")
+    assert (event["ts"], event["dur"]) == (row.start, row.microseconds)
+
+
+def test_a_card(graph, a, stream):
+    graph.memset(a, 1, name="<b>&").callback(lambda: None, name="done")
+    html = graph.instantiate().profile(stream)._repr_html_()
+    assert "&lt;b&gt;&amp;" in html
+    assert "<b>&" not in html
+    assert "each node run alone" in html
+    assert '<img alt="the graph"' in html
+    assert "<img" not in cu.GraphProfile(())._repr_html_()
