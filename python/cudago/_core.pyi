@@ -24,7 +24,6 @@ from . import (
     _kernel,
     _launch,
     _memory,
-    _program,
     _resource,
     _stream,
     _tensor,
@@ -837,10 +836,6 @@ class Kernel:
     @property
     def name(self) -> str:
         """The kernel's name in its module."""
-
-    @property
-    def object_code(self) -> _program.ObjectCode:
-        """The ObjectCode that contains the kernel; the kernel keeps it alive."""
 
     def _parameters(self) -> list[tuple[str, int, int]]: ...
     def _attribute(self, device: Device, attribute: int, /) -> int: ...
