@@ -54,12 +54,16 @@ step.bind(src=np.ones(n, "f4"))
 step.launch(s)
 
 print(g); g.to_svg(); cu.who_retains(x)
+g.save("step.cudago"); g2 = cu.Graph.load("step.cudago", bind={"src": np.ones(n, "f4")})
 """
 GRAPHS_CHECKED = r"""
 out = np.zeros(n, "f4")
 y.copy_to(out, stream=s); s.sync()
 assert (out == 1).all()
 assert cu.who_retains(x)
+g2.instantiate().launch(s)
+s.sync()
+assert (g2.nodes[0].params.dst.view("f4").numpy(stream=s) == 1).all()
 """
 
 STREAMS = r"""
