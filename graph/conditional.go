@@ -15,11 +15,17 @@ import (
 type Condition struct {
 	h      *hierarchy
 	handle cuda.ConditionHandle // immutable
+	first  uint32               // immutable; meaningless unless assign is true
+	assign bool                 // immutable
 	node   *Node                // guarded by h.mu; the one that it controls, which may be removed
 }
 
 // Handle returns the CUgraphConditionalHandle, for kernels.
 func (c *Condition) Handle() cuda.ConditionHandle { return c.handle }
+
+// Default returns the value at the start of each launch. If assign is false,
+// the value of the previous launch is kept.
+func (c *Condition) Default() (first uint32, assign bool) { return c.first, c.assign }
 
 // ConditionalParams are those of a conditional node.
 type ConditionalParams struct {
@@ -47,7 +53,7 @@ func (g *Graph) Condition(first uint32, assign bool) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Condition{h: g.h, handle: handle}, nil
+	return &Condition{h: g.h, handle: handle, first: first, assign: assign}, nil
 }
 
 // Conditional adds a node that runs one of its bodies, repeatedly or not, or

@@ -690,9 +690,6 @@
 #define DOC_KERNEL_NAME \
     "The kernel's name in its module."
 
-#define DOC_KERNEL_OBJECT_CODE \
-    "The ObjectCode that contains the kernel; the kernel keeps it alive."
-
 #define DOC_LAUNCHCONFIG_GRID \
     "Grid size in blocks: x, y and z."
 

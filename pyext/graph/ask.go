@@ -210,7 +210,12 @@ func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
 	case graph.FreeParams:
 		a.Row([]uint64{p.Ptr}, kind.String())
 	case graph.ConditionalParams:
-		a.Row([]uint64{uint64(bodies)}, kind.String(), p.Type.String())
+		first, assign := p.Condition.Default()
+		numbers := []uint64{uint64(bodies), uint64(p.Condition.Handle())}
+		if assign {
+			numbers = append(numbers, uint64(first))
+		}
+		a.Row(numbers, kind.String(), p.Type.String())
 	default:
 		if kind == cuda.EventRecordNode || kind == cuda.EventWaitNode || kind == cuda.ChildGraphNode {
 			a.Row([]uint64{0}, kind.String())

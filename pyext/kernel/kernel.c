@@ -73,10 +73,6 @@ static PyObject *kernel_name(KernelObject *self, void *unused) {
     (void)unused;
     return NEW_REF(self->name);
 }
-static PyObject *kernel_code(KernelObject *self, void *unused) {
-    (void)unused;
-    return NEW_REF(self->owner);
-}
 
 /* _parameters(): [(type, size, offset), ...] of the kernel, from any device that it is loaded on. */
 static PyObject *kernel_parameters(KernelObject *self, PyObject *unused) {
@@ -185,7 +181,6 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {
     {"name", (getter)kernel_name, NULL, DOC_KERNEL_NAME, NULL},
-    {"object_code", (getter)kernel_code, NULL, DOC_KERNEL_OBJECT_CODE, NULL},
     {0},
 };
 static PyMemberDef members[] = {CUDAGO_WEAK_MEMBER(KernelObject), {0}};

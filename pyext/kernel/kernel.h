@@ -48,7 +48,7 @@ typedef struct {
     PyObject *weak;
     uint64_t code; /* Go's handle of the object code */
     PyObject *name;
-    PyObject *owner; /* the ObjectCode */
+    PyObject *owner; /* the Handle of the ObjectCode */
     cudago_kernel *on[CUDAGO_MAX_DEVICES];
 } KernelObject;
 

@@ -178,8 +178,39 @@ static PyObject *operand_address(OperandObject *self, void *unused) {
     return PyLong_FromUnsignedLongLong(self->address);
 }
 
+/* What kind of memory it is, in a word. Memory of other libraries is what they say that it is. */
+static PyObject *operand_kind(OperandObject *self, void *unused) {
+    (void)unused;
+    const cudago_cell *cell = self->cell;
+    const char *kind = self->pageable ? "host" : self->host ? "pinned"
+                                                            : "device";
+    if (cell && (cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged)) kind = "managed";
+    if (cell && cell->kind == CUDAGO_CELL_GRAPH) kind = "graph";
+    if (cell && cell->kind == CUDAGO_CELL_VARIABLE) kind = "variable";
+    return PyUnicode_FromString(kind);
+}
+
+static QUIET int is_inside(const OperandObject *o, const cudago_cell *cell) {
+    return cell->ptr && o->address >= cell->ptr && o->address - cell->ptr + o->nbytes <= cell->size;
+}
+static QUIET PyObject *whole_now(OperandObject *self) {
+    cudago_cell *cell = self->cell;
+    if (!cell || !is_inside(self, cell)) return NEW_REF(Py_None);
+    if (cudago_operand_now(self)) return NULL;
+    cudago_cell_retain(cell);
+    return cudago_buffer_new(cell, cell->ptr, cell->size, self->device);
+}
+/* A Buffer over the allocation that the bytes are part of; None if only the bytes themselves are known. */
+static PyObject *operand_whole(OperandObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    return whole_now(self);
+}
+
 static PyGetSetDef getset[] = {
     {"object", (getter)operand_object, NULL, NULL, NULL},
+    {"kind", (getter)operand_kind, NULL, NULL, NULL},
+    {"whole", (getter)operand_whole, NULL, NULL, NULL},
     {"nbytes", (getter)operand_nbytes, NULL, NULL, NULL},
     {"address", (getter)operand_address, NULL, NULL, NULL},
     {0},

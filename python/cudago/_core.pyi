@@ -24,7 +24,6 @@ from . import (
     _kernel,
     _launch,
     _memory,
-    _program,
     _resource,
     _stream,
     _tensor,
@@ -838,10 +837,6 @@ class Kernel:
     def name(self) -> str:
         """The kernel's name in its module."""
 
-    @property
-    def object_code(self) -> _program.ObjectCode:
-        """The ObjectCode that contains the kernel; the kernel keeps it alive."""
-
     def _parameters(self) -> list[tuple[str, int, int]]: ...
     def _attribute(self, device: Device, attribute: int, /) -> int: ...
     def _set_attribute(self, device: Device, attribute: int, value: int, /) -> None: ...
@@ -950,6 +945,10 @@ class Operand:
     def nbytes(self) -> int: ...
     @property
     def address(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def whole(self) -> _memory.Buffer | None: ...
 
 class Graph:
     def close(self) -> None:

@@ -18,6 +18,7 @@ from ._node import Node, node_of
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
 from ._slot import moved, set_uses, uses_of
+from ._stored import Stored
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph(Builder, _core.Graph):
+class Graph(Builder, Stored, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand alive, as does each executable made from it: you can close or drop

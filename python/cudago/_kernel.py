@@ -7,13 +7,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
 
 from . import _core
 from ._configured import ConfiguredKernel
 from ._ordinal import device_at
 from ._parameter_names import parameter_names
+from ._program import ObjectCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._bound import BoundLaunch
     from ._device import Device
     from ._launch import LaunchConfig
@@ -223,12 +227,25 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ("_code", "_names", "_source")
+    __slots__ = ("_code", "_made", "_names", "_of", "_source")
     # Set by _bound.py: it is made of graphs, which know kernels.
     _bound_launch: ClassVar[type[BoundLaunch]]
     _code: _core.Handle
+    _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
+    _made: tuple[str, str]  # kind and log of the code
     _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
     _names: tuple[str, ...]  # once asked for
+
+    @property
+    def object_code(self) -> ObjectCode:
+        """The ObjectCode that contains the kernel, which keeps the code loaded."""
+        code = self._of()
+        if code is None:  # nobody had it any more: another one over the same code
+            code = ObjectCode(self._code, *self._made)
+            code._source = self._source
+            code._kernels[self.name] = self
+            self._of = ref(code)
+        return code
 
     @property
     def signature(self) -> tuple[Parameter, ...]:
@@ -433,8 +450,7 @@ class Kernel(_core.Kernel):
 
     def _fact(self, what: str) -> str:
         """Return what the code knows of this kernel."""
-        code: Any = self.object_code
-        return bytes(_core._code_data(code.id, f"{what} {self.name}", None)).decode()
+        return bytes(_core._code_data(self._code.id, f"{what} {self.name}", None)).decode()
 
     def __repr__(self) -> str:
         return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"

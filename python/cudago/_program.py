@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import ref
 
 from . import _core
 from ._ordinal import device_at
@@ -245,7 +246,7 @@ class ObjectCode:
     <cudago.Kernel nothing()>
     """
 
-    __slots__ = ("_handle", "_kernels", "_source", "kind", "log")
+    __slots__ = ("__weakref__", "_handle", "_kernels", "_source", "kind", "log")
     _source: tuple[str, str] | None  # what was compiled: "c++" or "ptx", and the text
 
     def __init__(self, handle: Any, kind: str, log: str = "") -> None:
@@ -372,6 +373,7 @@ class ObjectCode:
                 self._handle, self._handle.id, name, device_at() if device is None else device
             )
             kernel._code, kernel._source = self._handle, self._source
+            kernel._of, kernel._made = ref(self), (self.kind, self.log)
             self._kernels[name] = kernel
         return kernel
 

@@ -25,6 +25,7 @@ __all__ = [
     "CompileError",
     "DeviceFaultError",
     "DriverNotFoundError",
+    "GraphFileError",
     "GraphUpdateError",
     "InternalError",
     "KernelNotFoundError",
@@ -111,6 +112,13 @@ class GraphUpdateError(CUDAError):
     """
 
     node: str = ""
+
+
+class GraphFileError(ValueError):
+    """A file is not a saved graph that can be loaded; the message says why.
+
+    It is damaged, was made by a later version, or is no such file. Nothing has been made of it.
+    """
 
 
 class CompileError(CUDAError):

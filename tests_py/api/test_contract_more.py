@@ -61,6 +61,7 @@ train.explain()
 
 print(g); g.to_svg(); g.diff(train.graphs[0]); cu.who_retains(x)
 step.profile(s)
+g.save("step.cudago"); g2 = cu.Graph.load("step.cudago", bind={"src": np.ones(n, "f4")})
 """
 GRAPHS_CHECKED = r"""
 out = np.zeros(n, "f4")
@@ -68,6 +69,9 @@ y.copy_to(out, stream=s); s.sync()
 assert (out == 1).all()                    # step ran last, in its profile
 assert cu.who_retains(x)
 assert "updated 1 time, last because a was 2.0 and is 3.0" in train.explain()
+g2.instantiate().launch(s)
+s.sync()
+assert (g2.nodes[0].params.dst.view("f4").numpy(stream=s) == 1).all()
 """
 
 STREAMS = r"""

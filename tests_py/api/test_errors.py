@@ -21,6 +21,7 @@ BASES = {
     "UnsupportedError": (cu.CUDAError, NotImplementedError),
     "DriverNotFoundError": (cu.CUDAError,),
     "CompileError": (cu.CUDAError,),
+    "GraphFileError": (ValueError,),
     "GraphUpdateError": (cu.CUDAError,),
     "PTXError": (cu.CUDAError, ValueError),
     "KernelNotFoundError": (cu.CUDAError, KeyError),

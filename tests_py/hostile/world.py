@@ -9,6 +9,7 @@ closing everything and waiting, so that the next one begins at the same counts.
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,15 @@ def _free_params(w: World) -> Any:
     return node.free(node.buffer).params
 
 
+_FOLDER = tempfile.TemporaryDirectory()  # removed at exit
+
+
+def _graph_file(w: World) -> Path:
+    path = Path(_FOLDER.name) / "graph"
+    w.get("small_graph").save(path, contents=True)
+    return path
+
+
 MAKERS: dict[str, Callable[[World], Any]] = {
     "device": lambda w: cu.Device(),
     "stream": lambda w: cu.Device().create_stream(),
@@ -227,6 +237,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "other_pointer": lambda w: w.get("other_buffer").ptr + 0,
     "page": lambda w: np.zeros(1024, "i4"),
     "page_bytes": lambda w: bytearray(4096),
+    "new_file": lambda w: Path(_FOLDER.name) / "new",
+    "graph_file": _graph_file,
     "path": lambda w: Path(__file__).with_name("kernels.ptx"),
     "word": lambda w: w.get("buffer")[:4],
     "program": lambda w: cu.Program(PTX, "ptx"),

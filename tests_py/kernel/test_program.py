@@ -46,8 +46,19 @@ def test_compile_gives_what_the_driver_runs(driver):
     assert ".entry k" in code.ptx
     assert code["k"].name == "k"
     assert code["k"] is code.get_kernel("k")
-    assert code["k"].object_code is not None
+    assert code["k"].object_code is code
     assert repr(code) == f"<cudago.ObjectCode: {code.kind}>"
+
+
+def test_a_kernel_tells_its_code(driver):
+    """The same object while somebody has it, and then another one over the same code."""
+    made = cu.Program('extern "C" __global__ void k() {}').compile()
+    kernel, kind, text = made["k"], made.kind, made.ptx
+    del made
+    again = kernel.object_code
+    assert (again.kind, again.ptx) == (kind, text)
+    assert again is kernel.object_code
+    assert again["k"] is kernel
 
 
 def test_compile_to_a_form(driver):

@@ -30,6 +30,8 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 DEFERRED = {
     ("cudago._card", "cudago._html"): "only notebooks show cards and pictures",
     ("cudago._graph", "cudago._picture"): "loads html, and few graphs are drawn",
+    ("cudago._stored", "cudago._load"): "loads zipfile, and few graphs are saved",
+    ("cudago._stored", "cudago._save"): "loads zipfile, and few graphs are saved",
     ("cudago.debug", "tracemalloc"): "loads pickle, and few programs are traced",
 }
 

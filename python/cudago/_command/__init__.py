@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from .._version import __version__
-from . import bench, doctor, info, pipe, ptx, run
+from . import bench, doctor, graph, info, pipe, ptx, run
 
-_COMMANDS = (info, doctor, run, ptx, bench)
+_COMMANDS = (info, doctor, run, ptx, graph, bench)
 
 
 def main(arguments: list[str] | None = None) -> int:

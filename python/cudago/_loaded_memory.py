@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The memory of a graph that is being loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._element import numpy_dtype
+from ._resource import ManagedMemoryResource, PinnedMemoryResource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._archive import Archive
+    from ._memory import Buffer
+    from ._program import ObjectCode
+    from ._saved import Memory, Operand
+    from ._stream import Stream
+
+_ALIGNED = 256
+
+
+class LoadedMemory:
+    """Allocations, made when they are first needed, with saved contents or zeros.
+
+    Zeros, and not whatever was in that memory before: a file shall not read what others left.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        memory: tuple[Memory, ...],
+        stream: Stream,
+        code: Callable[[int], ObjectCode],
+    ) -> None:
+        self._archive, self._saved, self._stream, self._code = archive, memory, stream, code
+        self._sizes = archive.sizes
+        self._made: dict[int, Any] = {}
+
+    def operand(self, operand: Operand) -> Any:
+        """Return an object for the bytes: a Tensor, a Buffer, or a NumPy array over host memory."""
+        assert operand.memory is not None
+        number, start, end = operand.memory, operand.offset, operand.offset + operand.size
+        if number not in self._made:
+            self._made[number] = self._make(number)
+        part = self._made[number][start:end]
+        if operand.dtype is None:
+            return part
+        if self._saved[number].kind != "host":
+            return part.view(operand.dtype, operand.shape)
+        try:
+            return part.view(numpy_dtype(operand.dtype)).reshape(operand.shape)
+        except TypeError:  # NumPy has no such type
+            return part
+
+    def finish(self) -> None:
+        """Make the variables that kernels use by their names."""
+        for number, memory in enumerate(self._saved):
+            if memory.kind == "variable" and number not in self._made:
+                self._made[number] = self._make(number)
+
+    def _make(self, number: int) -> Any:
+        memory = self._saved[number]
+        if memory.kind == "host":
+            return self._make_host(number, memory)
+        made = self._allocate(memory)
+        member = f"memory/{number}"
+        if member in self._sizes:
+            at = 0
+            for chunk in self._archive.chunks(member):
+                made[at : at + len(chunk)].copy_from(chunk, stream=self._stream)
+                at += len(chunk)
+        elif memory.kind != "variable" and memory.size:
+            made.fill(0, stream=self._stream)
+        return made
+
+    def _allocate(self, memory: Memory) -> Buffer:
+        device = self._stream.device
+        if memory.kind == "variable":
+            assert memory.code is not None
+            assert memory.name is not None
+            made: Buffer = self._code(memory.code).get_global(memory.name, device=device)
+            if made.size != memory.size:
+                raise self._archive.wrong(
+                    f"variable {memory.name} has {made.size} bytes here, and {memory.size} there"
+                )
+            return made
+        size = memory.lead + memory.size
+        if memory.kind == "pinned":
+            made = PinnedMemoryResource().allocate(size)
+        elif memory.kind == "managed":
+            made = ManagedMemoryResource(device).allocate(size)
+        else:
+            made = device.allocate(size, stream=self._stream)
+        return made[memory.lead :]
+
+    def _make_host(self, number: int, memory: Memory) -> Any:
+        import numpy as np
+
+        raw = np.zeros(memory.lead + memory.size + _ALIGNED, "u1")
+        first = -raw.ctypes.data % _ALIGNED + memory.lead
+        made = raw[first : first + memory.size]
+        member = f"memory/{number}"
+        if member in self._sizes:
+            at = 0
+            for chunk in self._archive.chunks(member):
+                made[at : at + len(chunk)] = np.frombuffer(chunk, "u1")
+                at += len(chunk)
+        return made
