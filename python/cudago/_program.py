@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _core
+from . import _core, compile_cache
 from ._ordinal import device_at
 from .errors import KernelNotFoundError
 
@@ -77,9 +77,10 @@ class ProgramOptions:
     name: str = "program"
     name_expressions: Sequence[str] = field(default_factory=tuple)
 
-    def _json(self) -> str:
+    def _json(self, cache: bool) -> str:
         return json.dumps(
             {
+                "NoCache": not cache,
                 "Name": self.name,
                 "Arch": self.arch or "",
                 "Std": self.std or "",
@@ -159,8 +160,9 @@ class Program:
         target: Literal["ptx", "cubin", "ltoir"] | None = None,
         *,
         device: Device | None = None,
+        cache: bool = True,
     ) -> ObjectCode:
-        """Compile the program.
+        """Compile the program, or find it in the cache of compiled programs.
 
         Parameters
         ----------
@@ -168,11 +170,13 @@ class Program:
             Kind of code to produce; by default the one that this driver runs.
         device : Device, optional
             Device to compile for; by default device 0.
+        cache : bool
+            Whether code from the cache will do, and is kept there: `cudago.compile_cache`.
 
         Returns
         -------
         ObjectCode
-            Not yet loaded.
+            Not yet loaded. A new one each time, with variables of its own.
 
         Raises
         ------
@@ -181,6 +185,12 @@ class Program:
             found: the message says where it was looked for.
         ValueError
             If `target` is not possible for PTX source.
+
+        Warns
+        -----
+        CUDAWarning
+            If the cache has a damaged entry, which is made anew, or a folder that is not used,
+            because another user can change it.
 
         Notes
         -----
@@ -199,18 +209,21 @@ class Program:
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
+        compile_cache._ensure()
         began = time.perf_counter()
-        handle, kind, log = _core._compile(
+        handle, kind, log, warning = _core._compile(
             device_at() if device is None else device,
             self.source,
             self.kind,
             target_name,
-            self._options._json(),
+            self._options._json(cache),
         )
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
         code = ObjectCode(handle, kind, log)
         code._source = (self.kind, self.source)
+        if warning:
+            compile_cache._warn(warning)
         return code
 
     def __repr__(self) -> str:

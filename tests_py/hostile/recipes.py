@@ -191,6 +191,10 @@ VALUES: dict[str, list[Value]] = {
     "Program.kind": plain("ptx"),
     "Program.options": things("program_options"),
     "target": plain("ptx"),
+    "cache": plain(False),
+    "configure.kind": plain("memory"),
+    "directory": plain("/nowhere"),
+    "max_bytes": plain(1 << 20),
     "code": [*plain(PTX, PTX.encode()), lambda w: w.get("path")],
     "ObjectCode.handle": [lambda w: w.get("code")._handle],
     "Kernel.__getitem__.shape": [
