@@ -67,7 +67,8 @@ from ._params import (  # noqa: E402
     MemcpyNodeParams,
     MemsetNodeParams,
 )
-from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
+from ._program import ObjectCode, Program  # noqa: E402
+from ._program_options import ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
     DeviceMemoryResource,

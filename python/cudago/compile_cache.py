@@ -20,7 +20,7 @@ import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, SupportsIndex, cast
+from typing import Literal, SupportsIndex
 
 from . import _core
 from .errors import CUDAWarning
@@ -95,6 +95,12 @@ def configure(
     >>> cudago.compile_cache.directory() is None
     True
     """
+    _apply(kind, directory, max_bytes)
+
+
+def _apply(
+    kind: str, directory: str | os.PathLike[str] | None, max_bytes: SupportsIndex | None
+) -> None:
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
     most = _disk_bytes() if max_bytes is None else operator.index(max_bytes)
@@ -158,7 +164,7 @@ def _ensure() -> None:
         kind = os.environ.get("CUDAGO_CACHE", "") or "disk"
         if kind not in _KINDS:
             raise ValueError(f"CUDAGO_CACHE must be {' or '.join(_KINDS)}, got {kind!r}")
-        configure(cast("Literal['off', 'memory', 'disk']", kind))
+        _apply(kind, None, None)
 
 
 def _warn(text: str) -> None:
