@@ -55,11 +55,17 @@ type ProgramOptions struct {
 	MaxRegisters int
 	// Options are passed to the compiler as they are, after all others.
 	Options []string
+	// Headers are files that the source may include, which need not exist. They
+	// come before those that do.
+	Headers []Header
 	// NameExpressions are kernels and variables as C++ spells them, such as
 	// "scale<float>". Naming a template instantiates it, and [ObjectCode.Kernel]
 	// takes the same spelling.
 	NameExpressions []string
 }
+
+// Header is a file to include, in memory.
+type Header = nvrtc.Header
 
 // NewProgram returns a program of the given kind, [CPlusPlus] or [PTX]. Nothing
 // is compiled yet.
@@ -99,14 +105,26 @@ func (p *Program) Source() string { return p.source }
 // looked for; an [*ArgumentError] for a target that is impossible for the kind
 // of source, or an option that the compiler refuses.
 func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
-	if !slices.Contains([]string{"", PTX, Cubin, LTOIR}, target) {
-		return nil, badValue("target", `must be "ptx", "cubin", "ltoir" or empty, got %q`, target)
+	if err := checkTarget(target); err != nil {
+		return nil, err
 	}
 	if p.kind == PTX {
 		if target != "" && target != PTX {
 			return nil, badValue("target", `of PTX source must be "ptx", got %q; the driver turns PTX into machine code when it loads it`, target)
 		}
 		return ObjectCodeFrom(PTX, []byte(p.source))
+	}
+	job, err := p.prepare(dev, target)
+	if err != nil {
+		return nil, err
+	}
+	return p.run(job)
+}
+
+// prepare says what the compiler gets. The first call looks for NVRTC.
+func (p *Program) prepare(dev *Device, target string) (*job, error) {
+	if err := checkTarget(target); err != nil {
+		return nil, err
 	}
 	compiler, err := p.drv.compiler()
 	if err != nil {
@@ -116,7 +134,20 @@ func (p *Program) Compile(dev *Device, target string) (*ObjectCode, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, r := compiler.Compile(in)
+	return &job{compiler, in, kind}, nil
+}
+
+func checkTarget(target string) error {
+	if !slices.Contains([]string{"", PTX, Cubin, LTOIR}, target) {
+		return badValue("target", `must be "ptx", "cubin", "ltoir" or empty, got %q`, target)
+	}
+	return nil
+}
+
+// run compiles.
+func (p *Program) run(j *job) (*ObjectCode, error) {
+	in, kind := j.in, j.kind
+	out, r := j.compiler.Compile(in)
 	if r != nvrtc.NVRTC_SUCCESS {
 		return nil, p.compileError(in, out.Log, r)
 	}
@@ -168,7 +199,7 @@ func (p *Program) input(compiler nvrtc.Compiler, dev *Device, target string) (nv
 	}
 	options = append(options, p.o.flags()...)
 	return nvrtc.Input{
-		Source: p.source, Name: p.o.Name, Options: options, NameExpressions: p.o.NameExpressions,
+		Source: p.source, Name: p.o.Name, Options: options, Headers: p.o.Headers, NameExpressions: p.o.NameExpressions,
 	}, kind, nil
 }
 

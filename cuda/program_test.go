@@ -16,17 +16,25 @@ import (
 
 // compilerStub keeps what it was given.
 type compilerStub struct {
-	archs []int
-	in    nvrtc.Input
-	out   nvrtc.Output
-	r     nvrtc.Result
+	archs    []int
+	in       nvrtc.Input
+	out      nvrtc.Output
+	r        nvrtc.Result
+	identity string
+	calls    int
+	during   func() // while it compiles
 }
 
 func (c *compilerStub) Version() (major, minor int) { return 13, 0 }
 func (c *compilerStub) SupportedArchs() []int       { return c.archs }
 func (c *compilerStub) Path() string                { return "stub" }
+func (c *compilerStub) Identity() string            { return c.identity }
 func (c *compilerStub) Compile(in nvrtc.Input) (nvrtc.Output, nvrtc.Result) {
 	c.in = in
+	c.calls++
+	if c.during != nil {
+		c.during()
+	}
 	return c.out, c.r
 }
 

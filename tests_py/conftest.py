@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -64,8 +65,13 @@ def driver_in_use() -> str:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep quiet about the driver that "auto" chose, which the summary names; and hear Ctrl-C.
 
-    A shell's job in the background ignores SIGINT, and so would Python.
+    A shell's job in the background ignores SIGINT, and so would Python. Programs are cached in a
+    folder of this run, which its other processes share.
     """
+    if "CUDAGO_CACHE_DIR" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="cudago-cache-")
+        os.environ["CUDAGO_CACHE_DIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
     logging.getLogger("cudago").addHandler(logging.NullHandler())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # xdist would begin with the files that have most tests, and not with those marked early.

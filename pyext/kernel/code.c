@@ -35,7 +35,7 @@ static PyType_Slot slots[] = {{Py_tp_dealloc, handle_dealloc}, {Py_tp_getset, ge
 PyType_Spec cudago_code_spec = {"cudago._core.Handle", sizeof(HandleObject), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-/* _compile(device, source, kind, target, options JSON) -> (Handle, kind, log) */
+/* _compile(device, source, kind, target, options JSON) -> (Handle, kind, log, warning) */
 PyObject *cudago_compile(PyObject *module, PyObject *args) {
     (void)module;
     CUDAGO_ENTER(NULL);
@@ -45,17 +45,18 @@ PyObject *cudago_compile(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Os#sss", &device, &source, &n, &kind, &target, &options)) return NULL;
     if (cudago_expect(device, CLS_DEVICE, "device")) return NULL;
     cudago_status st = {0};
-    char *out_kind = NULL, *log = NULL;
+    char *out_kind = NULL, *log = NULL, *warning = NULL;
     uint64_t id;
     int32_t ordinal = ((DeviceObject *)device)->ordinal;
     Py_BEGIN_ALLOW_THREADS
-    id = cudagoCompile(ordinal, (char *)source, n, (char *)kind, (char *)target, (char *)options, &out_kind, &log, &st);
+    id = cudagoCompile(ordinal, (char *)source, n, (char *)kind, (char *)target, (char *)options, &out_kind, &log, &warning, &st);
     Py_END_ALLOW_THREADS
     if (st.kind) return cudago_raise(&st), NULL;
     PyObject *handle = cudago_handle_new(id);
-    PyObject *r = handle ? Py_BuildValue("(Nss)", handle, out_kind, log) : NULL;
+    PyObject *r = handle ? Py_BuildValue("(Nsss)", handle, out_kind, log, warning) : NULL;
     free(out_kind);
     free(log);
+    free(warning);
     return r;
 }
 

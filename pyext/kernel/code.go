@@ -24,10 +24,19 @@ import (
 // Codes are the open object codes.
 var Codes = border.NewTable[*cuda.ObjectCode]("object code")
 
+// compileOptions come from _program.py.
+type compileOptions struct {
+	cuda.ProgramOptions
+	NoCache bool
+}
+
 //export cudagoCompile
-func cudagoCompile(ordinal C.int32_t, source *C.char, n C.ssize_t, kind, target, options *C.char, outKind, log **C.char, st *C.cudago_status) (id C.uint64_t) {
+func cudagoCompile(
+	ordinal C.int32_t, source *C.char, n C.ssize_t, kind, target, options *C.char,
+	outKind, log, warning **C.char, st *C.cudago_status,
+) (id C.uint64_t) {
 	guard(st, func() error {
-		var o cuda.ProgramOptions
+		var o compileOptions
 		if err := json.Unmarshal([]byte(C.GoString(options)), &o); err != nil {
 			return err
 		}
@@ -35,15 +44,19 @@ func cudagoCompile(ordinal C.int32_t, source *C.char, n C.ssize_t, kind, target,
 		if err != nil {
 			return err
 		}
-		p, err := border.Driver.Load().NewProgram(C.GoStringN(source, C.int(n)), C.GoString(kind), o)
+		p, err := border.Driver.Load().NewProgram(C.GoStringN(source, C.int(n)), C.GoString(kind), o.ProgramOptions)
 		if err != nil {
 			return err
 		}
-		code, err := p.Compile(dev, C.GoString(target))
+		cache := &codeCache
+		if o.NoCache {
+			cache = &cuda.CodeCache{}
+		}
+		code, warned, err := cache.Compile(p, dev, C.GoString(target))
 		if err != nil {
 			return err
 		}
-		*outKind, *log = C.CString(code.Kind), C.CString(code.Log)
+		*outKind, *log, *warning = C.CString(code.Kind), C.CString(code.Log), C.CString(warned)
 		id = C.uint64_t(Codes.Put(code))
 		return nil
 	})

@@ -149,6 +149,7 @@ extern cudago_recorder cudago_record;
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 PyObject *cudago_compile(PyObject *module, PyObject *args);
+PyObject *cudago_code_cache(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);
 PyObject *cudago_code_variable(PyObject *module, PyObject *args);

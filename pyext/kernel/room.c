@@ -10,6 +10,7 @@ static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
+    {"_code_cache", cudago_code_cache, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},
     {"_code_data", cudago_code_data, METH_VARARGS, NULL},
     {"_code_variable", cudago_code_variable, METH_VARARGS, NULL},

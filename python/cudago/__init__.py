@@ -26,6 +26,7 @@ if sys.is_finalizing():  # other threads get no GIL any more
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import _exit  # noqa: E402
+from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._bound import BoundLaunch  # noqa: E402
@@ -69,7 +70,8 @@ from ._params import (  # noqa: E402
     MemsetNodeParams,
 )
 from ._profile import GraphProfile, NodeTime  # noqa: E402
-from ._program import ObjectCode, Program, ProgramOptions  # noqa: E402
+from ._program import ObjectCode, Program  # noqa: E402
+from ._program_options import ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
 from ._resource import (  # noqa: E402
     DeviceMemoryResource,

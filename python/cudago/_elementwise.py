@@ -16,7 +16,7 @@ from ._tensor import Tensor
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
-    from ._program import ProgramOptions
+    from ._program_options import ProgramOptions
     from ._stream import Stream
 
 __all__ = ["ElementwiseKernel", "elementwise"]

@@ -4,109 +4,29 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import ref
 
-from . import _core
+from . import _core, _headers, compile_cache
 from ._ordinal import device_at
-from .errors import KernelNotFoundError
+from ._program_options import ProgramOptions
+from .errors import CompileError, KernelNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import os
 
     from ._device import Device
     from ._kernel import Kernel
     from ._memory import Buffer
 
-__all__ = ["ObjectCode", "Program", "ProgramOptions"]
+__all__ = ["ObjectCode", "Program"]
 
 _log = logging.getLogger("cudago")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """Compiler options for a `Program`.
-
-    Parameters
-    ----------
-    arch : str, optional
-        Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
-    std : str, optional
-        Language standard, such as ``"c++17"``.
-    include_path : str or sequence of str, optional
-        Directories that ``#include`` searches.
-    define_macro : str, sequence of str, or dict, optional
-        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a dict of both.
-    undefine_macro : str or sequence of str, optional
-        Macros to leave undefined.
-    fast_math : bool
-        Whether to trade precision for speed.
-    debug, lineinfo : bool
-        Whether to add debug information, or line numbers only.
-    max_registers : int, optional
-        Maximum number of registers per thread.
-    options : sequence of str
-        Passed to the compiler as they are, after all others.
-    name : str
-        Source file name in messages.
-    name_expressions : sequence of str
-        Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
-
-    Examples
-    --------
-    >>> options = cudago.ProgramOptions(std="c++17", define_macro={"SIZE": 4})
-    >>> options.std
-    'c++17'
-    """
-
-    arch: str | None = None
-    std: str | None = None
-    include_path: str | Sequence[str] | None = None
-    define_macro: str | Sequence[str] | dict[str, Any] | None = None
-    undefine_macro: str | Sequence[str] | None = None
-    fast_math: bool = False
-    debug: bool = False
-    lineinfo: bool = False
-    max_registers: int | None = None
-    options: Sequence[str] = ()
-    name: str = "program"
-    name_expressions: Sequence[str] = field(default_factory=tuple)
-
-    def _json(self) -> str:
-        return json.dumps(
-            {
-                "Name": self.name,
-                "Arch": self.arch or "",
-                "Std": self.std or "",
-                "IncludePath": _strings(self.include_path),
-                "DefineMacro": _macros(self.define_macro),
-                "UndefineMacro": _strings(self.undefine_macro),
-                "FastMath": self.fast_math,
-                "Debug": self.debug,
-                "LineInfo": self.lineinfo,
-                "MaxRegisters": self.max_registers or 0,
-                "Options": _strings(self.options),
-                "NameExpressions": _strings(self.name_expressions),
-            }
-        )
-
-
-def _strings(value: str | Sequence[str] | None) -> list[str]:
-    if value is None:
-        return []
-    return [str(value)] if isinstance(value, (str, Path)) else [str(v) for v in value]
-
-
-def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
-    if isinstance(value, dict):
-        return [k if v is None else f"{k}={v}" for k, v in value.items()]
-    return _strings(value)
 
 
 class Program:
@@ -155,13 +75,55 @@ class Program:
         self.kind = kind
         self._options = options or ProgramOptions()
 
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        kind: Literal["c++", "ptx"] | None = None,
+        *,
+        options: ProgramOptions | None = None,
+    ) -> Program:
+        """Read source from a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, in UTF-8.
+        kind : {"c++", "ptx"}, optional
+            Language of the file; by default PTX if its name ends in ``.ptx``, else CUDA C++.
+        options : ProgramOptions, optional
+            Compiler options. If their `name` is the default, messages name the file, and
+            ``#include "name"`` looks beside it.
+
+        Returns
+        -------
+        Program
+            The program. Later changes of the file do not affect it.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        UnicodeDecodeError
+            If it is not text.
+        """
+        file = Path(path)
+        source = file.read_text(encoding="utf-8")
+        if kind is None:
+            kind = "ptx" if file.suffix == ".ptx" else "c++"
+        made = cls(source, kind, options=options)
+        if made._options.name == ProgramOptions.name:
+            made._options = replace(made._options, name=str(file))
+        return made
+
     def compile(
         self,
         target: Literal["ptx", "cubin", "ltoir"] | None = None,
         *,
         device: Device | None = None,
+        cache: bool = True,
     ) -> ObjectCode:
-        """Compile the program.
+        """Compile the program, or find it in the cache of compiled programs.
 
         Parameters
         ----------
@@ -169,19 +131,28 @@ class Program:
             Kind of code to produce; by default the one that this driver runs.
         device : Device, optional
             Device to compile for; by default device 0.
+        cache : bool
+            Whether code from the cache will do, and is kept there: `cudago.compile_cache`.
 
         Returns
         -------
         ObjectCode
-            Not yet loaded.
+            Not yet loaded. A new one each time, with variables of its own.
 
         Raises
         ------
         CompileError
-            If the source does not compile: ``.log`` has the compiler's output. Or if NVRTC is not
-            found: the message says where it was looked for.
+            If the source does not compile: ``.log`` has the compiler's output. If it includes a
+            header that is not found, the message says what to install. Or if NVRTC is not found:
+            the message says where it was looked for.
         ValueError
             If `target` is not possible for PTX source.
+
+        Warns
+        -----
+        CUDAWarning
+            If the cache has a damaged entry, which is made anew, or a folder that is not used,
+            because another user can change it.
 
         Notes
         -----
@@ -200,18 +171,24 @@ class Program:
         target_name = target or ""
         if target_name not in ("", "ptx", "cubin", "ltoir"):
             raise ValueError(f"target must be 'ptx', 'cubin' or 'ltoir', got {target!r}")
+        compile_cache._ensure()
+        on = device_at() if device is None else device
+        options = self._options._json(self.source, cache)
         began = time.perf_counter()
-        handle, kind, log = _core._compile(
-            device_at() if device is None else device,
-            self.source,
-            self.kind,
-            target_name,
-            self._options._json(),
-        )
+        try:
+            handle, kind, log, warning = _core._compile(
+                on, self.source, self.kind, target_name, options
+            )
+        except CompileError as e:
+            if hint := _headers.hint(e.log):
+                e.args = (f"{e}\n{hint}",)
+            raise
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
         code = ObjectCode(handle, kind, log)
         code._source = (self.kind, self.source)
+        if warning:
+            compile_cache._warn(warning)
         return code
 
     def __repr__(self) -> str:
@@ -317,6 +294,26 @@ class ObjectCode:
     def code(self) -> bytes:
         """The code itself."""
         return bytes(_core._code_data(self._handle.id, "data", None))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the code to a file, which `from_ptx`, `from_cubin` or `from_fatbin` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is replaced if it exists.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        The name expressions that the program was compiled with are not in the file: kernels that
+        are templates are found by their mangled names. Blocks until the file is written.
+        """
+        Path(path).write_bytes(self.code)
 
     @property
     def ptx(self) -> str | None:

@@ -169,7 +169,10 @@ class InternalError(RuntimeError):
 
 
 class CUDAWarning(RuntimeWarning):
-    """A release failed where no exception can be raised."""
+    """Something failed where no exception can be raised.
+
+    A release; or the use of an entry of the compile cache, so that the program was compiled.
+    """
 
 
 _CLASSES: dict[int, type[BaseException]] = {

@@ -41,6 +41,9 @@ SEEN = {  # a value, and what it makes a program say
     "CUDAGO_TRACE": ("1", "cuInit"),
     "CUDAGO_LAST_CALLS": ("/nowhere/calls", "CUDAGO_LAST_CALLS must be a file"),
     "CUDAGO_LIBCUDA": ("/nowhere/libcuda.so", "/nowhere/libcuda.so"),
+    "CUDAGO_CACHE": ("on", "CUDAGO_CACHE must be off or memory or disk, got 'on'"),
+    "CUDAGO_CACHE_DIR": ("\udc80", "directory must be a name in UTF-8"),
+    "CUDAGO_CACHE_SIZE": ("large", "CUDAGO_CACHE_SIZE must be a number of bytes, got 'large'"),
     "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
 }
 

@@ -18,6 +18,7 @@ from types import ModuleType
 import pytest
 
 import cudago
+import cudago.compile_cache
 import cudago.debug
 import cudago.sim
 import cudago.testing
@@ -26,7 +27,14 @@ import cudago.typing
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "reference"
 STUB = ROOT / "python" / "cudago" / "_core.pyi"
-MODULES = (cudago, cudago.debug, cudago.sim, cudago.testing, cudago.typing)
+MODULES = (
+    cudago,
+    cudago.compile_cache,
+    cudago.debug,
+    cudago.sim,
+    cudago.testing,
+    cudago.typing,
+)
 
 
 # --- names ----------------------------------------------------------------------------------------

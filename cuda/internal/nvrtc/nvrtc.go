@@ -31,6 +31,9 @@ type Compiler interface {
 	// Path is the file that the compiler was loaded from, or the name that
 	// the loader found it by.
 	Path() string
+	// Identity differs between compilers that may produce different code: it has
+	// the version, and what files they are.
+	Identity() string
 }
 
 // Header is a file that the source may include, given in memory.
@@ -110,6 +113,7 @@ type Library struct {
 	path         string
 	major, minor int
 	archs        []int
+	identity     string
 	fn           [callCount]C.address
 }
 
@@ -123,6 +127,9 @@ func (l *Library) SupportedArchs() []int { return append([]int(nil), l.archs...)
 
 // Path implements [Compiler].
 func (l *Library) Path() string { return l.path }
+
+// Identity implements [Compiler].
+func (l *Library) Identity() string { return l.identity }
 
 // query reads what does not change. It reports whether the library answered.
 func (l *Library) query() bool {

@@ -12,6 +12,7 @@ package nvrtc
 import "C"
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -137,6 +138,19 @@ func openBuiltins(dir string) {
 	}
 }
 
+// identify describes the files by size and time: NVRTC tells its version, but not
+// its build, and reading 100 MB would take longer than compiling.
+func identify(l *Library) string {
+	files, _ := filepath.Glob(filepath.Join(filepath.Dir(l.path), "libnvrtc-builtins.so.*"))
+	text := fmt.Sprintf("NVRTC %d.%d", l.major, l.minor)
+	for _, file := range append(files, l.path) {
+		if info, err := os.Stat(file); err == nil {
+			text += fmt.Sprintf("\n%s %d %d", file, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return text
+}
+
 func openFile(file string, tried *[]Attempt) *Library {
 	handle, why := dlopen(file)
 	if handle == nil {
@@ -159,6 +173,7 @@ func openFile(file string, tried *[]Attempt) *Library {
 		l.path = C.GoString(origin)
 		openBuiltins(filepath.Dir(l.path))
 	}
+	l.identity = identify(l)
 	return l
 }
 
