@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cell.h"
+#include "exported.h"
 
 #include <stddef.h>
 
@@ -16,6 +16,7 @@ void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell
     atomic_init(&c->refs, 1);
     c->kind = kind < CUDAGO_CELL_KINDS ? kind : CUDAGO_CELL_HOST;
     c->flags = c->class = 0;
+    c->ordinal = -1;
     c->release = release;
     c->next = NULL;
     c->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
@@ -34,6 +35,7 @@ static int drop(cudago_cell *c) {
 
 static void finish(cudago_cell *c) {
     atomic_fetch_sub_explicit(&live[c->kind], 1, memory_order_relaxed);
+    if (c->flags & CUDAGO_CELL_NOTED) cudago_exported_forget(c);
     c->release(c);
 }
 

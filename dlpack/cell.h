@@ -13,6 +13,7 @@
 enum cudago_cell_flags {
     CUDAGO_CELL_READONLY = 1u << 0, /* nobody may write through this cell */
     CUDAGO_CELL_CLOSED = 1u << 1,   /* the memory is gone before its holders; set by its owner only */
+    CUDAGO_CELL_NOTED = 1u << 2,    /* is found by its address: exported.h */
     /* bits 16 to 31 belong to whoever embeds the cell */
 };
 
@@ -39,6 +40,7 @@ typedef struct cudago_cell {
     uint32_t flags;                 /* enum cudago_cell_flags */
     uint32_t kind;                  /* enum cudago_cell_kind */
     uint32_t class;                 /* that its open exports are counted in, below 256: the maker's */
+    int32_t ordinal;                /* of the device that the memory belongs to, -1 if to none: the maker's */
     uint64_t ptr;                   /* device address as kernels see it; 0 if they cannot */
     uint64_t host;                  /* address for the host, 0 if none; simulated device memory has one too */
     uint64_t size;                  /* bytes */

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The cudago authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "exchange.h"
+#include "exported.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,11 @@ static void count(_Atomic int64_t *n) { atomic_fetch_add_explicit(n, 1, memory_o
 
 int64_t cudago_exports_open(uint32_t class) { return atomic_load_explicit(&exports_open[class & 255], memory_order_acquire); }
 
-/* An export has one count of its cell. */
+/* An export has one count of its cell. Memory that is noted is exported with the GIL; only the allocator of the exchange
+ * table exports without, and what it makes is not noted. */
 static void begin(cudago_cell *c) {
     cudago_cell_retain(c);
+    cudago_exported_note(c);
     count(&exports_made);
     count(&exports_open[c->class & 255]);
 }
@@ -150,6 +152,7 @@ cudago_cell *cudago_foreign_new(void) {
 static void take(cudago_cell *c, const DLTensor *t, const cudago_extent *e) {
     c->device_type = t->device.device_type;
     c->device_id = t->device.device_id;
+    c->ordinal = c->device_type == kDLCUDA ? c->device_id : -1;
     c->size = (uint64_t)(e->high - e->low);
     if (c->size) c->ptr = (uint64_t)(uintptr_t)t->data + t->byte_offset + (uint64_t)e->low;
     if (c->device_type != kDLCUDA) c->host = c->ptr;

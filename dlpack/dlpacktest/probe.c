@@ -22,6 +22,18 @@ cudago_cell *probe_cell(uint64_t size) {
     c->ptr = c->host = (uint64_t)(uintptr_t)calloc(1, size ? size : 1);
     return c;
 }
+static void release_noted(cudago_cell *c) { free(c); }
+
+cudago_cell *probe_noted(uint64_t ptr, uint64_t host, uint64_t size) {
+    cudago_cell *c = calloc(1, sizeof *c);
+    cudago_cell_init(c, CUDAGO_CELL_PINNED, release_noted);
+    c->device_type = kDLCUDAHost;
+    c->ptr = ptr;
+    c->host = host;
+    c->size = size;
+    cudago_exported_note(c);
+    return c;
+}
 int64_t probe_cells_released(void) { return atomic_load(&released); }
 
 static void *release_one(void *c) { return cudago_cell_release(c), NULL; }

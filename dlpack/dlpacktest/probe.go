@@ -119,6 +119,26 @@ func (t Tensor) Check(flags uint64) (e Extent, wrong string) {
 	return e, wrong
 }
 
+// NewNoted returns a cell with one count that other libraries know: pinned
+// memory of size bytes at ptr for kernels and at host for everybody else.
+func NewNoted(ptr, host, size uint64) Cell {
+	return Cell{C.probe_noted(C.uint64_t(ptr), C.uint64_t(host), C.uint64_t(size))}
+}
+
+// Find returns the cell that t's memory lies in, with a count, and the address
+// of t's first element there.
+func (t Tensor) Find() (c Cell, ptr uint64, found bool) {
+	t.with(func(d *C.DLTensor) {
+		var e C.cudago_extent
+		var p C.uint64_t
+		if C.cudago_tensor_check(d, 0, &e) == nil {
+			c = Cell{C.cudago_exported_find(d, &e, &p)}
+			ptr, found = uint64(p), c.c != nil
+		}
+	})
+	return c, ptr, found
+}
+
 // An Export is a managed tensor that was given away.
 type Export struct {
 	versioned *C.DLManagedTensorVersioned

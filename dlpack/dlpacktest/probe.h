@@ -3,9 +3,10 @@
 
 /* probe.h: producers and consumers of the exchange core with every step in a test's hands. */
 #pragma once
-#include "../exchange.h"
+#include "../exported.h"
 
 cudago_cell *probe_cell(uint64_t size);
+cudago_cell *probe_noted(uint64_t ptr, uint64_t host, uint64_t size); /* pinned; other memory than its own */
 int64_t probe_cells_released(void);
 
 /* Gives n counts back, each on a thread of its own. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../../dlpack/exchange.h"
+#include "../../dlpack/exported.h"
 #include "zcalls.h"
 #include "zdocs.h"
 

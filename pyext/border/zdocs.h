@@ -580,6 +580,13 @@
 #define DOC_TENSOR_IS_CONTIGUOUS \
     "Whether the elements lie in row-major order without gaps."
 
+#define DOC_TENSOR_ORIGIN \
+    "The way to the memory, which views share.\n" \
+    "\n" \
+    "\"cudago\" if it was allocated or copied here. \"exchange table\", \"capsule\" or \"legacy capsule\"\n" \
+    "if it came from another library over DLPack: from fast to slow, and a legacy capsule cannot\n" \
+    "say that it is read-only."
+
 #define DOC_TENSOR_T \
     "The tensor with its dimensions in reverse order."
 
@@ -590,7 +597,7 @@
     "Numba's CUDA array interface, version 3. Only for memory of NVIDIA's driver."
 
 #define DOC_FROM_DLPACK \
-    "from_dlpack($module, obj, /, *, stream=None, copy=None)\n" \
+    "from_dlpack($module, obj, /, *, stream=None, device=None, copy=None)\n" \
     "--\n" \
     "\n" \
     "Share the memory of another library's tensor.\n" \
@@ -605,9 +612,12 @@
     "    Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a\n" \
     "    number; by default the legacy default stream. The producer makes it wait for pending work;\n" \
     "    -1 means that no wait is needed. Ignored for host memory.\n" \
+    "device : Device, str or tuple of int, optional\n" \
+    "    Where the Tensor is to be: a Device, \"cpu\", \"cuda\", \"cuda:1\", or DLPack's type and number.\n" \
+    "    A tensor that is elsewhere is copied, on the device's default stream.\n" \
     "copy : bool, optional\n" \
-    "    True requests a copy from the producer, False forbids one. By default nothing is copied\n" \
-    "    unless the producer has to.\n" \
+    "    True requests a copy, False forbids one. By default nothing is copied unless the producer\n" \
+    "    has to, or `device` asks for it.\n" \
     "\n" \
     "Returns\n" \
     "-------\n" \
@@ -619,7 +629,8 @@
     "------\n" \
     "BufferError\n" \
     "    If the tensor cannot be described: an unknown element type or device, an unsupported major\n" \
-    "    version of DLPack, or a capsule that was already consumed.\n" \
+    "    version of DLPack, or a capsule that was already consumed; or if `copy` is False and\n" \
+    "    `device` another than the tensor's.\n" \
     "\n" \
     "See Also\n" \
     "--------\n" \
@@ -630,9 +641,15 @@
     "Blocks if the producer waits for its work, as cudago does for memory that the host reads; cudago\n" \
     "also refuses such memory while work on it is being captured.\n" \
     "\n" \
-    "Read-only tensors stay read-only. Libraries older than DLPack 1.0 cannot mark them, so their\n" \
-    "tensors come out writable. The exchange table ignores ``requires_grad``: autograd does not see\n" \
-    "writes through the Tensor.\n" \
+    "Memory of cudago's that comes back is what it was: on its device, of its allocation, ordered by\n" \
+    "its stream, also on the simulated driver, where other libraries take it for host memory. Only a\n" \
+    "tensor without elements has no memory to be known by.\n" \
+    "\n" \
+    "Strides of dimensions of size 1 are those of a row-major tensor, whatever the producer wrote.\n" \
+    "\n" \
+    "Read-only tensors stay read-only, and JAX's arrays are. Libraries older than DLPack 1.0 cannot\n" \
+    "mark them, so other tensors of theirs come out writable. The exchange table ignores\n" \
+    "``requires_grad``: autograd does not see writes through the Tensor.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

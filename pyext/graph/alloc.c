@@ -83,7 +83,7 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     c->device = self->device;
     c->cell.class = cudago_exports_class(self->device);
     c->cell.device_type = kDLCUDA;
-    c->cell.device_id = self->device;
+    c->cell.device_id = c->cell.ordinal = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
     if (cudagoHostVisible(self->device)) { /* to everybody else the simulated device's memory is host memory */

@@ -94,10 +94,10 @@ static QUIET int raise_sizes(const copying *c, uint64_t buffer, uint64_t other) 
 static QUIET int other_side(const copying *c, const cudago_span *b, cudago_span *out) {
     if (c->operand) {
         if (cudago_operand_now(c->operand)) return -1;
-        *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes};
+        *out = (cudago_span){c->operand->cell, c->operand->address, c->operand->nbytes, c->operand->readonly};
     } else {
         if (cudago_buffer_now((BufferObject *)c->other, out)) return -1;
-        if (!c->from && cudago_writable(out->cell, "dst")) return -1;
+        if (!c->from && cudago_writable(out->readonly, "dst")) return -1;
     }
     return out->size == b->size ? 0 : raise_sizes(c, b->size, out->size);
 }
@@ -107,7 +107,7 @@ static QUIET int copy_now(const copying *c) {
     cudago_span b, o;
     cudago_stream *s = cudago_stream_now(c->stream);
     if (!s || cudago_buffer_now(c->buffer, &b)) return -1;
-    if (c->from && cudago_writable(b.cell, "the buffer")) return -1;
+    if (c->from && cudago_writable(b.readonly, "the buffer")) return -1;
     if (other_side(c, &b, &o)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
@@ -243,7 +243,7 @@ static QUIET int fill_now(BufferObject *self, StreamObject *stream, OperandObjec
     cudago_span b;
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_buffer_now(self, &b)) return -1;
-    if (cudago_writable(b.cell, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
+    if (cudago_writable(b.readonly, "the buffer") || cudago_fill_fits(width, b.size)) return -1;
     if (!b.size) return 0;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
@@ -257,7 +257,7 @@ static PyObject *buffer_fill(BufferObject *self, PyObject *const *args, Py_ssize
     if (read_arguments(n, names, "fill(value, *, stream) takes a value and stream=")) return NULL;
     cudago_span open;
     uint32_t value, width;
-    if (cudago_buffer_now(self, &open) || cudago_writable(open.cell, "the buffer")) return NULL;
+    if (cudago_buffer_now(self, &open) || cudago_writable(open.readonly, "the buffer")) return NULL;
     if (cudago_fill_value(args[0], &value, &width)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[1], &keep);

@@ -65,6 +65,7 @@ typedef struct {
     PyObject *weak;
     PyObject *object;    /* the object that the user passed */
     cudago_cell *cell;   /* the cell of a Buffer, Tensor or foreign tensor */
+    cudago_cell *theirs; /* of a foreign tensor over memory of ours, in addition to its cell; else NULL */
     PyObject *export;    /* a memoryview of ours that holds the buffer export of a host object, or NULL */
     uint64_t address, nbytes;
     int32_t host;        /* pageable or pinned host memory */
@@ -74,6 +75,7 @@ typedef struct {
     int32_t allowed;     /* AllowHost was called */
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
+    int32_t at_rest;     /* of a library that says it works on the host only: no stream has work on it */
     uintptr_t stream;    /* the interface's: pending work is queued there; 0: none is */
     void *call;          /* the record of a Python callable, from cudago_call_new */
 } OperandObject;

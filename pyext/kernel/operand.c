@@ -21,7 +21,7 @@ static QUIET int from_buffer(OperandObject *o, BufferObject *b, uint64_t offset)
     o->address = b->ptr + offset;
     o->nbytes = b->size - offset;
     o->host = b->cell->kind == CUDAGO_CELL_PINNED;
-    o->readonly = (b->cell->flags & CUDAGO_CELL_READONLY) != 0;
+    o->readonly = cudago_buffer_readonly(b);
     o->device = b->cell->kind == CUDAGO_CELL_MANAGED ? -1 : b->device;
     return 0;
 }
@@ -48,17 +48,30 @@ static int from_export(OperandObject *o, PyObject *object, int flags, const char
     return o->export ? 0 : -1;
 }
 
+static void from_own_cell(OperandObject *o, cudago_cell *cell, uint64_t address) {
+    o->cell = cell;
+    o->address = address;
+    o->host = cudago_cell_is_host(cell);
+    o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED ? -1 : cell->ordinal;
+}
+
 static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     DLTensor t;
-    if (cudago_foreign_argument(object, &t, &o->cell)) return -1;
+    cudago_cell *theirs, *own;
+    uint64_t ptr;
+    if (cudago_foreign_argument(object, &t, &theirs, &own, &ptr)) return -1;
+    if (own) o->theirs = theirs, from_own_cell(o, own, ptr);
+    else o->cell = theirs;
+    o->readonly = (theirs->flags & CUDAGO_CELL_READONLY) != 0;
+    o->at_rest = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
     if (cudago_dltensor_contiguous(&t, &o->nbytes)) {
         PyErr_Format(PyExc_BufferError, "%s must be C-contiguous", what);
         return -1;
     }
+    if (own) return 0;
     o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
     o->host = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
     o->pageable = t.device.device_type == kDLCPU;
-    o->readonly = (o->cell->flags & CUDAGO_CELL_READONLY) != 0;
     o->device = t.device.device_type == kDLCUDA ? t.device.device_id : -1;
     return 0;
 }
@@ -112,7 +125,7 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     if (!o) return NULL;
     o->object = NEW_REF(object);
     o->device = -1;
-    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->cell, what)) || cudago_stall_wait()) {
+    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || cudago_stall_wait()) {
         Py_DECREF(o);
         return NULL;
     }
@@ -136,7 +149,7 @@ int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {
     DLDevice on = {kDLCUDA, device};
     PyObject *obj = o->object;
     *stream = o->stream;
-    if (o->interface || o->host) return 0;
+    if (o->interface || o->host || o->at_rest) return 0;
     if (cudago_is(obj, CLS_BUFFER) || cudago_is(obj, CLS_POINTER) || cudago_is_tensor(obj)) return 0;
     if (cudago_foreign_stream(obj, on, &theirs)) return -1;
     *stream = (uintptr_t)theirs;
@@ -160,6 +173,7 @@ static void operand_dealloc(OperandObject *self) {
     if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes);
     if (self->call) cudago_call_free(self->call);
     Py_XDECREF(self->export);
+    if (self->theirs) cudago_cell_release_gil(self->theirs);
     if (self->cell) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);
     cudago_free((PyObject *)self);

@@ -369,6 +369,7 @@ int cudago_pack_own(packing *pk, PyObject *config) {
 static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_t *device) {
     if (cudago_is_tensor(arg)) {
         *device = ((TensorObject *)arg)->device;
+        out->readonly = (((TensorObject *)arg)->flags & TENSOR_READONLY) != 0;
         return cudago_tensor_argument(arg, &out->ptr, &out->cell);
     }
     uint64_t offset = 0;
@@ -384,8 +385,13 @@ static QUIET int native_now(packing *pk, PyObject *arg, cudago_span *out, int32_
 
 static QUIET int check_natives_read(packing *pk) {
     for (int i = 0; i < pk->natives; i++) {
+        cudago_span memory = {0};
+        int32_t device;
         pk->index = pk->native[i];
-        if (pk->used[i]->flags & CUDAGO_CELL_READONLY && check_reads(pk, pk->args[pk->index])) return -1;
+        PyObject *arg = pk->args[pk->index];
+        if (pk->own) memory.readonly = pk->own[i]->readonly;
+        else if (native_now(pk, arg, &memory, &device)) return -1;
+        if (memory.readonly && check_reads(pk, arg)) return -1;
     }
     return 0;
 }
@@ -393,24 +399,24 @@ static QUIET int check_natives_read(packing *pk) {
 QUIET int cudago_pack_now(packing *pk) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
         if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
-    uint32_t flags = 0; /* of all cells: a launch pays for one test */
+    int readonly = 0; /* of all: a launch pays for one test */
     for (int i = 0; i < pk->natives; i++) {
         cudago_span memory = {0};
         int32_t device = -1;
         pk->index = pk->native[i];
         if (pk->own) {
             if (cudago_operand_now(pk->own[i])) return -1;
-            memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0};
+            memory = (cudago_span){pk->own[i]->cell, pk->own[i]->address, 0, pk->own[i]->readonly};
             device = pk->own[i]->device;
         } else if (native_now(pk, pk->args[pk->index], &memory, &device)) {
             return -1;
         }
         if (check_device(pk, memory.cell, device)) return -1;
-        flags |= memory.cell->flags;
+        readonly |= memory.readonly;
         memcpy(pk->params[pk->index], &memory.ptr, 8);
         pk->used[i] = memory.cell;
     }
-    return flags & CUDAGO_CELL_READONLY ? check_natives_read(pk) : 0;
+    return readonly ? check_natives_read(pk) : 0;
 }
 
 void cudago_pack_free(packing *pk) {

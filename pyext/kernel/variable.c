@@ -20,7 +20,7 @@ static void fill_cell(cudago_go_cell *c, int32_t device, uint64_t ptr, uint64_t 
     c->device = device;
     c->cell.class = cudago_exports_class(device);
     c->cell.device_type = kDLCUDA;
-    c->cell.device_id = device;
+    c->cell.device_id = c->cell.ordinal = device;
     c->cell.ptr = ptr;
     c->cell.size = size;
     if (!cudagoHostVisible(device)) return;

@@ -34,8 +34,8 @@ QUIET void cudago_buffers_release(void) {
     }
 }
 
-QUIET int cudago_writable(const cudago_cell *cell, const char *what) {
-    if (!cell || !(cell->flags & CUDAGO_CELL_READONLY)) return 0;
+QUIET int cudago_writable(int readonly, const char *what) {
+    if (!readonly) return 0;
     PyErr_Format(PyExc_BufferError, "%s is read-only", what);
     return -1;
 }
@@ -56,6 +56,12 @@ PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int3
 
 static QUIET int open_buffer(BufferObject *self) { return cudago_cell_now(self->cell, "buffer"); }
 
+static PyObject *view_of(const BufferObject *self, const cudago_span *b, uint64_t offset, uint64_t n) {
+    PyObject *view = cudago_buffer_new(b->cell, b->ptr + offset, n, self->device);
+    if (view) ((BufferObject *)view)->readonly = self->readonly;
+    return view;
+}
+
 /* A view of the n bytes at offset, which must be inside. */
 static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n) {
     cudago_span b;
@@ -64,7 +70,7 @@ static QUIET PyObject *view_now(BufferObject *self, uint64_t offset, uint64_t n)
         return PyErr_Format(PyExc_ValueError, "bytes %llu to %llu are not inside a buffer of %llu bytes", (unsigned long long)offset,
                             (unsigned long long)(offset + n), (unsigned long long)b.size);
     cudago_cell_retain(b.cell);
-    return cudago_buffer_new(b.cell, b.ptr + offset, n, self->device);
+    return view_of(self, &b, offset, n);
 }
 
 static PyObject *buffer_close(BufferObject *self, PyObject *unused) {
@@ -178,8 +184,9 @@ static int buffer_get(BufferObject *self, Py_buffer *view, int flags) {
         return -1;
     }
     void *at = (void *)(uintptr_t)(b.cell->host + (b.ptr - b.cell->ptr));
-    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, (b.cell->flags & CUDAGO_CELL_READONLY) != 0, flags))
+    if (PyBuffer_FillInfo(view, (PyObject *)self, at, (Py_ssize_t)b.size, b.readonly, flags))
         return -1;
+    cudago_exported_note(b.cell);
     self->exports++; /* from now on the buffer cannot be closed */
     cudago_host_access(b.ptr, b.size);
     return 0;

@@ -12,6 +12,7 @@ typedef struct BufferObject {
     int32_t device;
     int32_t exports;   /* open exports of the buffer protocol */
     int32_t grows;     /* a whole allocation of virtual memory: see buffer_grow */
+    int32_t readonly;  /* made from a read-only tensor; the memory may be so too: see cudago_buffer_readonly */
     struct BufferObject *next, *prev;
 } BufferObject;
 
@@ -127,7 +128,7 @@ static inline QUIET uint32_t cudago_exports_class(int32_t device) { return (uint
 PyObject *cudago_buffer_new(cudago_cell *cell, uint64_t ptr, uint64_t size, int32_t device);
 int cudago_size(PyObject *number, uint64_t *size); /* size in bytes; -1 with an exception */
 PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t n, PyObject *names);
-QUIET int cudago_writable(const cudago_cell *cell, const char *what); /* -1 with BufferError if it is read-only */
+QUIET int cudago_writable(int readonly, const char *what); /* -1 with BufferError if it is read-only */
 QUIET void cudago_buffers_release(void); /* at exit: releases the memory of every open Buffer */
 void cudago_free_put_off(void);          /* part of a drain: frees what waited for a capture to end */
 
@@ -139,10 +140,14 @@ enum { CUDAGO_CELL_IN_GRAPH = 1u << 16 };
 typedef struct {
     cudago_cell *cell; /* borrowed, unless the caller retains it */
     uint64_t ptr, size;
+    int readonly;
 } cudago_span;
+static inline QUIET int cudago_buffer_readonly(const BufferObject *b) {
+    return b->readonly || (b->cell && b->cell->flags & CUDAGO_CELL_READONLY);
+}
 static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /* -1 with ClosedError */
     if (cudago_cell_now(b->cell, "buffer")) return -1;
-    *out = (cudago_span){b->cell, b->ptr, b->size};
+    *out = (cudago_span){b->cell, b->ptr, b->size, cudago_buffer_readonly(b)};
     return 0;
 }
 

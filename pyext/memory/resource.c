@@ -132,7 +132,7 @@ static void release_go(cudago_cell *cell) {
 /* Fills in a cell of device memory. */
 static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
     c->cell.device_type = kDLCUDA;
-    c->cell.device_id = self->device;
+    c->cell.device_id = c->cell.ordinal = self->device;
     c->cell.ptr = ptr;
     c->cell.size = size;
     c->cell.class = cudago_exports_class(self->device);
@@ -262,6 +262,7 @@ static cudago_cell *allocate_go(ResourceObject *self, uint64_t size, StreamObjec
     c->cell.device_type = self->host_visible ? kDLCPU : managed ? kDLCUDAManaged
                                                                 : kDLCUDAHost;
     c->cell.device_id = 0;
+    c->cell.ordinal = self->device;
     c->cell.ptr = ptr;
     c->cell.host = host;
     c->cell.size = size;

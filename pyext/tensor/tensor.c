@@ -27,7 +27,7 @@ QUIET void cudago_tensor_set(TensorObject *t, cudago_cell *cell, uint64_t ptr, D
     t->cell = cell;
     t->ptr = ptr;
     t->dtype = dtype;
-    t->device = cell->device_type == kDLCUDA ? cell->device_id : -1;
+    t->device = cell->ordinal;
     t->flags = cell->flags & CUDAGO_CELL_READONLY ? TENSOR_READONLY : 0;
     t->size = 1;
     for (int i = 0; i < t->ndim; i++) t->size *= t->shape[i] = shape[i];
@@ -49,6 +49,8 @@ QUIET PyObject *cudago_tensor_derive(const TensorObject *t, uint64_t ptr, DLData
     cudago_tensor_set(v, t->cell, ptr, dtype, shape, strides);
     v->flags |= t->flags & TENSOR_READONLY;
     v->device = t->device;
+    v->origin = t->origin;
+    if ((v->theirs = t->theirs)) cudago_cell_retain(v->theirs);
     return (PyObject *)v;
 }
 
@@ -102,8 +104,9 @@ static PyObject *tensor_close(TensorObject *t, PyObject *unused) {
         PyErr_Format(PyExc_BufferError, "tensor cannot be closed: %d buffer(s) of its memory are in use", t->exports);
         return NULL;
     }
-    cudago_cell *cell = t->cell;
-    t->cell = NULL; /* first: the release may re-enter this function */
+    cudago_cell *cell = t->cell, *theirs = t->theirs;
+    t->cell = t->theirs = NULL; /* first: the release may re-enter this function */
+    if (theirs) cudago_cell_let_go(theirs);
     if (cell) cudago_cell_let_go(cell);
     Py_RETURN_NONE;
 }
@@ -121,6 +124,7 @@ static PyObject *tensor_enter(PyObject *self, PyObject *unused) {
 
 static void tensor_dealloc(TensorObject *t) {
     if (t->weak) PyObject_ClearWeakRefs((PyObject *)t);
+    if (t->theirs && !cudago_forked) cudago_cell_let_go(t->theirs);
     if (t->cell && !cudago_forked) cudago_cell_let_go(t->cell);
     if (t->shape != t->small) free(t->shape);
     PyTypeObject *type = Py_TYPE((PyObject *)t);
@@ -190,6 +194,10 @@ static PyObject *get_itemsize(TensorObject *t, void *unused) {
 }
 static PyObject *get_nbytes(TensorObject *t, void *unused) {
     return (void)unused, PyLong_FromLongLong(bytes_of(t->dtype, t->size));
+}
+static QUIET PyObject *get_origin(TensorObject *t, void *unused) {
+    static const char *const names[] = {"cudago", "exchange table", "capsule", "legacy capsule"};
+    return (void)unused, PyUnicode_FromString(names[t->origin]);
 }
 static PyObject *get_ordinal(TensorObject *t, void *unused) {
     (void)unused;
@@ -266,6 +274,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)get_is_closed, NULL, DOC_TENSOR_IS_CLOSED, NULL},
     {"is_readonly", (getter)get_readonly, NULL, DOC_TENSOR_IS_READONLY, NULL},
     {"is_contiguous", (getter)get_contiguous, NULL, DOC_TENSOR_IS_CONTIGUOUS, NULL},
+    {"origin", (getter)get_origin, NULL, DOC_TENSOR_ORIGIN, NULL},
     {"T", (getter)cudago_tensor_transpose, NULL, DOC_TENSOR_T, NULL},
     {"__cuda_array_interface__", (getter)cudago_tensor_cai, NULL,
      DOC_TENSOR_CUDA_ARRAY_INTERFACE, NULL},

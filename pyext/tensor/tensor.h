@@ -18,11 +18,12 @@
 
 enum { CUDAGO_SMALL_NDIM = 4 }; /* shapes up to this need no second allocation */
 
-/* A view of a cell's memory. Only cell, exports and weak ever change. */
+/* A view of a cell's memory. Only cell, theirs, exports and weak ever change. */
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
     cudago_cell *cell; /* one count; NULL once closed */
+    cudago_cell *theirs; /* our memory as another library handed it back: its tensor, with one count; else NULL */
     uint64_t ptr;      /* first element, as an address of the cell (cell->ptr) */
     int64_t size;      /* elements */
     DLDataType dtype;
@@ -30,6 +31,7 @@ typedef struct {
     int32_t exports; /* open Py_buffers */
     int32_t device;  /* ordinal of the device that the memory is on, or -1 */
     uint32_t flags;  /* enum cudago_tensor_flags */
+    uint32_t origin; /* enum cudago_tensor_origin */
     int64_t *shape, *strides; /* in small, or one malloc; strides in elements */
     int64_t small[2 * CUDAGO_SMALL_NDIM];
 } TensorObject;
@@ -37,6 +39,14 @@ typedef struct {
 enum cudago_tensor_flags {
     TENSOR_READONLY = 1,
     TENSOR_COMPACT = 2, /* row-major without gaps */
+};
+
+/* The way that led to the memory; tensor.c has the names. */
+enum cudago_tensor_origin {
+    ORIGIN_CUDAGO,
+    ORIGIN_TABLE,
+    ORIGIN_CAPSULE,
+    ORIGIN_LEGACY,
 };
 
 extern PyTypeObject *cudago_tensor_type;
@@ -75,9 +85,10 @@ QUIET int cudago_tensor_contiguous(PyObject *tensor, uint64_t *nbytes);
 QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
 
 /* The memory of any object that has the C exchange table or __dlpack__. out describes it, with arrays that live as long
- * as *owned, a new count for the caller. Does not wait for work that the producer has pending: see
- * cudago_foreign_stream. On failure -1 with an exception, and *owned is NULL. */
-int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned);
+ * as *theirs, a new count for the caller. If it is memory of ours that came back, *own is its cell with a count for the
+ * caller and *ptr its address there; else *own is NULL. Does not wait for work that the producer has pending: see
+ * cudago_foreign_stream. On failure -1 with an exception, and *theirs is NULL. */
+int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr);
 
 /* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
  * default stream. -1 with an exception. */
@@ -151,12 +162,16 @@ int cudago_tensor_settle(cudago_cell *cell, const DLTensor *as);
 /* -1 with BufferError if t must not be exported as it is. */
 int cudago_tensor_exportable(TensorObject *t, const DLTensor *as);
 
+/* Puts c, the cell of what d describes, into t; takes over the caller's count. If it is memory of ours, t becomes a
+ * tensor over that. */
+void cudago_tensor_adopt(TensorObject *t, cudago_cell *c, const DLTensor *d, const cudago_extent *e);
+int cudago_never_changes(PyObject *o); /* its library has read-only tensors and does not say so in its capsules */
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 /* A Tensor that owns m. On failure m still belongs to the caller. */
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m);
 /* Moves the tensor of a new `__dlpack__` capsule into a new cell: describes it in out and computes the extent that it
  * reaches. */
-cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out);
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e);
 
 /* The exchange table of a type, or NULL without an exception if it has none. */
 const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type);

@@ -39,7 +39,9 @@ static QUIET PyObject *view_now(BufferObject *b, DLDataType dtype, int ndim, int
     if (n_strides >= 0 && n_strides != ndim)
         return PyErr_Format(PyExc_ValueError, "%d strides for %d dimensions", n_strides, ndim);
     PyObject *t = cudago_tensor_place(m.cell, m.ptr, m.size, m.ptr, dtype, ndim, shape, n_strides >= 0 ? strides : NULL);
-    if (t) ((TensorObject *)t)->device = b->device;
+    if (!t) return NULL;
+    ((TensorObject *)t)->device = b->device;
+    if (m.readonly) ((TensorObject *)t)->flags |= TENSOR_READONLY;
     return t;
 }
 
@@ -64,7 +66,9 @@ static QUIET TensorObject *bytes_of(PyObject *buffer) {
     BufferObject *b = (BufferObject *)buffer;
     if (cudago_cell_now(b->cell, "buffer")) return NULL;
     int64_t size = (int64_t)b->size;
-    return (TensorObject *)cudago_tensor_place(b->cell, b->ptr, b->size, b->ptr, (DLDataType){kDLUInt, 8, 1}, 1, &size, NULL);
+    TensorObject *t = (TensorObject *)cudago_tensor_place(b->cell, b->ptr, b->size, b->ptr, (DLDataType){kDLUInt, 8, 1}, 1, &size, NULL);
+    if (t && b->readonly) t->flags |= TENSOR_READONLY;
+    return t;
 }
 
 static PyObject *buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -92,11 +96,18 @@ static PyObject *buffer_cai(PyObject *buffer, void *unused) {
 
 /* --- from Tensor to Buffer -------------------------------------------------------------------------------------------- */
 
+/* A Buffer over memory of t, which may be read-only where the memory is not. Takes over the caller's count of cell. */
+static PyObject *bytes_at(const TensorObject *t, cudago_cell *cell, uint64_t ptr, uint64_t nbytes) {
+    PyObject *b = cudago_buffer_new(cell, ptr, nbytes, t->device);
+    if (b) ((BufferObject *)b)->readonly = (t->flags & TENSOR_READONLY) != 0;
+    return b;
+}
+
 static QUIET PyObject *buffer_now(TensorObject *t) {
     uint64_t nbytes;
     if (cudago_tensor_open(t) || cudago_tensor_contiguous((PyObject *)t, &nbytes)) return NULL;
     cudago_cell_retain(t->cell);
-    return cudago_buffer_new(t->cell, t->ptr, nbytes, t->device);
+    return bytes_at(t, t->cell, t->ptr, nbytes);
 }
 PyObject *cudago_tensor_buffer(TensorObject *t, void *unused) {
     (void)unused;
@@ -123,7 +134,7 @@ PyObject *cudago_tensor_span(TensorObject *t, void *unused) {
     CUDAGO_ENTER(NULL);
     cudago_extent e = {0};
     cudago_cell *cell = span_now(t, &e);
-    PyObject *b = cell ? cudago_buffer_new(cell, t->ptr + (uint64_t)e.low, (uint64_t)(e.high - e.low), t->device) : NULL;
+    PyObject *b = cell ? bytes_at(t, cell, t->ptr + (uint64_t)e.low, (uint64_t)(e.high - e.low)) : NULL;
     return b ? Py_BuildValue("(NL)", b, (long long)-e.low) : NULL;
 }
 

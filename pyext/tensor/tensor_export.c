@@ -117,7 +117,8 @@ static PyObject *capsule_legacy(const DLTensor *d, cudago_cell *cell) {
 
 static PyObject *export(TensorObject *t, cudago_cell *cell, const DLTensor *d, int versioned, uint64_t flags) {
     if (t->flags & TENSOR_READONLY && !(flags & DLPACK_FLAG_BITMASK_IS_COPIED)) {
-        if (!versioned) {
+        /* JAX's arrays came without the mark, and may go so: to JAX, which asks for nothing newer. */
+        if (!versioned && t->origin != ORIGIN_LEGACY) {
             PyErr_SetString(PyExc_BufferError, "a read-only tensor needs a consumer that asks for max_version=(1, 0) or "
                                                "newer: older capsules cannot say read-only");
             return NULL;
@@ -132,7 +133,7 @@ static PyObject *export(TensorObject *t, cudago_cell *cell, const DLTensor *d, i
  * caller. */
 static PyObject *copy_of(TensorObject *t, cudago_cell *cell, int to_host) {
     if (cudago_cell_order(cell, 0)) return NULL;
-    int at_home = cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost;
+    int at_home = !cudago_cell_on_device(cell) && (cell->device_type == kDLCPU || cell->device_type == kDLCUDAHost);
     if (cell->host && (to_host || at_home)) return cudago_tensor_host_copy(t, cell);
     PyObject *face = PyImport_ImportModule("cudago._tensor");
     PyObject *copy = face ? PyObject_CallMethod(face, "_device_copy", "Oi", t, to_host) : NULL;

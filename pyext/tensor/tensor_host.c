@@ -59,6 +59,7 @@ static QUIET int view_now(TensorObject *t, Py_buffer *view, int flags) {
         .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? strides : NULL,
         .internal = strides,
     };
+    cudago_exported_note(t->cell);
     t->exports++;
     return 0;
 }

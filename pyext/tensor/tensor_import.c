@@ -32,25 +32,24 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
 
 /* --- capsules ----------------------------------------------------------------------------------------------------------- */
 
-cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out) {
-    cudago_extent e = {0};
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e) {
     cudago_cell *c;
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-        if (check_versioned(m, &e)) return NULL;
+        if (check_versioned(m, e)) return NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor_versioned")) return cudago_cell_release_gil(c), NULL;
-        cudago_foreign_take(c, m, &e);
+        cudago_foreign_take(c, m, e);
         *out = m->dl_tensor;
         return c;
     }
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
-        const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, &e);
+        const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, e);
         if (wrong) return refuse(wrong), NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
-        cudago_foreign_take_legacy(c, m, &e);
+        cudago_foreign_take_legacy(c, m, e);
         *out = m->dl_tensor;
         return c;
     }
@@ -63,8 +62,32 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out) {
 
 /* --- Tensors from managed tensors ---------------------------------------------------------------------------------------- */
 
-static void set(TensorObject *t, cudago_cell *c, const DLTensor *d) {
-    cudago_tensor_set(t, c, (uint64_t)(uintptr_t)d->data + d->byte_offset, d->dtype, d->shape, d->strides);
+/* Our own memory that is described here, unless a reset of its device took it: another allocation may be at its address
+ * now. */
+static cudago_cell *own_memory(const DLTensor *d, const cudago_extent *e, uint64_t *ptr) {
+    cudago_cell *own = cudago_exported_find(d, e, ptr);
+    if (!own || !cudago_cell_lost(own)) return own;
+    cudago_cell_release(own);
+    return NULL;
+}
+
+/* Strides of dimensions of size 1 mean nothing, and producers write anything there: they become those of a row-major
+ * tensor, as in our exports. */
+static void canonical_strides(TensorObject *t) {
+    int64_t next = 1; /* of an empty tensor it may overflow: unsigned */
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        if (t->shape[i] < 2) t->strides[i] = next;
+        else next = (int64_t)((uint64_t)next * (uint64_t)t->shape[i]);
+    }
+}
+
+void cudago_tensor_adopt(TensorObject *t, cudago_cell *c, const DLTensor *d, const cudago_extent *e) {
+    uint64_t ptr = (uint64_t)(uintptr_t)d->data + d->byte_offset;
+    cudago_cell *own = own_memory(d, e, &ptr);
+    if (own) t->theirs = c; /* another library may do with its tensor what it likes, once that is given back */
+    cudago_tensor_set(t, own ? own : c, ptr, d->dtype, d->shape, d->strides);
+    if (c->flags & CUDAGO_CELL_READONLY) t->flags |= TENSOR_READONLY;
+    if (d->strides) canonical_strides(t);
 }
 
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m) {
@@ -78,17 +101,21 @@ PyObject *cudago_tensor_import(DLManagedTensorVersioned *m) {
         return PyErr_NoMemory();
     }
     cudago_foreign_take(c, m, &e);
-    set(t, c, &m->dl_tensor);
+    cudago_tensor_adopt(t, c, &m->dl_tensor, &e);
+    t->origin = ORIGIN_TABLE;
     return (PyObject *)t;
 }
 
 static PyObject *import_capsule(PyObject *capsule) {
     DLTensor d;
-    cudago_cell *c = cudago_capsule_take(capsule, &d);
+    cudago_extent e = {0};
+    int legacy = PyCapsule_IsValid(capsule, "dltensor");
+    cudago_cell *c = cudago_capsule_take(capsule, &d, &e);
     if (!c) return NULL;
     TensorObject *t = cudago_tensor_alloc(d.ndim);
     if (!t) return cudago_cell_let_go(c), NULL;
-    set(t, c, &d);
+    cudago_tensor_adopt(t, c, &d, &e);
+    t->origin = legacy ? ORIGIN_LEGACY : ORIGIN_CAPSULE;
     return (PyObject *)t;
 }
 
@@ -169,6 +196,16 @@ static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t str
     return 0;
 }
 
+/* JAX's arrays never change, but its capsules are of the kind that cannot say so. */
+int cudago_never_changes(PyObject *o) {
+    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__module__");
+    const char *name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+    int r = name && (!strcmp(name, "jaxlib") || !strncmp(name, "jaxlib.", 7));
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return r;
+}
+
 static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
     if (PyCapsule_CheckExact(o)) return import_capsule(o);
     const DLPackExchangeAPI *api = copy == Py_True ? NULL : cudago_exchange_table(o);
@@ -182,10 +219,20 @@ static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
     PyObject *capsule = ask(o, stream, copy);
     PyObject *t = capsule ? import_capsule(capsule) : NULL;
     cudago_drop_capsule(capsule);
+    if (t && ((TensorObject *)t)->origin == ORIGIN_LEGACY && cudago_never_changes(o)) ((TensorObject *)t)->flags |= TENSOR_READONLY;
     return t;
 }
 
-/* --- from_dlpack(obj, *, stream=None, copy=None) ---------------------------------------------------------------------------- */
+/* On the device that was asked for: a copy, if it is not there. */
+static PyObject *placed(PyObject *tensor, PyObject *device, PyObject *copy) {
+    PyObject *face = tensor ? PyImport_ImportModule("cudago._dlpack") : NULL;
+    PyObject *r = face ? PyObject_CallMethod(face, "_placed", "OOO", tensor, device, copy) : NULL;
+    Py_XDECREF(face);
+    Py_XDECREF(tensor);
+    return r;
+}
+
+/* --- from_dlpack(obj, *, stream=None, device=None, copy=None) ---------------------------------------------------------------------------- */
 
 static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
     *stream = 1;
@@ -211,24 +258,26 @@ static int read_stream(PyObject *o, intptr_t *stream, cudago_stream **held) {
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
-    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}};
-    PyObject *stream = Py_None, *copy = Py_None;
+    static cudago_keyword known[] = {{"stream", NULL}, {"copy", NULL}, {"device", NULL}};
+    PyObject *stream = Py_None, *copy = Py_None, *device = Py_None, **slots[] = {&stream, &copy, &device};
     intptr_t number;
-    if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, copy=None) takes one object, got %zd", n), NULL;
+    if (n != 1) return PyErr_Format(PyExc_TypeError, "from_dlpack(obj, *, stream=None, device=None, copy=None) takes one object, got %zd", n), NULL;
     for (Py_ssize_t i = 0, m = names ? PyTuple_Size(names) : 0; i < m; i++) {
         PyObject *name = PyTuple_GetItem(names, i);
-        int k = cudago_which(known, 2, name);
-        if (k == 2) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
-        *(k ? &copy : &stream) = args[1 + i];
+        int k = cudago_which(known, 3, name);
+        if (k == 3) return PyErr_Format(PyExc_TypeError, "from_dlpack() got an unexpected argument %R", name), NULL;
+        *slots[k] = args[1 + i];
     }
     if (copy != Py_None && !PyBool_Check(copy))
         return PyErr_Format(PyExc_TypeError, "copy must be True, False or None, got %R", copy), NULL;
     cudago_stream *held = NULL;
     if (read_stream(stream, &number, &held)) return NULL;
     TensorObject *t = (TensorObject *)args[0];
-    PyObject *r = !cudago_is_tensor(args[0]) ? import(args[0], number, copy)
-                  : copy == Py_True          ? cudago_tensor_copy(t, 0)
+    PyObject *first = device != Py_None && copy == Py_True ? Py_None : copy; /* copied once, to where it is to be */
+    PyObject *r = !cudago_is_tensor(args[0]) ? import(args[0], number, first)
+                  : first == Py_True         ? cudago_tensor_copy(t, 0)
                                              : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
+    if (device != Py_None) r = placed(r, device, copy);
     if (held) cudago_stream_release(held);
     return r;
 }
@@ -237,18 +286,19 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* A producer that is asked through __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the
  * same one: so the producer's pending work comes before whoever waits for that stream. */
-int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned) {
+int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr) {
     const DLPackExchangeAPI *api = cudago_exchange_table(o);
     DLManagedTensorVersioned *m = NULL;
-    *owned = NULL;
+    cudago_extent e = {0};
+    *theirs = *own = NULL;
     if (api && through_table(api, o, -1, &m)) return -1;
     if (!m) {
         PyObject *capsule = ask(o, 1, Py_None);
-        if (capsule) *owned = cudago_capsule_take(capsule, out);
+        if (capsule) *theirs = cudago_capsule_take(capsule, out, &e);
         cudago_drop_capsule(capsule);
-        return *owned ? 0 : -1;
+        if (*theirs) *own = own_memory(out, &e, ptr);
+        return *theirs ? 0 : -1;
     }
-    cudago_extent e = {0};
     cudago_cell *c = check_versioned(m, &e) ? NULL : cudago_foreign_new();
     if (!c) {
         if (!PyErr_Occurred()) PyErr_NoMemory();
@@ -257,7 +307,8 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **owned) {
     }
     cudago_foreign_take(c, m, &e);
     *out = m->dl_tensor;
-    *owned = c;
+    *theirs = c;
+    *own = own_memory(out, &e, ptr);
     return 0;
 }
 

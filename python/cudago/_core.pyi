@@ -705,6 +705,15 @@ class Tensor:
         """Whether the elements lie in row-major order without gaps."""
 
     @property
+    def origin(self) -> str:
+        """The way to the memory, which views share.
+
+        "cudago" if it was allocated or copied here. "exchange table", "capsule" or "legacy capsule"
+        if it came from another library over DLPack: from fast to slow, and a legacy capsule cannot
+        say that it is read-only.
+        """
+
+    @property
     def T(self) -> _tensor.Tensor:
         """The tensor with its dimensions in reverse order."""
 
@@ -730,6 +739,7 @@ def from_dlpack(
     /,
     *,
     stream: StreamLike | int | None = None,
+    device: Any = None,
     copy: bool | None = None,
 ) -> _tensor.Tensor:
     """Share the memory of another library's tensor.
@@ -744,9 +754,12 @@ def from_dlpack(
         Stream on which the tensor will be used: a Stream, an object with ``__cuda_stream__``, or a
         number; by default the legacy default stream. The producer makes it wait for pending work;
         -1 means that no wait is needed. Ignored for host memory.
+    device : Device, str or tuple of int, optional
+        Where the Tensor is to be: a Device, "cpu", "cuda", "cuda:1", or DLPack's type and number.
+        A tensor that is elsewhere is copied, on the device's default stream.
     copy : bool, optional
-        True requests a copy from the producer, False forbids one. By default nothing is copied
-        unless the producer has to.
+        True requests a copy, False forbids one. By default nothing is copied unless the producer
+        has to, or `device` asks for it.
 
     Returns
     -------
@@ -758,7 +771,8 @@ def from_dlpack(
     ------
     BufferError
         If the tensor cannot be described: an unknown element type or device, an unsupported major
-        version of DLPack, or a capsule that was already consumed.
+        version of DLPack, or a capsule that was already consumed; or if `copy` is False and
+        `device` another than the tensor's.
 
     See Also
     --------
@@ -769,9 +783,15 @@ def from_dlpack(
     Blocks if the producer waits for its work, as cudago does for memory that the host reads; cudago
     also refuses such memory while work on it is being captured.
 
-    Read-only tensors stay read-only. Libraries older than DLPack 1.0 cannot mark them, so their
-    tensors come out writable. The exchange table ignores ``requires_grad``: autograd does not see
-    writes through the Tensor.
+    Memory of cudago's that comes back is what it was: on its device, of its allocation, ordered by
+    its stream, also on the simulated driver, where other libraries take it for host memory. Only a
+    tensor without elements has no memory to be known by.
+
+    Strides of dimensions of size 1 are those of a row-major tensor, whatever the producer wrote.
+
+    Read-only tensors stay read-only, and JAX's arrays are. Libraries older than DLPack 1.0 cannot
+    mark them, so other tensors of theirs come out writable. The exchange table ignores
+    ``requires_grad``: autograd does not see writes through the Tensor.
 
     References
     ----------

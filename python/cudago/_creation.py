@@ -223,6 +223,8 @@ def asarray(
 
     Notes
     -----
+    `Tensor.origin` of the result says how `obj` was shared; it is "cudago" after a copy.
+
     Stream-ordered on `stream`. Blocks until pageable host memory has been read. Not allowed while
     `stream` is capturing, unless nothing is copied.
 
@@ -235,28 +237,26 @@ def asarray(
     >>> cudago.asarray([[1, 2], [3, 4]], "float32", stream=stream).shape
     (2, 2)
     """
+    import numpy as np
+
     shared = obj if isinstance(obj, Tensor) else None
-    if (
-        shared is None
-        and hasattr(obj, "__dlpack_device__")
-        and obj.__dlpack_device__()[0] in _ON_DEVICE
-    ):
-        shared = _core.from_dlpack(obj, stream=stream)
+    theirs = None
+    if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+        on_device = obj.__dlpack_device__()[0] in _ON_DEVICE
+        theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
+        if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
+            shared = theirs
     if shared is not None:
         if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
             raise TypeError(
                 f"the tensor has element type {shared.dtype_name}, not {_core._dtype(dtype)[0]}"
             )
         return shared
-    import numpy as np
-
     name = None if dtype is None else _core._dtype(dtype)[0]
-    if hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
-        shared = _core.from_dlpack(obj)  # of types that NumPy lacks, too
-        if name in (None, shared.dtype_name):
-            t = empty(shared.shape, shared.dtype_name, stream=stream, resource=resource)
-            t.copy_from(shared, stream=stream)
-            return t
+    if theirs is not None and name in (None, theirs.dtype_name):  # types that NumPy lacks, too
+        t = empty(theirs.shape, theirs.dtype_name, stream=stream, resource=resource)
+        t.copy_from(theirs, stream=stream)
+        return t
     host = np.asarray(obj, None if name is None else numpy_dtype(name))
     t = empty(host.shape, host.dtype, stream=stream, resource=resource)
     if t.nbytes:

@@ -4,9 +4,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _core
 from ._core import _dlpack_stats, from_dlpack, to_torch
+from ._creation import empty
+from ._device import Device
+from ._tensor import _device_copy
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
 
 __all__ = ["ExchangeStats", "exchange_stats", "from_dlpack", "to_torch"]
 
@@ -44,3 +51,52 @@ def exchange_stats() -> ExchangeStats:
     """
     made, released, taken, returned, live = _dlpack_stats()
     return ExchangeStats(made, released, taken, returned, dict(zip(_KINDS, live, strict=True)))
+
+
+# --- from_dlpack(device=) -------------------------------------------------------------------------
+
+_CPU, _CUDA, _MANAGED = 1, 2, 13  # DLPack's device types
+
+
+def _read_device(device: Any) -> Device | None:
+    """Read a device as `from_dlpack` takes it; None is the host."""
+    if isinstance(device, Device):
+        return device
+    if isinstance(device, tuple) and len(device) == 2:
+        kind, number = device
+    else:  # "cpu", "cuda", "cuda:1", and what prints so, such as PyTorch's devices
+        name, colon, digits = str(device).partition(":")
+        kind = {"cpu": _CPU, "cuda": _CUDA}.get(name)
+        number = 0
+        if colon:
+            number = int(digits) if digits.isdecimal() else -1
+    if kind == _CPU and number == 0:
+        return None
+    if kind == _CUDA and isinstance(number, int) and number >= 0:
+        return Device(number)
+    raise ValueError(
+        'device must be a Device, "cpu", "cuda", "cuda:1", or DLPack\'s type and number, '
+        f"got {device!r}"
+    )
+
+
+def _placed(tensor: Tensor, device: Any, copy: bool | None) -> Tensor:
+    """Return the tensor on the device asked for. Called by the native module."""
+    target = _read_device(device)
+    if tensor.device == target or tensor._memory[1] == _MANAGED:
+        return _core.from_dlpack(tensor, copy=True) if copy else tensor
+    if copy is False:
+        here, there = (
+            "the host" if d is None else f"device {d.ordinal}" for d in (tensor.device, target)
+        )
+        raise BufferError(
+            f"a tensor of shape {tensor.shape} and type {tensor.dtype_name} is on {here} and would "
+            f"have to be copied to {there}, which copy=False forbids"
+        )
+    if target is None:
+        return _device_copy(tensor, to_host=1)
+    stream = target.default_stream
+    placed = empty(tensor.shape, tensor.dtype_name, stream=stream)
+    placed.copy_from(tensor, stream=stream)
+    stream.sync()
+    return placed

@@ -179,6 +179,7 @@ VALUES: dict[str, list[Value]] = {
     "Tensor.copy_to.dst": things("other_tensor", "matrix", "host_tensor"),
     "asarray.obj": [*things("matrix"), lambda w: w.get("matrix").tolist(), thing("tensor")],
     "from_dlpack.obj": things("matrix", "tensor", "other_buffer"),
+    "from_dlpack.device": [*plain("cpu", "cuda:0", (1, 0)), lambda w: cu.Device()],
     "pin.obj": things("page", "page_bytes"),
     "read_only": plain(True),
     "full.value": plain(7, np.float64(7)),

@@ -23,6 +23,7 @@ def test_types_from_jax(dtype):
     t = cu.from_dlpack(x)
     assert (t.dtype_name, t.shape) == (dtype, (2, 4))
     assert t.handle == x.unsafe_buffer_pointer()
+    assert t.is_readonly
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -43,6 +44,8 @@ def test_values_both_ways(stream):
     out = cu.empty((4, 16), "f4", stream=stream)
     out.copy_from(back, stream=stream)
     assert np.array_equal(out.numpy(stream=stream), array * 2)
+    with pytest.raises(ValueError, match="read-only"):
+        back.copy_from(array, stream=stream)
     del x
     ours.close()
     gc.collect()

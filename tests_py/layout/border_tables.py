@@ -36,7 +36,7 @@ OURS_QUIET = {
     "cudago_cell_init", "cudago_cell_retain", "cudago_cell_release", "cudago_cells_pending",
     "cudago_is_compact", "cudago_c_strides", "cudago_itemsize", "cudago_tensor_check",
     "cudago_dtype_name", "cudago_dtype_format", "cudago_dtype_typestr", "cudago_cell_last_id",
-    "cudago_exports_open",
+    "cudago_exports_open", "cudago_exported_note", "cudago_exported_find",
 }  # fmt: skip
 
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
@@ -82,7 +82,7 @@ CLEARED = {
     "StreamObject": {"s"},
     "EventObject": {"id", "h"},
     "BufferObject": {"cell"},
-    "TensorObject": {"cell"},
+    "TensorObject": {"cell", "theirs"},
     "ResourceObject": {"closed"},
     "GraphObject": {"id", "held", "capturing", "owner", "of"},
     "ExecObject": {"id", "x", "held"},
