@@ -54,12 +54,19 @@ step.bind(src=np.ones(n, "f4"))
 step.launch(s)
 
 print(g); g.to_svg(); cu.who_retains(x)
+
+with s.capture() as g:
+    tmp = dev.allocate(1024, stream=s)
+    tmp.fill(0, stream=s)
+    tmp.close()
+g.instantiate(auto_free=True).launch(s)
 """
 GRAPHS_CHECKED = r"""
 out = np.zeros(n, "f4")
 y.copy_to(out, stream=s); s.sync()
 assert (out == 1).all()
 assert cu.who_retains(x)
+assert [node.kind for node in g.nodes] == ["alloc", "memset", "free"]
 """
 
 STREAMS = r"""
