@@ -179,6 +179,27 @@ func (mr *DeviceMemoryResource) Allocate(size uint64, s *Stream) (*Buffer, error
 	return mr.adopt(uint64(p), size, s)
 }
 
+// AllocateNode is Allocate on a stream that is capturing: it adds a node to the
+// captured graph, which the memory belongs to. It calls cuMemAllocFromPoolAsync,
+// which takes from the pool nothing but its properties then. The caller ensures
+// that s is capturing.
+func (mr *DeviceMemoryResource) AllocateNode(size uint64, s *Stream) (ptr uint64, err error) {
+	if err := mr.begin(); err != nil {
+		return 0, err
+	}
+	defer mr.end()
+	leave, err := s.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	p, r := mr.ctx.drv.api.CuMemAllocFromPoolAsync(size, mr.pool, s.h)
+	if r != driver.CUDA_SUCCESS {
+		return 0, mr.ctx.failAlloc("cuMemAllocFromPoolAsync", r, size)
+	}
+	return uint64(p), nil
+}
+
 // Adopt makes a Buffer of size bytes at ptr that the caller allocated from the
 // pool in the order of s: for C code that calls the driver itself.
 func (mr *DeviceMemoryResource) Adopt(ptr, size uint64, s *Stream) (*Buffer, error) {

@@ -180,6 +180,9 @@ func (g *Graph) addLocked(kind cuda.NodeType, o NodeOptions, b *bundle, params a
 	if err := g.mayHold(kind, params); err != nil {
 		return nil, err
 	}
+	if err := b.mayUse(nil); err != nil {
+		return nil, err
+	}
 	name, err := g.nameFor(kind, o.Name)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type Capture struct {
 	recorded map[cuda.NodeHandle]*recordedOp // guarded by mu
 	names    map[string]bool                 // guarded by mu
 	loose    []*bundle                       // guarded by mu
+	memory   []*CapturedMemory               // guarded by mu
+	spoiled  error                           // guarded by mu; why there can be no graph
 }
 
 // An identity tells captures of the driver apart. The number alone is not
@@ -78,49 +80,6 @@ func (c *Capture) identify() (identity, error) {
 // Stream returns the stream in which c was begun.
 func (c *Capture) Stream() *cuda.Stream { return c.stream }
 
-// captures are the open captures.
-var captures openCaptures
-
-type openCaptures struct {
-	mu   sync.Mutex
-	open []*Capture // guarded by mu
-}
-
-func (o *openCaptures) add(c *Capture) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.open = append(o.open, c)
-	live.captures.Add(1)
-}
-
-func (o *openCaptures) remove(c *Capture) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	n := len(o.open)
-	o.open = slices.DeleteFunc(o.open, func(d *Capture) bool { return d == c })
-	live.captures.Add(int64(len(o.open) - n))
-}
-
-func (o *openCaptures) list() []*Capture {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.open)
-}
-
-// supersede ends earlier captures of s after the driver has begun a new one:
-// they must be over, although the driver did not say so when they ended.
-func (o *openCaptures) supersede(s *cuda.Stream) {
-	for _, c := range o.list() {
-		same := c.stream == s
-		if !s.IsDefault() { // a default stream may be another one in each thread
-			same = same || c.stream.Handle() == s.Handle() && c.stream.Context() == s.Context()
-		}
-		if same {
-			releaseAll(c.over())
-		}
-	}
-}
-
 // over notes that the driver's capture for c has ended. It returns the bundles
 // to release.
 func (c *Capture) over() []*bundle {
@@ -131,6 +90,7 @@ func (c *Capture) over() []*bundle {
 	}
 	c.ended = true
 	captures.remove(c)
+	c.endMemory(nil)
 	return c.bundles()
 }
 
@@ -208,37 +168,59 @@ func (c *Capture) Record(s *cuda.Stream, op Operation, call func() error) error 
 func (c *Capture) record(s *cuda.Stream, op Operation, b *bundle, call func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := b.mayUse(c); err != nil {
+		return err
+	}
+	_, err := c.recordLocked(s, &op, b, call)
+	return err
+}
+
+// recordLocked returns the node, or 0 if it cannot be determined. call may still
+// set the parameters in op.
+//
+// Preconditions: c.mu is held.
+func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call func() error) (cuda.NodeHandle, error) {
 	if c.ended {
-		return &cuda.ClosedError{What: "capture"}
+		return 0, &cuda.ClosedError{What: "capture"}
 	}
 	if op.Name != "" && c.names[op.Name] {
-		return badValue("name", "must be unique in the capture, and %q is another node of it", op.Name)
+		return 0, badValue("name", "must be unique in the capture, and %q is another node of it", op.Name)
 	}
 	before, err := s.CaptureInfo()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := call(); err != nil {
-		return err
+		return 0, err
 	}
 	// The operation is in the capture now: b is kept from here on, whatever
 	// happens.
-	after, err := s.CaptureInfo()
-	node, ok := addedNode(before.Dependencies, after.Dependencies)
-	if err != nil || !ok || c.recorded[node] != nil {
+	node := addedNode(before.Dependencies, dependencies(s))
+	if node == 0 || c.recorded[node] != nil {
 		c.loose = append(c.loose, b)
-		return nil
+		return 0, nil
 	}
 	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b}
+	c.noteUses(s, node, b)
 	if op.Name != "" {
 		c.names[op.Name] = true
 	}
-	return nil
+	return node, nil
 }
 
-// addedNode returns the one node that is new among the stream's dependencies: a
-// captured operation replaces them with its own node.
-func addedNode(before, after []cuda.NodeHandle) (cuda.NodeHandle, bool) {
+// dependencies returns those of the next operation in s, or none if the driver
+// does not say.
+func dependencies(s *cuda.Stream) []cuda.NodeHandle {
+	info, err := s.CaptureInfo()
+	if err != nil {
+		return nil
+	}
+	return info.Dependencies
+}
+
+// addedNode returns the one node that is new among the stream's dependencies, or
+// 0: a captured operation replaces them with its own node.
+func addedNode(before, after []cuda.NodeHandle) cuda.NodeHandle {
 	var added []cuda.NodeHandle
 	for _, n := range after {
 		if !slices.Contains(before, n) {
@@ -246,9 +228,9 @@ func addedNode(before, after []cuda.NodeHandle) (cuda.NodeHandle, bool) {
 		}
 	}
 	if len(added) != 1 {
-		return 0, false
+		return 0
 	}
-	return added[0], true
+	return added[0]
 }
 
 // Keep makes the captured graph as a whole keep operands alive.
@@ -326,6 +308,7 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 		}
 		c.ended = true
 		captures.remove(c)
+		c.endMemory(nil)
 		return nil, c.bundles(), err
 	}
 	c.ended = true
@@ -333,10 +316,16 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	g = adopt(c.stream.Context(), handle, c.o)
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
-	if err := c.fill(g); err != nil {
+	err = c.spoiled
+	if err == nil {
+		err = c.fill(g)
+	}
+	if err != nil {
 		// g releases what it took over; the rest is dropped here.
+		c.endMemory(nil)
 		return g, c.bundles(), err
 	}
+	c.endMemory(g.h)
 	g.watch.notify(g.bundles(), nil)
 	return g, nil, nil
 }

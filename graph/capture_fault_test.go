@@ -112,3 +112,46 @@ func TestCaptureThatIsOverUnknown(t *testing.T) {
 	require.NoError(t, g.Close())
 	released(t, k[1])
 }
+
+// A free that cannot be ordered after a use in another stream becomes no graph.
+func TestCapturedFreeThatComesTooEarly(t *testing.T) {
+	ctx := open(t)
+	s, fork := newStream(t, ctx), newStream(t, ctx)
+	forked, joined := newEvent(t, ctx), newEvent(t, ctx)
+	var ends []bool
+	c := begin(t, s, Options{})
+	m := allocIn(t, c, s, &ends)
+	require.NoError(t, s.Record(forked))
+	require.NoError(t, fork.Wait(forked))
+	require.NoError(t, fillIn(c, fork, m, ""))
+	drv := ctx.Driver()
+	drv.FailCall("cuMemFreeAsync", 1, cuda.ErrorOutOfMemory)
+	require.ErrorIs(t, c.Free(m, nil, nil), cuda.ErrorOutOfMemory)
+	drv.FailCall("cuGraphAddDependencies", 1, cuda.ErrorOutOfMemory)
+	require.NoError(t, c.Free(m, nil, nil))
+	require.NoError(t, fork.Record(joined))
+	require.NoError(t, s.Wait(joined))
+	_, err := c.End()
+	require.ErrorIs(t, err, cuda.ErrorOutOfMemory)
+	require.ErrorContains(t, err, "cuGraphAddDependencies")
+	require.Equal(t, []bool{false}, ends)
+	m.Release()
+}
+
+// An allocation that failed has captured nothing.
+func TestCapturedAllocationThatFails(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	mr, err := ctx.Device().DefaultMemoryResource()
+	require.NoError(t, err)
+	c := begin(t, s, Options{})
+	for _, call := range []string{"cuStreamGetCaptureInfo", "cuMemAllocFromPoolAsync"} {
+		ctx.Driver().FailCall(call, 1, cuda.ErrorOutOfMemory)
+		_, err = c.Alloc(s, 8, nil, func() (uint64, error) { return mr.AllocateNode(8, s) })
+		require.ErrorIs(t, err, cuda.ErrorOutOfMemory)
+	}
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Empty(t, g.Nodes())
+	require.NoError(t, g.Close())
+}

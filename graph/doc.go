@@ -24,7 +24,9 @@
 // The graph holds the operands of nodes in conditional bodies like those of its
 // own nodes. Memory of alloc nodes is not retained: it belongs to the driver,
 // at an address that the driver graph reserves. That graph lives as long as the
-// graph, an executable or a holder of the memory.
+// graph, an executable or a holder of the memory. What a capture allocates
+// ([Capture.Alloc]) is such memory once the capture has become a graph; as long
+// as that is open, only its own operations can use the memory.
 //
 // An operand is released when its bundle's last holder lets go. An operand of a
 // call that failed is released by that call, which changed nothing else.

@@ -164,6 +164,9 @@ func (n *ExecNode) update(kind cuda.NodeType, params any, operands []Operand, se
 		if n.kind != kind {
 			return errKind(n.name, n.kind, kind)
 		}
+		if err := b.mayUse(nil); err != nil {
+			return err
+		}
 		err := n.driver(func() error {
 			if err := n.of.g.mayHold(kind, params); err != nil {
 				return err

@@ -184,6 +184,9 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	if err := n.g.mayHold(kind, params); err != nil {
 		return nil, err
 	}
+	if err := b.mayUse(nil); err != nil {
+		return nil, err
+	}
 	if err := set(); err != nil {
 		return nil, err
 	}

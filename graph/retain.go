@@ -27,6 +27,8 @@ type Operand struct {
 	Reason string
 	// Retainer keeps the operand alive. Nil if nothing can: a bare address.
 	Retainer Retainer
+	// Memory is set if the operand is in memory that a capture allocates.
+	Memory *CapturedMemory
 }
 
 // Retained describes one operand that a graph or an executable keeps alive.

@@ -25,8 +25,8 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the\n" \
-    "capture.\n" \
+    "Stream-ordered on `stream`, and captured as a node that allocates: `MemoryResource.allocate`\n" \
+    "says what that means.\n" \
     "\n" \
     "The memory is freed when the buffer, its views and all other holders are gone: in the order\n" \
     "of `stream`, after the last work that uses it on any stream.\n" \
@@ -184,9 +184,17 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Device memory is stream-ordered on `stream`, and not allowed while `stream` is capturing.\n" \
-    "For other memory, blocks until it is there; it can be allocated during a capture, and is not\n" \
-    "part of it.\n" \
+    "Device memory is stream-ordered on `stream`. That of a pool is captured as a node, and then\n" \
+    "belongs to the graph as that of `Graph.allocate` does: its kind is ``\"graph\"``, each launch\n" \
+    "allocates it at the same address, and until a launch has, only what the same capture records\n" \
+    "can use it. When the buffer, its views and all other holders but graphs are gone before the\n" \
+    "capture ends, a node frees it there, after all that used it. Otherwise it stays allocated\n" \
+    "after a launch: see `Buffer.free`, and ``auto_free`` of `Graph.instantiate`. If the capture\n" \
+    "fails, so does all use of the memory, with `ClosedError`.\n" \
+    "\n" \
+    "Virtual memory, and all memory in a capture that another library began, is not allowed while\n" \
+    "`stream` is capturing. For other memory, blocks until it is there; it can be allocated\n" \
+    "during a capture, and is not part of it.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -324,7 +332,7 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`. Not allowed while `stream` is capturing: use `Graph.free`.\n" \
+    "Stream-ordered on `stream`; captured as a node that frees the memory at each launch.\n" \
     "\n" \
     "References\n" \
     "----------\n" \
@@ -416,7 +424,8 @@
     "Notes\n" \
     "-----\n" \
     "Stream-ordered: the memory is freed after the work queued on its stream. If the free would\n" \
-    "become part of a capture, it is postponed until the capture ends.\n" \
+    "become part of a capture, it is postponed until the capture ends; what that capture itself\n" \
+    "has allocated, a node of it frees.\n" \
     "\n" \
     "References\n" \
     "----------\n" \

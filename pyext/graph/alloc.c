@@ -79,18 +79,7 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
         return cudago_raise(&st), NULL;
     }
     cudago_cell_init(&c->cell, CUDAGO_CELL_GRAPH, release_graph_memory);
-    c->id = id;
-    c->device = self->device;
-    c->cell.class = cudago_exports_class(self->device);
-    c->cell.device_type = kDLCUDA;
-    c->cell.device_id = c->cell.ordinal = self->device;
-    c->cell.ptr = ptr;
-    c->cell.size = size;
-    if (cudagoHostVisible(self->device)) { /* to everybody else the simulated device's memory is host memory */
-        c->cell.device_type = kDLCPU;
-        c->cell.device_id = 0;
-        c->cell.host = cudagoHostAddress(self->device, ptr);
-    }
+    cudago_graph_cell(c, id, self->device, ptr, size, cudagoHostVisible(self->device));
     return cudago_buffer_new(&c->cell, ptr, size, self->device);
 }
 
@@ -102,16 +91,35 @@ static int free_away(cudago_stream *s, uint64_t ptr) {
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
-static QUIET int free_now(BufferObject *buffer, StreamObject *stream) {
+/* A node of the graph that is captured, which frees the memory at each launch. */
+static int capture_free_away(cudago_stream *s, OperandObject *o) {
+    cudago_ref ref;
+    cudago_status st = {0};
+    uint64_t ptr = o->address;
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
+    cudago_leave l = cudago_gil_leave(s);
+    cudagoCaptureFree(s->id, ptr, &ref, &st);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+/* CUDAGO_AGAIN if the stream is capturing and o is NULL. */
+static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObject *o) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || whole_memory((PyObject *)buffer)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing)
-        return PyErr_SetString(PyExc_ValueError, "memory of a graph cannot be freed on a stream that is capturing: add a free "
-                                                 "node"),
-               -1;
+    if (capturing) return o ? capture_free_away(s, o) : CUDAGO_AGAIN;
+    if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
     return free_away(s, buffer->ptr);
+}
+static int free_on(PyObject *buffer, StreamObject *stream) {
+    int r = free_now((BufferObject *)buffer, stream, NULL);
+    if (r != CUDAGO_AGAIN) return r;
+    OperandObject *o = cudago_operand(buffer, 0, "buffer");
+    r = o ? free_now((BufferObject *)buffer, stream, o) : -1;
+    Py_XDECREF(o);
+    return r;
 }
 
 /* free(*, stream) of a Buffer */
@@ -122,7 +130,7 @@ static PyObject *buffer_free(PyObject *buffer, PyObject *const *args, Py_ssize_t
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[0], &keep);
     cudago_note_site();
-    int r = stream ? free_now((BufferObject *)buffer, stream) : -1;
+    int r = stream ? free_on(buffer, stream) : -1;
     cudago_forget_site();
     Py_XDECREF(keep);
     if (r) return NULL;

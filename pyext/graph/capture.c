@@ -13,7 +13,9 @@ QUIET void cudago_ref_set(cudago_ref *r, PyObject *object, uint64_t nbytes, int 
     *r = (cudago_ref){.object = (uintptr_t)NEW_REF(object), .nbytes = nbytes, .role = role, .reason = reason};
     if (Py_TYPE(object) != cudago_cls[CLS_OPERAND]) return;
     cudago_cell *cell = ((OperandObject *)object)->cell;
-    if (cell) cell->flags |= CUDAGO_CELL_IN_GRAPH;
+    if (!cell) return;
+    cell->flags |= CUDAGO_CELL_IN_GRAPH;
+    if (cell->flags & CUDAGO_CELL_CAPTURED) r->memory = ((cudago_go_cell *)cell)->id;
 }
 
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs) {

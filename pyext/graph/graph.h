@@ -55,6 +55,7 @@ int cudago_held_traverse(cudago_held *h, visitproc visit, void *arg);
 typedef struct {
     uintptr_t object; /* Operand, or any object that must stay alive */
     uint64_t nbytes;
+    uint64_t memory; /* Go's number of what a capture allocates, or 0 */
     int32_t role;   /* enum cudago_role, or ROLE_PARAMETER + index */
     int32_t reason; /* enum cudago_reason */
 } cudago_ref;
@@ -127,6 +128,10 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node);
 PyObject *cudago_graph_condition(GraphObject *self, PyObject *first);
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* captured.c */
+QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s); /* see cudago_captured_allocate */
+QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
 /* edit.c: methods of Graph */
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);

@@ -174,6 +174,9 @@ func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
 		list[i] = graph.Operand{
 			Name: roleName(int(r.role)), Object: ref, NBytes: uint64(r.nbytes), Reason: reasons[r.reason], Retainer: ref,
 		}
+		if m := capturedOf(r.memory); m != nil {
+			list[i].Memory = m.CapturedMemory
+		}
 	}
 	return list
 }

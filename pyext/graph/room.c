@@ -15,6 +15,7 @@ static PyMethodDef functions[] = {
 
 int cudago_graph_room(PyObject *module) {
     cudago_record = cudago_recording;
+    cudago_captured_allocate = cudago_capture_allocate;
     if (cudago_add_type(module, CLS_GRAPH, &cudago_graph_spec) ||
         cudago_add_type(module, CLS_EXEC, &cudago_exec_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||

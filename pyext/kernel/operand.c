@@ -119,13 +119,30 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     return -1;
 }
 
+/* Of what a capture allocates, graphs keep the address. If they kept the user's object, it would never be dropped, and the
+ * memory not be freed. */
+static int keep_address(OperandObject *o) {
+    cudago_cell *users = o->cell, *kept = users ? cudago_cell_for_graphs(users) : NULL;
+    if (kept == users) return 0;
+    PyObject *object = o->object;
+    cudago_cell_retain(kept);
+    PyObject *own = cudago_buffer_new(kept, o->address, o->nbytes, o->device);
+    if (!own) return -1;
+    cudago_cell_retain(kept);
+    o->cell = kept;
+    o->object = own;
+    cudago_cell_release(users);
+    Py_DECREF(object);
+    return 0;
+}
+
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what) {
     if (Py_TYPE(object) == cudago_cls[CLS_OPERAND]) return (OperandObject *)NEW_REF(object); /* it goes back where it was */
     OperandObject *o = cudago_alloc(CLS_OPERAND);
     if (!o) return NULL;
     o->object = NEW_REF(object);
     o->device = -1;
-    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || cudago_stall_wait()) {
+    if (resolve(o, object, flags, what) || (flags & OPERAND_WRITABLE && cudago_writable(o->readonly, what)) || keep_address(o) || cudago_stall_wait()) {
         Py_DECREF(o);
         return NULL;
     }

@@ -124,6 +124,10 @@ static PyObject *buffer_at(BufferObject *self, PyObject *const *args, Py_ssize_t
 
 QUIET int cudago_cell_allocated(const cudago_cell *cell) {
     cudago_status st = {0};
+    if (cudago_captured_is(cell, CAPTURED_OPEN))
+        return PyErr_SetString(PyExc_ValueError, "this memory belongs to a capture that is still open: until its graph is launched, "
+                                                 "only what is captured with it can use it"),
+               -1;
     int allocated = cudagoMemoryAllocated(((const cudago_go_cell *)cell)->device, cell->ptr, &st);
     if (st.kind) return cudago_raise(&st);
     if (allocated) return 0;

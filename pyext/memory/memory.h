@@ -81,6 +81,28 @@ typedef struct {
     int32_t device; /* the device whose reset destroys it */
 } cudago_go_cell;
 
+/* What a capture allocates, CUDAGO_CELL_GRAPH with CUDAGO_CELL_CAPTURED: a cell for the user's objects, and one that
+ * graphs keep. When the first goes while the capture is open, a node of the capture frees the memory; the second keeps
+ * the address reserved. So the operands of the capture do not keep its memory from being freed. */
+enum { CUDAGO_CELL_CAPTURED = 1u << 17 };
+typedef struct {
+    cudago_go_cell go;
+    const _Atomic int32_t *state; /* what has become of the capture: enum cudago_captured; written by Go */
+    cudago_cell *kept;     /* the cell that graphs keep, counted; NULL in that one itself */
+    cudago_stream *stream; /* that it was allocated on, retained; NULL there too */
+} cudago_captured_cell;
+enum cudago_captured { CAPTURED_OPEN,
+                       CAPTURED_IN_GRAPH,
+                       CAPTURED_GONE }; /* there is no graph, so the address means nothing */
+static inline QUIET int cudago_captured_is(const cudago_cell *cell, int32_t state) {
+    return cell->flags & CUDAGO_CELL_CAPTURED && atomic_load(((const cudago_captured_cell *)cell)->state) == state;
+}
+/* The cell that a graph keeps for the memory of this one. */
+static inline QUIET cudago_cell *cudago_cell_for_graphs(cudago_cell *cell) {
+    cudago_cell *kept = cell->flags & CUDAGO_CELL_CAPTURED ? ((cudago_captured_cell *)cell)->kept : NULL;
+    return kept ? kept : cell;
+}
+
 /* Virtual memory, CUDAGO_CELL_DEVICE: Go owns it, but it is released after the streams that used it, as a pool's memory
  * is. */
 typedef struct {
@@ -107,6 +129,7 @@ QUIET int cudago_old_cell(const cudago_cell *cell, int32_t device);
 /* Did a reset of its device destroy the memory? */
 static inline QUIET int cudago_cell_lost(const cudago_cell *cell) {
     if (cudago_cell_has_stream(cell)) return cudago_stream_lost(((const cudago_pool_cell *)cell)->stream);
+    if (cudago_captured_is(cell, CAPTURED_GONE)) return 1;
     if (cudago_cell_looked_up(cell)) return cudago_old_cell(cell, ((const cudago_go_cell *)cell)->device);
     if (cell->kind == CUDAGO_CELL_FOREIGN) return cell->device_type == kDLCUDA && cudago_old_cell(cell, cell->device_id);
     return 0; /* a device with open pinned or managed memory cannot be reset */
@@ -186,6 +209,11 @@ QUIET int cudago_reachable(const cudago_cell *cell, int32_t owner, int32_t devic
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_resource_peers(PyObject *self, PyObject *unused);
 PyObject *cudago_resource_set_peer(PyObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* An allocation on a stream that is capturing: a node of its graph. The room of graphs fills this in, with a QUIET
+ * function. */
+typedef cudago_cell *cudago_allocate_captured(ResourceObject *self, uint64_t size, cudago_stream *s);
+extern cudago_allocate_captured *cudago_captured_allocate;
 
 /* pending.c */
 /* Makes consumer wait for all work of ours that is pending on the cell. consumer is a CUstream number: 1 is the legacy

@@ -18,6 +18,8 @@ static uint64_t cells_before[CUDAGO_MAX_DEVICES]; /* the last cell made before t
 
 int cudago_raise_no_cell(const cudago_cell *cell, const char *what) {
     if (!cell) return cudago_raise_closed(what);
+    if (cudago_captured_is(cell, CAPTURED_GONE))
+        return cudago_raise_closed_as("the memory is gone: the capture that it was allocated in became no graph");
     return cudago_raise_lost(what, cudago_cell_has_stream(cell)        ? ((const cudago_pool_cell *)cell)->stream->device
                                    : cell->kind == CUDAGO_CELL_FOREIGN ? cell->device_id
                                                                        : ((const cudago_go_cell *)cell)->device);

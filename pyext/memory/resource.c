@@ -159,14 +159,10 @@ QUIET uint64_t cudago_resource_now(ResourceObject *self) {
 /* The check before an allocation, made after all arguments have been evaluated. */
 static QUIET cudago_stream *may_allocate(ResourceObject *self, StreamObject *stream) {
     cudago_stream *s = cudago_stream_now(stream);
-    if (!s || !cudago_resource_now(self)) return NULL;
-    int capturing = cudago_capturing(s);
-    if (capturing < 0) return NULL;
-    if (!capturing) return s;
-    return PyErr_SetString(PyExc_ValueError, "memory cannot be allocated on a stream that is capturing: allocate it before the "
-                                             "capture, or on another stream"),
-           NULL;
+    return s && cudago_resource_now(self) ? s : NULL;
 }
+
+cudago_allocate_captured *cudago_captured_allocate;
 
 /* Not calloc: before 2.41 glibc's bypasses the thread's cache, which costs as much as the rest of an allocation. */
 static QUIET cudago_pool_cell *pool_cell(void) {
@@ -177,8 +173,11 @@ static QUIET cudago_pool_cell *pool_cell(void) {
 
 static QUIET cudago_cell *allocate_pool(ResourceObject *self, uint64_t size, StreamObject *stream) {
     cudago_stream *s = may_allocate(self, stream);
-    cudago_pool_cell *c = s ? pool_cell() : NULL;
-    if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
+    int capturing = s ? cudago_capturing(s) : -1;
+    if (capturing < 0) return NULL;
+    if (capturing && size) return cudago_captured_allocate(self, size, s);
+    cudago_pool_cell *c = pool_cell();
+    if (!c) return (cudago_cell *)PyErr_NoMemory();
     uint64_t ptr = 0;
     if (size) {
         int pushed = 0;
@@ -214,8 +213,19 @@ static uint64_t buffer_new(ResourceObject *self, uint64_t size, cudago_stream *s
     return 0;
 }
 
-static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, StreamObject *stream) {
+/* No node of a graph maps memory. */
+static QUIET cudago_stream *may_map(ResourceObject *self, StreamObject *stream) {
     cudago_stream *s = may_allocate(self, stream);
+    int capturing = s ? cudago_capturing(s) : -1;
+    if (capturing < 0) return NULL;
+    if (!capturing) return s;
+    return PyErr_SetString(PyExc_ValueError, "virtual memory cannot be allocated on a stream that is capturing, since no node of a "
+                                             "graph maps memory: allocate it before the capture, or on another stream"),
+           NULL;
+}
+
+static cudago_cell *allocate_virtual(ResourceObject *self, uint64_t size, StreamObject *stream) {
+    cudago_stream *s = may_map(self, stream);
     cudago_virtual_cell *c = s ? calloc(1, sizeof *c) : NULL;
     if (!c) return s ? (cudago_cell *)PyErr_NoMemory() : NULL;
     uint64_t ptr = 0, host = 0;

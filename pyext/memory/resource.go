@@ -54,8 +54,11 @@ func cudagoResourceTrim(id, keep C.uint64_t, st *C.cudago_status) {
 	})
 }
 
-func poolOf(id C.uint64_t) (*cuda.DeviceMemoryResource, error) {
-	r, err := Resources.Get(uint64(id))
+func poolOf(id C.uint64_t) (*cuda.DeviceMemoryResource, error) { return PoolOf(uint64(id)) }
+
+// PoolOf returns the pool behind a memory resource.
+func PoolOf(id uint64) (*cuda.DeviceMemoryResource, error) {
+	r, err := Resources.Get(id)
 	if err != nil {
 		return nil, err
 	}

@@ -58,8 +58,8 @@ class Device:
 
         Notes
         -----
-        Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the
-        capture.
+        Stream-ordered on `stream`, and captured as a node that allocates: `MemoryResource.allocate`
+        says what that means.
 
         The memory is freed when the buffer, its views and all other holders are gone: in the order
         of `stream`, after the last work that uses it on any stream.
@@ -242,9 +242,17 @@ class MemoryResource:
 
         Notes
         -----
-        Device memory is stream-ordered on `stream`, and not allowed while `stream` is capturing.
-        For other memory, blocks until it is there; it can be allocated during a capture, and is not
-        part of it.
+        Device memory is stream-ordered on `stream`. That of a pool is captured as a node, and then
+        belongs to the graph as that of `Graph.allocate` does: its kind is ``"graph"``, each launch
+        allocates it at the same address, and until a launch has, only what the same capture records
+        can use it. When the buffer, its views and all other holders but graphs are gone before the
+        capture ends, a node frees it there, after all that used it. Otherwise it stays allocated
+        after a launch: see `Buffer.free`, and ``auto_free`` of `Graph.instantiate`. If the capture
+        fails, so does all use of the memory, with `ClosedError`.
+
+        Virtual memory, and all memory in a capture that another library began, is not allowed while
+        `stream` is capturing. For other memory, blocks until it is there; it can be allocated
+        during a capture, and is not part of it.
 
         References
         ----------
@@ -384,7 +392,7 @@ class Buffer:
 
         Notes
         -----
-        Stream-ordered on `stream`. Not allowed while `stream` is capturing: use `Graph.free`.
+        Stream-ordered on `stream`; captured as a node that frees the memory at each launch.
 
         References
         ----------
@@ -472,7 +480,8 @@ class Buffer:
         Notes
         -----
         Stream-ordered: the memory is freed after the work queued on its stream. If the free would
-        become part of a capture, it is postponed until the capture ends.
+        become part of a capture, it is postponed until the capture ends; what that capture itself
+        has allocated, a node of it frees.
 
         References
         ----------

@@ -59,8 +59,8 @@ def empty(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing: allocate before the
-    capture.
+    Stream-ordered on `stream`, and captured as a node that allocates: see
+    `MemoryResource.allocate`.
 
     References
     ----------
@@ -118,7 +118,7 @@ def zeros(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -170,7 +170,7 @@ def full(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -225,8 +225,8 @@ def asarray(
     -----
     `Tensor.origin` of the result says how `obj` was shared; it is "cudago" after a copy.
 
-    Stream-ordered on `stream`. Blocks until pageable host memory has been read. Not allowed while
-    `stream` is capturing, unless nothing is copied.
+    Stream-ordered on `stream`. Blocks until pageable host memory has been read. Captured as nodes,
+    unless nothing is copied: see `empty`. The copy is then made at each launch.
 
     References
     ----------

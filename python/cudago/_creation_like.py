@@ -51,7 +51,7 @@ def ones(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -95,7 +95,7 @@ def arange(
     Notes
     -----
     Stream-ordered on `stream`. Blocks until the numbers, which are made on the host, have been
-    read. Not allowed while `stream` is capturing.
+    read. Captured as nodes: see `empty`.
 
     References
     ----------
@@ -145,7 +145,7 @@ def empty_like(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -183,7 +183,7 @@ def zeros_like(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -215,7 +215,7 @@ def ones_like(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------
@@ -254,7 +254,7 @@ def full_like(
 
     Notes
     -----
-    Stream-ordered on `stream`. Not allowed while `stream` is capturing.
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
 
     References
     ----------

@@ -62,6 +62,12 @@ train.explain()
 print(g); g.to_svg(); g.diff(train.graphs[0]); cu.who_retains(x)
 step.profile(s)
 g.save("step.cudago"); g2 = cu.Graph.load("step.cudago", bind={"src": np.ones(n, "f4")})
+
+with s.capture() as g:
+    tmp = dev.allocate(1024, stream=s)
+    tmp.fill(0, stream=s)
+    tmp.close()
+g.instantiate(auto_free=True).launch(s)
 """
 GRAPHS_CHECKED = r"""
 out = np.zeros(n, "f4")
@@ -72,6 +78,7 @@ assert "updated 1 time, last because a was 2.0 and is 3.0" in train.explain()
 g2.instantiate().launch(s)
 s.sync()
 assert (g2.nodes[0].params.dst.view("f4").numpy(stream=s) == 1).all()
+assert [node.kind for node in g.nodes] == ["alloc", "memset", "free"]
 """
 
 STREAMS = r"""

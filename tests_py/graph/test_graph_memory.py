@@ -170,17 +170,6 @@ def test_wrong_arguments(graph, device, stream):
         filled.free(buffer)
 
 
-def test_no_free_while_capturing(graph, stream):
-    buffer, _ = allocating(graph)
-    with graph.instantiate() as step:
-        step.launch(stream)
-        refused = pytest.raises(ValueError, match="capturing: add a free node")
-        with stream.capture() as captured, refused:
-            buffer.free(stream=stream)
-        captured.close()
-        buffer.free(stream=stream)
-
-
 # --- events ---------------------------------------------------------------------------------------
 
 

@@ -278,6 +278,70 @@ def a_stream_is_closed_inside_its_own_capture() -> None:
 
 
 @situation
+def captured_memory_is_let_go_by_threads() -> None:
+    """Its last holder goes in any thread, before the end of the capture, at it or after it."""
+    device = cu.Device()
+    with device.create_stream() as stream, device.create_stream() as other:
+        for n in range(ROUNDS // 10):
+            with stream.capture("relaxed") as graph:
+                buffers = [device.allocate(64, stream=stream) for _ in range(4)]
+                other.wait(stream)
+                for b in buffers:
+                    b.fill(n % 100, stream=other)
+                stream.wait(other)
+                closers = [threading.Thread(target=b.close) for b in buffers[:3]]
+                for c in closers:
+                    c.start()
+                cycle: list[Any] = [buffers.pop()]
+                cycle.append(cycle)
+                del cycle, buffers, b
+            for c in closers:
+                c.join()
+            with graph.instantiate(auto_free=True) as step:
+                step.launch(stream)
+                step.launch(stream)
+            graph.close()
+        gc.collect()
+        stream.sync()
+
+
+@situation
+def captured_memory_is_closed_while_it_is_used() -> None:
+    """By the call itself: then nothing may be recorded that uses it."""
+    device = cu.Device()
+    with device.create_stream() as stream:
+        for use in (
+            lambda b: b.fill(7, stream=ForeignStream(stream, b.close)),
+            lambda b: b.copy_from(Producer(np.ones(64, "u1"), b.close), stream=stream),
+            lambda b: b.copy_to(bytearray(64), stream=ForeignStream(stream, b.close)),
+            lambda b: b.free(stream=ForeignStream(stream, b.close)),
+        ):
+            with stream.capture() as graph:
+                buffer = device.allocate(64, stream=stream)
+                allowed(lambda use=use, buffer=buffer: use(buffer))
+            if [node.kind for node in graph.nodes] != ["alloc", "free"]:
+                raise AssertionError(f"{graph.nodes}")
+            graph.close()
+
+
+@situation
+def a_capture_ends_while_memory_is_allocated_in_it() -> None:
+    """Then there is no capture to allocate in, or the memory is the device's."""
+    device = cu.Device()
+    for end in (False, True):
+        with device.create_stream() as stream:
+            block = stream.capture("relaxed")
+            block.__enter__()
+            act = lambda end=end, block=block: block.__exit__(  # noqa: E731
+                *((LookupError, LookupError(), None) if end else (None, None, None))
+            )
+            buffer = device.allocate(Index(64, act), stream=stream)
+            buffer.fill(7, stream=stream)
+            buffer.close()
+            stream.sync()
+
+
+@situation
 def a_capture_begins_while_arguments_are_packed() -> None:
     """The node keeps what it reads, or the launch raises."""
     w = World()

@@ -17,6 +17,8 @@ var graphMemories = map[string]func(*suite){
 	"free nodes take whole memory of graphs once":     memoryFreeChecked,
 	"a graph with memory has one executable":          memoryAlone,
 	"auto-free frees before the next launch":          memoryAutoFree,
+	"a pool's memory in a capture is the graph's":     memoryCaptured,
+	"a free in a capture takes further edges":         memoryFreeOrdered,
 }
 
 func graphAllocation(size uint64) *driver.CUDA_MEM_ALLOC_NODE_PARAMS {
@@ -153,4 +155,66 @@ func memoryAutoFree(s *suite) {
 	s.ok(s.CuGraphExecDestroy(x))
 	s.ok(s.CuMemFreeAsync(p, st)) // it outlives the executable
 	s.ok(s.CuStreamSynchronize(st))
+}
+
+// From CUDA Driver API, cuMemAllocFromPoolAsync: "during stream capture, this
+// function results in the creation of an allocation node".
+func memoryCaptured(s *suite) {
+	st, pool := s.stream(), s.pool(0)
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	p, r := s.CuMemAllocFromPoolAsync(1000, pool, st)
+	s.ok(r)
+	kept, r := s.CuMemAllocFromPoolAsync(1000, pool, st)
+	s.ok(r)
+	s.ok(s.CuMemsetD32Async(p, 7, 250, st))
+	s.ok(s.CuMemcpyAsync(kept, p, 1000, st))
+	s.ok(s.CuMemFreeAsync(p, st))
+	g, r := s.CuStreamEndCapture(st)
+	s.ok(r)
+	nodes, r := s.CuGraphGetNodes(g)
+	s.ok(r)
+	require.Len(s.T, nodes, 5)
+	require.Zero(s.T, s.poolAttribute(pool, driver.CU_MEMPOOL_ATTR_USED_MEM_CURRENT))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(kept, st)) // no launch has allocated it
+	x := s.instantiate(g)
+	s.launchAndWait(x, st)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphLaunch(x, st))
+	s.same(7, kept)
+	s.ok(s.CuMemFreeAsync(kept, st))
+	s.ok(s.CuStreamSynchronize(st))
+	s.ok(s.CuGraphExecDestroy(x))
+	s.ok(s.CuGraphDestroy(g))
+}
+
+// From cuda.h, cuStreamGetCaptureInfo: "all operations other than destroy and node
+// removal are permitted on the graph while the capture sequence is in progress".
+func memoryFreeOrdered(s *suite) {
+	st, fork := s.stream(), s.stream()
+	forked, joined := s.event(0), s.event(0)
+	s.ok(s.CuStreamBeginCapture(st, driver.CU_STREAM_CAPTURE_MODE_GLOBAL))
+	p, r := s.CuMemAllocAsync(1000, st)
+	s.ok(r)
+	s.ok(s.CuEventRecord(forked, st))
+	s.ok(s.CuStreamWaitEvent(fork, forked, 0))
+	s.ok(s.CuMemsetD32Async(p, 7, 250, fork))
+	use, r := s.CuStreamGetCaptureInfo(fork)
+	s.ok(r)
+	s.ok(s.CuMemFreeAsync(p, st))
+	free, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	require.Len(s.T, use.Deps, 1)
+	require.Len(s.T, free.Deps, 1)
+	s.ok(s.CuGraphAddDependencies(free.Graph, use.Deps, free.Deps))
+	s.ok(s.CuEventRecord(joined, fork))
+	s.ok(s.CuStreamWaitEvent(st, joined, 0))
+	g, r := s.CuStreamEndCapture(st)
+	s.ok(r)
+	from, _, r := s.CuGraphGetEdges(g)
+	s.ok(r)
+	require.Len(s.T, from, 3)
+	x := s.instantiate(g)
+	s.launchAndWait(x, st)
+	s.launchAndWait(x, st)
+	s.ok(s.CuGraphExecDestroy(x))
+	s.ok(s.CuGraphDestroy(g))
 }
