@@ -178,6 +178,8 @@ const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type);
 static inline const DLPackExchangeAPI *cudago_exchange_table(PyObject *o) {
     return cudago_exchange_table_of(Py_TYPE(o));
 }
+/* The table of o's type, if what it lends lasts as long as o; else NULL. */
+const DLPackExchangeAPI *cudago_exchange_lends(PyObject *o);
 int cudago_exchange_init(PyObject *type);
 
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
