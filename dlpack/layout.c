@@ -103,6 +103,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
     for (int i = 0; i < t->ndim; i++)
         if (t->shape[i] < 0) return "a dimension is negative";
     int bits = element_bits(t->dtype, flags);
+    if (!bits && t->dtype.bits < 8)
+        return "the element type is not one that cudago knows: of less than a byte are float4_e2m1fn, float6_e2m3fn and "
+               "float6_e3m2fn";
     if (!bits) return "the element type is not one that cudago knows";
     switch (t->device.device_type) {
     case kDLCPU:

@@ -11,8 +11,10 @@ PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
  * the renaming leaves the tensor to the capsule's own destructor; after it nothing can fail. So the deleter always runs
  * exactly once. */
 
-static int refuse(const char *why) {
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s", why);
+static int refuse(const char *why, const DLTensor *d) {
+    char text[400];
+    cudago_tensor_text(d, text, sizeof text);
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s: it has %s", why, text);
     return -1;
 }
 
@@ -23,10 +25,10 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
         return -1;
     }
     const char *wrong = cudago_tensor_check(&m->dl_tensor, m->flags, e);
-    if (wrong) return refuse(wrong);
+    if (wrong) return refuse(wrong, &m->dl_tensor);
     /* Each of our element types has one layout, and it is not the padded one. */
     if (m->dl_tensor.dtype.bits < 8 && m->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
-        return refuse("its elements of less than a byte are padded, not packed");
+        return refuse("its elements of less than a byte are padded, not packed", &m->dl_tensor);
     return 0;
 }
 
@@ -46,7 +48,7 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
         const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, e);
-        if (wrong) return refuse(wrong), NULL;
+        if (wrong) return refuse(wrong, &m->dl_tensor), NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
         cudago_foreign_take_legacy(c, m, e);
@@ -55,7 +57,8 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
     }
     const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
     PyErr_Clear();
-    if (name && !strncmp(name, "used_dltensor", 13)) refuse("its capsule was consumed before");
+    if (name && !strncmp(name, "used_dltensor", 13))
+        PyErr_SetString(PyExc_BufferError, "the tensor cannot be imported: its capsule was consumed before");
     else PyErr_Format(PyExc_TypeError, "__dlpack__ must give a DLPack capsule, got %R", capsule);
     return NULL;
 }
@@ -226,7 +229,9 @@ static int refuse_negated(PyObject *o) {
     int negated = r ? r == Py_True : -1;
     Py_XDECREF(r);
     if (!negated) return 0;
-    if (negated > 0) refuse("its elements are negated only when they are read; x.resolve_neg() does it");
+    if (negated > 0)
+        PyErr_SetString(PyExc_BufferError, "the tensor cannot be imported: its elements are negated only when they are read; "
+                                           "x.resolve_neg() does it");
     return -1;
 }
 
@@ -246,7 +251,7 @@ static void let_object_go(void *o) { Py_DECREF((PyObject *)o); }
 /* A cell of what o lends, which counts o instead of a managed tensor. */
 static cudago_cell *hold_lent(PyObject *o, const DLTensor *d, cudago_extent *e) {
     const char *wrong = cudago_tensor_check(d, 0, e);
-    if (wrong) return refuse(wrong), NULL;
+    if (wrong) return refuse(wrong, d), NULL;
     cudago_cell *c = cudago_foreign_new();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
     cudago_foreign_take_object(c, d, e, NEW_REF(o), let_object_go);
