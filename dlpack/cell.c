@@ -9,8 +9,23 @@
  * single cell, so there is no ABA problem. */
 static _Atomic(cudago_cell *) dropped;
 static _Atomic(int (*)(void)) wake;
-static _Atomic uint64_t last_id;
+static _Atomic uint64_t last_id, last_host_id;
 static _Atomic int64_t live[CUDAGO_CELL_KINDS];
+
+/* Host memory is also made without the GIL, by the allocator of the exchange table. All other cells come and go under it,
+ * and so their counts need no locked instruction, of which each costs as much as a call. */
+static void count(uint32_t kind, int64_t by) {
+    _Atomic int64_t *n = &live[kind];
+    if (kind == CUDAGO_CELL_HOST) atomic_fetch_add_explicit(n, by, memory_order_relaxed);
+    else atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static uint64_t number(uint32_t kind) {
+    if (kind == CUDAGO_CELL_HOST) return UINT64_C(1) << 63 | (atomic_fetch_add_explicit(&last_host_id, 1, memory_order_relaxed) + 1);
+    uint64_t id = atomic_load_explicit(&last_id, memory_order_relaxed) + 1;
+    atomic_store_explicit(&last_id, id, memory_order_relaxed);
+    return id;
+}
 
 void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *)) {
     atomic_init(&c->refs, 1);
@@ -19,8 +34,8 @@ void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell
     c->ordinal = -1;
     c->release = release;
     c->next = NULL;
-    c->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
-    atomic_fetch_add_explicit(&live[c->kind], 1, memory_order_relaxed);
+    c->id = number(c->kind);
+    count(c->kind, 1);
 }
 
 void cudago_cell_retain(cudago_cell *c) { atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed); }
@@ -34,7 +49,7 @@ static int drop(cudago_cell *c) {
 }
 
 static void finish(cudago_cell *c) {
-    atomic_fetch_sub_explicit(&live[c->kind], 1, memory_order_relaxed);
+    count(c->kind, -1);
     if (c->flags & CUDAGO_CELL_NOTED) cudago_exported_forget(c);
     c->release(c);
 }

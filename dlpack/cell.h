@@ -50,7 +50,8 @@ typedef struct cudago_cell {
     uint64_t id;              /* never 0, never used twice */
 } cudago_cell;
 
-/* Sets refs to 1, takes a new id and counts the cell as live. The caller fills in the rest. */
+/* Sets refs to 1, takes a new id and counts the cell as live. The caller fills in the rest. Needs the GIL, except for
+ * CUDAGO_CELL_HOST. */
 void cudago_cell_init(cudago_cell *c, uint32_t kind, void (*release)(cudago_cell *));
 
 /* The caller must hold a count already. */
@@ -75,7 +76,7 @@ long cudago_cells_drain(void);
  * the stack. */
 void cudago_cells_set_poke(int (*poke)(void));
 
-/* The id of the cell that was initialised last. */
+/* The id of the cell that was initialised last, host memory aside. */
 uint64_t cudago_cell_last_id(void);
 
 /* Cells of a kind that were initialised and whose release function has not begun. */

@@ -6,27 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic int64_t exports_made, exports_released;
+/* By class. Their difference is what is open, so an export and its end cost one count each. */
+static _Atomic int64_t exports_made[256], exports_released[256];
 static int64_t imports_taken, imports_released; /* guarded by the GIL */
 static int fail_in; /* allocations until one fails; 0: none does */
 
-static _Atomic int64_t exports_open[256]; /* by class */
-
-static void count(_Atomic int64_t *n) { atomic_fetch_add_explicit(n, 1, memory_order_relaxed); }
-
-int64_t cudago_exports_open(uint32_t class) { return atomic_load_explicit(&exports_open[class & 255], memory_order_acquire); }
+int64_t cudago_exports_open(uint32_t class) {
+    int64_t released = atomic_load_explicit(&exports_released[class & 255], memory_order_acquire); /* first: never below 0 */
+    return atomic_load_explicit(&exports_made[class & 255], memory_order_relaxed) - released;
+}
 
 /* An export has one count of its cell. Memory that is noted is exported with the GIL; only the allocator of the exchange
  * table exports without, and what it makes is not noted. */
 static void begin(cudago_cell *c) {
     cudago_cell_retain(c);
     cudago_exported_note(c);
-    count(&exports_made);
-    count(&exports_open[c->class & 255]);
+    atomic_fetch_add_explicit(&exports_made[c->class & 255], 1, memory_order_relaxed);
 }
 static void end(cudago_cell *c) {
-    count(&exports_released);
-    atomic_fetch_sub_explicit(&exports_open[c->class & 255], 1, memory_order_release);
+    atomic_fetch_add_explicit(&exports_released[c->class & 255], 1, memory_order_release);
     cudago_cell_release(c);
 }
 
@@ -38,12 +36,12 @@ static void *allocate(size_t size) {
 void cudago_exchange_fail_at(int n) { fail_in = n; }
 
 cudago_exchange_stats cudago_exchange_read_stats(void) {
-    return (cudago_exchange_stats){
-        .exports_made = atomic_load_explicit(&exports_made, memory_order_relaxed),
-        .exports_released = atomic_load_explicit(&exports_released, memory_order_relaxed),
-        .imports_taken = imports_taken,
-        .imports_released = imports_released,
-    };
+    cudago_exchange_stats s = {.imports_taken = imports_taken, .imports_released = imports_released};
+    for (int i = 0; i < 256; i++) {
+        s.exports_released += atomic_load_explicit(&exports_released[i], memory_order_acquire);
+        s.exports_made += atomic_load_explicit(&exports_made[i], memory_order_relaxed);
+    }
+    return s;
 }
 
 /* --- export ------------------------------------------------------------------------------------------------------ */
@@ -104,9 +102,15 @@ DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
 
 typedef struct {
     cudago_cell cell; /* first: a foreign cell is its cell */
-    DLManagedTensorVersioned *versioned; /* one of the two, once taken */
+    DLManagedTensorVersioned *versioned; /* one of the three, once taken */
     DLManagedTensor *legacy;
+    void *object;
+    void (*release)(void *); /* of object */
 } foreign;
+
+enum { SPARE = 32 };
+static foreign *spare[SPARE]; /* to be used again; guarded by the GIL */
+static int n_spare;
 
 static void (*deleter_guard)(void (*run)(void *), void *m); /* guarded by the GIL */
 
@@ -135,16 +139,23 @@ void cudago_dl_delete_legacy(DLManagedTensor *m) {
 
 static void foreign_release(cudago_cell *c) {
     foreign *f = (foreign *)c;
-    if (f->versioned || f->legacy) imports_released++;
+    if (f->versioned || f->legacy || f->object) imports_released++;
+    if (f->object) delete_guarded(f->release, f->object);
     cudago_dl_delete(f->versioned);
     cudago_dl_delete_legacy(f->legacy);
-    free(f);
+    if (n_spare < SPARE) spare[n_spare++] = f;
+    else free(f);
 }
 
 cudago_cell *cudago_foreign_new(void) {
-    foreign *f = allocate(sizeof *f);
+    foreign *f = n_spare && !fail_in ? spare[--n_spare] : allocate(sizeof *f);
     if (!f) return NULL;
-    memset(f, 0, sizeof *f);
+    /* Field by field: gcc would turn malloc and memset into calloc, which before glibc 2.41 bypasses the thread's cache. */
+    f->versioned = NULL;
+    f->legacy = NULL;
+    f->object = NULL;
+    f->cell.ptr = f->cell.host = f->cell.size = 0;
+    f->cell.device_type = f->cell.device_id = 0;
     cudago_cell_init(&f->cell, CUDAGO_CELL_FOREIGN, foreign_release);
     return &f->cell;
 }
@@ -163,6 +174,12 @@ void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cuda
     take(c, &m->dl_tensor, e);
     if (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) c->flags |= CUDAGO_CELL_READONLY;
     ((foreign *)c)->versioned = m;
+}
+
+void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, void *object, void (*release)(void *)) {
+    take(c, t, e);
+    ((foreign *)c)->object = object;
+    ((foreign *)c)->release = release;
 }
 
 void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e) {

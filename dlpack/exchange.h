@@ -149,6 +149,10 @@ cudago_cell *cudago_foreign_new(void);
 void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cudago_extent *e);
 void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e);
 
+/* The same for a tensor that lasts as long as an object, which is the caller's to have counted: release(object) is called
+ * once, as a deleter is. */
+void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, void *object, void (*release)(void *));
+
 /* Runs a managed tensor's deleter, if it has one: what a consumer owes a tensor that it does not keep. */
 void cudago_dl_delete(DLManagedTensorVersioned *m);
 void cudago_dl_delete_legacy(DLManagedTensor *m);

@@ -103,6 +103,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
     for (int i = 0; i < t->ndim; i++)
         if (t->shape[i] < 0) return "a dimension is negative";
     int bits = element_bits(t->dtype, flags);
+    if (!bits && t->dtype.bits < 8)
+        return "the element type is not one that cudago knows: of less than a byte are float4_e2m1fn, float6_e2m3fn and "
+               "float6_e3m2fn";
     if (!bits) return "the element type is not one that cudago knows";
     switch (t->device.device_type) {
     case kDLCPU:
@@ -117,8 +120,8 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
     if (e->size < 0) return "the size overflows";
     if (e->size == 0) return NULL; /* data and strides mean nothing then */
     if (!t->data) return "the data pointer is missing";
-    int64_t low, high, end;
-    if (!reach(t, bits, &low, &high)) return "the strides overflow";
+    int64_t low = 0, high = e->size * bits, end;
+    if (t->strides && !cudago_is_compact(t->ndim, t->shape, t->strides) && !reach(t, bits, &low, &high)) return "the strides overflow";
     if (low < -(INT64_MAX - 7)) return "the strides overflow";
     e->low = -((-low + 7) / 8);
     if (__builtin_add_overflow(high, (int64_t)7, &high)) return "the strides overflow";

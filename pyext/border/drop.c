@@ -41,11 +41,12 @@ void cudago_drain(void) {
 /* For foreign code that runs while something is released: it neither sees nor clears an exception that is propagating,
  * and what it raises itself is discarded. */
 void cudago_keep_exception(void (*run)(void *), void *with) {
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    int pending = PyErr_Occurred() != NULL;
+    if (pending) PyErr_Fetch(&type, &value, &trace);
     run(with);
     if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
-    PyErr_Restore(type, value, trace);
+    if (pending) PyErr_Restore(type, value, trace);
 }
 
 static void decref(void *capsule) { Py_XDECREF((PyObject *)capsule); }

@@ -73,6 +73,7 @@ typedef struct {
     cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order */
     cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
     uint64_t resource;     /* Go's handle of the memory resource, which may be closed */
+    uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
 } cudago_pool_cell;
 
 typedef struct {

@@ -74,14 +74,21 @@ static QUIET int may_wait(cudago_stream *own) {
 }
 
 /* The host waits for everything on the memory's own stream, since others may have queued work there through its
- * handle. */
+ * handle, unless it has done so already. Nobody else's mark says so: the allocation itself has no position. */
+static int host_after_own(cudago_pool_cell *c) {
+    cudago_stream *own = c->stream;
+    uint64_t mark = cudago_stream_mark(own);
+    if (may_wait(own)) return -1;
+    if (mark && mark == c->settled) return 0;
+    if (cudago_wait_stream(own)) return -1;
+    c->settled = mark;
+    return 0;
+}
+
 static int order_host(cudago_cell *cell) {
     pendings list;
     int r = 0;
-    if (cudago_cell_has_stream(cell)) {
-        cudago_stream *own = ((cudago_pool_cell *)cell)->stream;
-        if (may_wait(own) || cudago_wait_stream(own)) return -1;
-    }
+    if (cudago_cell_has_stream(cell) && host_after_own((cudago_pool_cell *)cell)) return -1;
     if (pending_on(cell, &list)) return -1;
     for (size_t i = 0; !r && i < list.n; i++) r = wait_for(&list.at[i]);
     forget(&list);
@@ -109,13 +116,23 @@ static int join_all(const pendings *list, uintptr_t ctx, uintptr_t consumer) {
     return 0;
 }
 
+/* Only of the legacy default stream is it remembered: another's handle may belong to a new stream by now. */
+enum { LEGACY = 1 };
+
+static int consumer_after_own(cudago_pool_cell *c, uintptr_t consumer) {
+    cudago_stream *own = c->stream;
+    uint64_t mark = cudago_stream_mark(own);
+    if (consumer == own->h) return 0;
+    if (may_wait(own)) return -1;
+    if (mark && consumer == LEGACY && mark == c->ordered) return 0;
+    if (cudago_order(own->device, own->h, consumer)) return -1;
+    if (consumer == LEGACY) c->ordered = mark;
+    return 0;
+}
+
 /* The caller holds the cell, and so its stream. */
 static int order_consumer(cudago_cell *cell, uintptr_t ctx, uintptr_t consumer) {
-    cudago_stream *own = cudago_cell_has_stream(cell) ? ((cudago_pool_cell *)cell)->stream : NULL;
-    if (own && consumer != own->h) {
-        if (may_wait(own)) return -1;
-        if (cudago_order(own->device, own->h, consumer)) return -1;
-    }
+    if (cudago_cell_has_stream(cell) && consumer_after_own((cudago_pool_cell *)cell, consumer)) return -1;
     pendings list;
     if (pending_on(cell, &list)) return -1;
     int r = join_all(&list, ctx, consumer);

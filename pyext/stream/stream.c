@@ -210,6 +210,7 @@ static PyObject *stream_done(StreamObject *self, void *unused) {
 static PyObject *wait_away(cudago_stream *s, uint64_t event) {
     cudago_status st = {0};
     uint64_t stream = s->id;
+    s->waits++;
     cudago_leave l = cudago_gil_leave(s);
     cudagoStreamWaitEvent(stream, event, &st);
     cudago_gil_back(&l, 1);
@@ -224,6 +225,7 @@ static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
     if (cudago_event_now(e)) return NULL;
     if (cudago_callbacks_alive) return wait_away(s, e->id);
     int pushed;
+    s->waits++;
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, e->h, 0);
     cudago_ctx_leave(pushed);
@@ -233,6 +235,7 @@ static QUIET PyObject *wait_event_now(StreamObject *self, PyObject *event) {
 /* Of another library: whether the handle is valid is for the caller to know. */
 static PyObject *wait_handle_away(cudago_stream *s, uintptr_t event) {
     int pushed;
+    s->waits++;
     cudago_leave l = cudago_gil_leave(s);
     int32_t r = cudago_ctx_enter(s->ctx, &pushed);
     if (!r) r = cu.cuStreamWaitEvent(s->h, event, 0);

@@ -55,6 +55,7 @@ typedef struct cudago_stream {
     uintptr_t ctx;             /* CUcontext */
     cudago_clock *clock;
     uint64_t graphs;           /* position of the latest launch of a graph */
+    uint64_t waits;            /* made in the stream for others' work, which has no position: see cudago_stream_mark */
     int32_t device;
     uint32_t generation;
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
@@ -66,6 +67,12 @@ typedef struct cudago_stream {
 } cudago_stream;
 
 static inline QUIET int cudago_stream_lost(const cudago_stream *s) { return cudago_lost(s->device, s->generation); }
+/* A number that grows with all that is put into a stream of ours, so that what was ordered after the stream at the same
+ * number need not be ordered again. 0: others may put work there unseen, or a call is putting some there now. */
+static inline QUIET uint64_t cudago_stream_mark(const cudago_stream *s) {
+    if (s->foreign || s->clock->exposed || s->inside) return 0;
+    return atomic_load_explicit(&s->clock->queued, memory_order_relaxed) + s->waits + 1;
+}
 QUIET void cudago_stream_retain(cudago_stream *s);
 QUIET void cudago_stream_release(cudago_stream *s); /* GIL */
 void cudago_streams_sweep(void);               /* part of a drain: frees the blocks of streams that are gone */

@@ -9,8 +9,19 @@ PyTypeObject *cudago_tensor_type;
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
+/* Objects to be used again: an allocation costs as much as the rest of an import. Guarded by the GIL. */
+enum { SPARE = 32 };
+static TensorObject *spare[SPARE];
+static int n_spare;
+
+static QUIET TensorObject *reused(void) {
+    TensorObject *t = spare[--n_spare];
+    memset((char *)t + sizeof t->ob_base, 0, offsetof(TensorObject, small) - sizeof t->ob_base);
+    return (TensorObject *)PyObject_Init((PyObject *)t, cudago_tensor_type);
+}
+
 QUIET TensorObject *cudago_tensor_alloc(int ndim) {
-    TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
+    TensorObject *t = n_spare ? reused() : (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
     if (!t) return NULL;
     t->ndim = ndim;
     t->shape = t->small;
@@ -87,7 +98,8 @@ QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out) {
 }
 
 void cudago_cell_let_go(cudago_cell *cell) {
-    if (atomic_load_explicit(&cell->refs, memory_order_relaxed) != 1) {
+    /* Another library's tensor is given back with the exception put aside in any case. */
+    if (cell->kind == CUDAGO_CELL_FOREIGN || atomic_load_explicit(&cell->refs, memory_order_relaxed) != 1) {
         cudago_cell_release_gil(cell);
         return;
     }
@@ -128,7 +140,8 @@ static void tensor_dealloc(TensorObject *t) {
     if (t->cell && !cudago_forked) cudago_cell_let_go(t->cell);
     if (t->shape != t->small) free(t->shape);
     PyTypeObject *type = Py_TYPE((PyObject *)t);
-    PyObject_Free(t); /* the function in its tp_free slot: the type takes no part in garbage collection */
+    if (n_spare < SPARE) spare[n_spare++] = t;
+    else PyObject_Free(t); /* the function in its tp_free slot: the type takes no part in garbage collection */
     Py_DECREF(type);
 }
 

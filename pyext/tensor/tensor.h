@@ -124,6 +124,8 @@ QUIET cudago_cell *cudago_tensor_hold(const TensorObject *t, DLTensor *out);
 void cudago_cell_let_go(cudago_cell *cell);
 
 int cudago_dtype_from_python(PyObject *o, DLDataType *out); /* -1 with TypeError */
+/* Shape, element type and device of a tensor that may be wrong in any way, for an error. */
+void cudago_tensor_text(const DLTensor *d, char *out, size_t n);
 PyObject *cudago_dtype_to_python(DLDataType d);             /* NumPy's dtype, or the name where it has none */
 
 PyObject *cudago_tensor_subscript(TensorObject *t, PyObject *key);
@@ -178,6 +180,8 @@ const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type);
 static inline const DLPackExchangeAPI *cudago_exchange_table(PyObject *o) {
     return cudago_exchange_table_of(Py_TYPE(o));
 }
+/* The table of o's type, if what it lends lasts as long as o; else NULL. */
+const DLPackExchangeAPI *cudago_exchange_lends(PyObject *o);
 int cudago_exchange_init(PyObject *type);
 
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;

@@ -5,6 +5,8 @@
 
 #include "tensor.h"
 
+#include <stdarg.h>
+
 /* NumPy is an optional dependency: imported when one of its types is needed, and done without where it is missing. */
 
 static int parse_text(PyObject *o, DLDataType *out) {
@@ -40,6 +42,41 @@ int cudago_dtype_from_python(PyObject *o, DLDataType *out) {
                  "'float32', '<f4' or 'bfloat16', got %R",
                  o);
     return -1;
+}
+
+/* Appends to text, as far as there is room. */
+static void add(char *out, size_t n, const char *format, ...) {
+    size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out + used, n - used, format, args);
+    va_end(args);
+}
+
+static void add_dtype(DLDataType d, char *out, size_t n) {
+    static const char *const codes[] = {"int", "uint", "float", "opaque handle", "bfloat", "complex", "bool"};
+    const char *name = cudago_dtype_name(d);
+    if (name) return add(out, n, "%s", name);
+    if (d.code < sizeof codes / sizeof *codes) add(out, n, "%s of %u bits", codes[d.code], d.bits);
+    else add(out, n, "DLPack's code %u of %u bits", d.code, d.bits);
+    if (d.lanes != 1) add(out, n, " in %u lanes", d.lanes);
+}
+
+void cudago_tensor_text(const DLTensor *d, char *out, size_t n) {
+    enum { SHOWN = 8 };
+    *out = 0;
+    add(out, n, "shape ");
+    if (d->ndim < 0 || d->ndim > CUDAGO_MAX_NDIM || (d->ndim && !d->shape)) {
+        add(out, n, "of %d dimensions", d->ndim);
+    } else {
+        add(out, n, "(");
+        for (int i = 0; i < d->ndim && i < SHOWN; i++) add(out, n, i ? ", %lld" : "%lld", (long long)d->shape[i]);
+        add(out, n, d->ndim > SHOWN ? ", ...)" : d->ndim == 1 ? ",)"
+                                                              : ")");
+    }
+    add(out, n, ", type ");
+    add_dtype(d->dtype, out, n);
+    add(out, n, ", DLPack device (%d, %d)", d->device.device_type, d->device.device_id);
 }
 
 PyObject *cudago_dtype_to_python(DLDataType d) {

@@ -11,8 +11,10 @@ PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
  * the renaming leaves the tensor to the capsule's own destructor; after it nothing can fail. So the deleter always runs
  * exactly once. */
 
-static int refuse(const char *why) {
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s", why);
+static int refuse(const char *why, const DLTensor *d) {
+    char text[400];
+    cudago_tensor_text(d, text, sizeof text);
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s: it has %s", why, text);
     return -1;
 }
 
@@ -23,10 +25,10 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
         return -1;
     }
     const char *wrong = cudago_tensor_check(&m->dl_tensor, m->flags, e);
-    if (wrong) return refuse(wrong);
+    if (wrong) return refuse(wrong, &m->dl_tensor);
     /* Each of our element types has one layout, and it is not the padded one. */
     if (m->dl_tensor.dtype.bits < 8 && m->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
-        return refuse("its elements of less than a byte are padded, not packed");
+        return refuse("its elements of less than a byte are padded, not packed", &m->dl_tensor);
     return 0;
 }
 
@@ -46,7 +48,7 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
         const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, e);
-        if (wrong) return refuse(wrong), NULL;
+        if (wrong) return refuse(wrong, &m->dl_tensor), NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
         cudago_foreign_take_legacy(c, m, e);
@@ -55,7 +57,8 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
     }
     const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
     PyErr_Clear();
-    if (name && !strncmp(name, "used_dltensor", 13)) refuse("its capsule was consumed before");
+    if (name && !strncmp(name, "used_dltensor", 13))
+        PyErr_SetString(PyExc_BufferError, "the tensor cannot be imported: its capsule was consumed before");
     else PyErr_Format(PyExc_TypeError, "__dlpack__ must give a DLPack capsule, got %R", capsule);
     return NULL;
 }
@@ -167,33 +170,102 @@ static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
     return r;
 }
 
+/* Makes the consumer's stream wait for what the producer has queued. -1: nobody waits. */
+static int order_theirs(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream) {
+    void *theirs = NULL;
+    if (device.device_type == kDLCPU || stream == -1) return 0;
+    if (api->current_work_stream(device.device_type, device.device_id, &theirs)) return -1;
+    if (stream == (theirs ? (intptr_t)theirs : 1)) return 0;
+    return cudago_order_foreign(device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream);
+}
+
+/* A table says RuntimeError where __dlpack__ says BufferError; the first line tells the reason, the rest is a stack. */
+static int refused(PyObject *o) {
+    PyObject *type, *value, *trace;
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    const char *why = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int n = why ? (int)strcspn(why, "\n") : 0;
+    char line[400];
+    snprintf(line, sizeof line, "%.*s", n, why ? why : "");
+    PyErr_Clear();
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s", (PyObject *)Py_TYPE(o), line);
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
 /* The managed tensor of an object with an exchange table, if the table may be used: it skips checks that __dlpack__
  * makes. *m NULL without an error: use __dlpack__. */
 static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLManagedTensorVersioned **m) {
-    void *theirs = NULL;
     *m = NULL;
-    if (api->managed_tensor_from_py_object_no_sync(o, m)) return -1;
+    if (api->managed_tensor_from_py_object_no_sync(o, m)) return refused(o);
     const DLTensor *d = &(*m)->dl_tensor;
     if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with a better message */
     /* A complex tensor of PyTorch may be conjugated lazily, and only __dlpack__ refuses that. */
-    int suits = d->dtype.code != kDLComplex;
-    if (suits && d->device.device_type != kDLCPU && stream != -1) {
-        if (api->current_work_stream(d->device.device_type, d->device.device_id, &theirs)) {
-            cudago_dl_delete(*m);
-            *m = NULL;
-            return -1;
-        }
-        if (stream != (theirs ? (intptr_t)theirs : 1) &&
-            cudago_order_foreign(d->device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream)) {
-            cudago_dl_delete(*m);
-            *m = NULL;
-            return -1;
-        }
-    }
-    if (suits) return 0;
+    int r = d->dtype.code == kDLComplex ? 1 : order_theirs(api, d->device, stream);
+    if (!r) return 0;
     cudago_dl_delete(*m);
     *m = NULL;
-    return 0;
+    return r < 0 ? -1 : 0;
+}
+
+/* --- what PyTorch lends ---------------------------------------------------------------------------------------------------- */
+
+/* The imaginary part of a lazily conjugated tensor is negated lazily, and not even __dlpack__ refuses that. Such a part
+ * has gaps, unless it is one element; others are not asked. */
+static int may_be_negated(const DLTensor *d) {
+    int64_t size = 1;
+    if (d->dtype.code != kDLFloat && d->dtype.code != kDLBfloat) return 0;
+    for (int i = 0; i < d->ndim; i++) size *= d->shape[i];
+    return size == 1 || !cudago_is_compact(d->ndim, d->shape, d->strides);
+}
+
+static int refuse_negated(PyObject *o) {
+    PyObject *r = PyObject_CallMethod(o, "is_neg", NULL);
+    int negated = r ? r == Py_True : -1;
+    Py_XDECREF(r);
+    if (!negated) return 0;
+    if (negated > 0)
+        PyErr_SetString(PyExc_BufferError, "the tensor cannot be imported: its elements are negated only when they are read; "
+                                           "x.resolve_neg() does it");
+    return -1;
+}
+
+/* 1: d is what o lends, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception. Nothing may run
+ * between the borrowing and the use, since it might change the tensor: whatever runs is followed by another look. */
+static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d) {
+    if (api->dltensor_from_py_object_no_sync(o, d)) return refused(o);
+    if (d->dtype.code == kDLComplex) return 0; /* as in through_table */
+    int asked = may_be_negated(d), ordered = d->device.device_type != kDLCPU && stream != -1;
+    if (!asked && !ordered) return 1;
+    if ((asked && refuse_negated(o)) || (ordered && order_theirs(api, d->device, stream))) return -1;
+    return api->dltensor_from_py_object_no_sync(o, d) ? refused(o) : 1;
+}
+
+static void let_object_go(void *o) { Py_DECREF((PyObject *)o); }
+
+/* A cell of what o lends, which counts o instead of a managed tensor. */
+static cudago_cell *hold_lent(PyObject *o, const DLTensor *d, cudago_extent *e) {
+    const char *wrong = cudago_tensor_check(d, 0, e);
+    if (wrong) return refuse(wrong, d), NULL;
+    cudago_cell *c = cudago_foreign_new();
+    if (!c) return (cudago_cell *)PyErr_NoMemory();
+    cudago_foreign_take_object(c, d, e, NEW_REF(o), let_object_go);
+    return c;
+}
+
+static PyObject *import_lent(PyObject *o, const DLTensor *d) {
+    cudago_extent e = {0};
+    cudago_cell *c = hold_lent(o, d, &e);
+    TensorObject *t = c ? cudago_tensor_alloc(d->ndim) : NULL;
+    if (!t) return c ? cudago_cell_let_go(c), NULL : NULL;
+    cudago_tensor_adopt(t, c, d, &e);
+    t->origin = ORIGIN_TABLE;
+    return (PyObject *)t;
 }
 
 /* JAX's arrays never change, but its capsules are of the kind that cannot say so. */
@@ -208,9 +280,15 @@ int cudago_never_changes(PyObject *o) {
 
 static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
     if (PyCapsule_CheckExact(o)) return import_capsule(o);
-    const DLPackExchangeAPI *api = copy == Py_True ? NULL : cudago_exchange_table(o);
+    const DLPackExchangeAPI *api = copy == Py_True ? NULL : cudago_exchange_lends(o);
     DLManagedTensorVersioned *m = NULL;
-    if (api && through_table(api, o, stream, &m)) return NULL;
+    if (api) {
+        DLTensor d;
+        int lent = borrow(api, o, stream, &d);
+        if (lent) return lent < 0 ? NULL : import_lent(o, &d);
+    } else if (copy != Py_True && (api = cudago_exchange_table(o)) && through_table(api, o, stream, &m)) {
+        return NULL;
+    }
     if (m) {
         PyObject *t = cudago_tensor_import(m);
         if (!t) cudago_dl_delete(m);
@@ -284,14 +362,26 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
 
+static int lent_argument(PyObject *o, const DLTensor *d, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr) {
+    cudago_extent e = {0};
+    if (!(*theirs = hold_lent(o, d, &e))) return -1;
+    *own = own_memory(d, &e, ptr);
+    return 0;
+}
+
 /* A producer that is asked through __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the
  * same one: so the producer's pending work comes before whoever waits for that stream. */
 int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr) {
-    const DLPackExchangeAPI *api = cudago_exchange_table(o);
+    const DLPackExchangeAPI *api = cudago_exchange_lends(o);
     DLManagedTensorVersioned *m = NULL;
     cudago_extent e = {0};
     *theirs = *own = NULL;
-    if (api && through_table(api, o, -1, &m)) return -1;
+    if (api) {
+        int lent = borrow(api, o, -1, out);
+        if (lent) return lent < 0 ? -1 : lent_argument(o, out, theirs, own, ptr);
+    } else if ((api = cudago_exchange_table(o)) && through_table(api, o, -1, &m)) {
+        return -1;
+    }
     if (!m) {
         PyObject *capsule = ask(o, 1, Py_None);
         if (capsule) *theirs = cudago_capsule_take(capsule, out, &e);

@@ -117,6 +117,7 @@ enum { SLOTS = 64 };
 static struct {
     PyTypeObject *type;
     const DLPackExchangeAPI *api;
+    int lasts;
 } seen[SLOTS];
 
 static const DLPackExchangeAPI *ask(PyTypeObject *type) {
@@ -132,14 +133,38 @@ static const DLPackExchangeAPI *ask(PyTypeObject *type) {
     return NULL;
 }
 
+static int text_is(PyObject *o, const char *name, const char *text) {
+    PyObject *found = PyObject_GetAttrString(o, name);
+    int r = found && PyUnicode_Check(found) && !PyUnicode_CompareWithASCIIString(found, text);
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return r;
+}
+
+/* What the table lends is good until control returns. Of PyTorch's own types it is good as long as the object: what it
+ * gives for good holds the same tensor, without a copy of its shape or its storage (DLConvertor.cpp, toDLPackImpl). */
+static int is_torch(PyTypeObject *type) {
+    PyObject *t = (PyObject *)type;
+    if (text_is(t, "__module__", "torch")) return text_is(t, "__name__", "Tensor");
+    return text_is(t, "__module__", "torch.nn.parameter") && text_is(t, "__name__", "Parameter");
+}
+
+const DLPackExchangeAPI *cudago_exchange_lends(PyObject *o) {
+    const DLPackExchangeAPI *api = cudago_exchange_table(o);
+    size_t i = ((uintptr_t)Py_TYPE(o) >> 4) % SLOTS;
+    return api && seen[i].type == Py_TYPE(o) && seen[i].lasts ? api : NULL;
+}
+
 const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type) {
     size_t i = ((uintptr_t)type >> 4) % SLOTS;
     if (seen[i].type == type) return seen[i].api;
     const DLPackExchangeAPI *api = ask(type);
+    int lasts = api && api->dltensor_from_py_object_no_sync && is_torch(type);
     PyTypeObject *old = seen[i].type;
     Py_INCREF(type);
     seen[i].type = type;
     seen[i].api = api;
+    seen[i].lasts = lasts;
     Py_XDECREF(old); /* last: it may run foreign code */
     return api;
 }

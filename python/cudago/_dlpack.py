@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from . import _core
 from ._core import _dlpack_stats, from_dlpack, to_torch
@@ -62,12 +62,14 @@ def _read_device(device: Any) -> Device | None:
     """Read a device as `from_dlpack` takes it; None is the host."""
     if isinstance(device, Device):
         return device
-    if isinstance(device, tuple) and len(device) == 2:
-        kind, number = device
+    kind: object = None
+    number: object = 0
+    if isinstance(device, tuple):
+        pair = cast("tuple[object, ...]", device)
+        kind, number = pair if len(pair) == 2 else (None, None)
     else:  # "cpu", "cuda", "cuda:1", and what prints so, such as PyTorch's devices
         name, colon, digits = str(device).partition(":")
         kind = {"cpu": _CPU, "cuda": _CUDA}.get(name)
-        number = 0
         if colon:
             number = int(digits) if digits.isdecimal() else -1
     if kind == _CPU and number == 0:

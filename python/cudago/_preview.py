@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _core
 from ._cold import read
@@ -148,12 +148,24 @@ def _copied(block: Tensor) -> Any:
         return block.numpy(stream=stream)
 
 
+class _OnHost:
+    """A tensor for NumPy, which reads simulated device memory where it is."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_: Any) -> Any:
+        # stream=-1: no stream to wait for, all are idle.
+        return self._tensor.__dlpack__(dl_device=(1, 0), stream=-1, max_version=max_version)
+
+
 def _in_place(block: Tensor, np: ModuleType) -> Any:
     """View elements that the host can read, whatever their strides."""
     span, offset = block._span
-    # stream=-1: no stream to wait for, all are idle.
-    capsule = span.view("uint8").__dlpack__(dl_device=(1, 0), stream=-1, max_version=(1, 0))
-    raw = np.frombuffer(_core.from_dlpack(capsule).buffer, "u1")
+    raw = np.from_dlpack(cast("Any", _OnHost(span.view("uint8"))))
     dtype: Any = block.dtype
     if dtype == "bfloat16":  # the upper half of a float32
         return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")

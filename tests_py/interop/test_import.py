@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 
 import pytest
 
@@ -165,6 +166,37 @@ def test_read_only_stays_read_only(producer):
 
 
 @pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (
+            {"dtype": (0, 4, 1)},
+            "float4_e2m1fn.*: it has shape (16,), type int of 4 bits, DLPack device (1, 0)",
+        ),
+        (
+            {"dtype": (1, 2, 4)},
+            "float4_e2m1fn.*: it has shape (16,), type uint of 2 bits in 4 lanes, ",
+        ),
+        ({"dtype": (6, 1, 1)}, "float4_e2m1fn.*: it has shape (16,), type bool of 1 bits, "),
+        ({"dtype": (3, 64, 1)}, "knows: it has shape (16,), type opaque handle of 64 bits, "),
+        ({"dtype": (99, 8, 1)}, "knows: it has shape (16,), type DLPack's code 99 of 8 bits, "),
+        ({"shape": (-2, 3)}, "negative: it has shape (-2, 3), type float32, "),
+        ({"shape": (2**40,) * 10}, "overflows: it has shape (" + "1099511627776, " * 8 + "...), "),
+        ({"ndim": 1000}, "64: it has shape of 1000 dimensions, type float32, "),
+        ({"shape": None, "strides": None, "ndim": 1}, "missing: it has shape of 1 dimensions, "),
+        (
+            {"device": (10, 3)},
+            "CUDA device: it has shape (16,), type float32, DLPack device (10, 3)",
+        ),
+    ],
+)
+def test_an_error_says_what_the_tensor_has(producer, wrong, text):
+    pattern = ".*".join(re.escape(part) for part in text.split(".*"))
+    for versioned in (True, False):
+        with pytest.raises(BufferError, match=pattern):
+            cu.from_dlpack(producer(versioned=versioned, **wrong))
+
+
+@pytest.mark.parametrize(
     ("dtype", "name", "itemsize"),
     [
         ((0, 8, 1), "int8", 1),
@@ -172,17 +204,30 @@ def test_read_only_stays_read_only(producer):
         ((2, 16, 1), "float16", 2),
         ((4, 16, 1), "bfloat16", 2),
         ((5, 128, 1), "complex128", 16),
+        ((5, 32, 1), "complex32", 4),
+        ((5, 64, 1), "complex64", 8),
         ((6, 8, 1), "bool", 1),
+        ((7, 8, 1), "float8_e3m4", 1),
+        ((8, 8, 1), "float8_e4m3", 1),
+        ((9, 8, 1), "float8_e4m3b11fnuz", 1),
         ((10, 8, 1), "float8_e4m3fn", 1),
+        ((11, 8, 1), "float8_e4m3fnuz", 1),
+        ((12, 8, 1), "float8_e5m2", 1),
+        ((13, 8, 1), "float8_e5m2fnuz", 1),
+        ((14, 8, 1), "float8_e8m0fnu", 1),
+        ((15, 6, 1), "float6_e2m3fn", 1),
+        ((16, 6, 1), "float6_e3m2fn", 1),
         ((17, 4, 2), "float4_e2m1fn_x2", 1),
         ((17, 4, 1), "float4_e2m1fn", 1),
     ],
 )
-def test_element_types(producer, opened, dtype, name, itemsize):
-    t = cu.from_dlpack(producer((4,), dtype=dtype))
+@pytest.mark.parametrize("versioned", [True, False])
+def test_element_types(producer, opened, dtype, name, itemsize, versioned):
+    t = cu.from_dlpack(producer((4,), dtype=dtype, versioned=versioned))
     assert (t.dtype_name, t.itemsize) == (name, itemsize)
-    out = opened(t.__dlpack__(max_version=(1, 0))).managed.tensor
-    assert (out.code, out.bits, out.lanes) == dtype
+    for version in (None, (1, 0)):
+        out = opened(t.__dlpack__(max_version=version)).managed.tensor
+        assert (out.code, out.bits, out.lanes) == dtype
 
 
 @pytest.mark.parametrize("step", [1, 2])

@@ -270,6 +270,51 @@ def test_on_many_threads(stream, producer, opened):
     assert failures == []
 
 
+# --- order with what is pending ------------------------------------------------------------------
+
+SPIN = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry spin(.param .u64 p, .param .u32 value)
+{
+    .reg .u64 %rd<2>;
+    .reg .u32 %r<3>;
+    .reg .pred %p;
+    ld.param.u64 %rd1, [p];
+    ld.param.u32 %r1, [value];
+    mov.u32 %r2, 0;
+again:
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p, %r2, 30000;
+    @%p bra again;
+    st.volatile.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+
+
+def test_every_export_comes_after_what_was_queued_before_it(device, stream):
+    """An export with nothing new to wait for does not wait; one with something new does."""
+    t = cu.zeros(4, "i4", stream=stream)
+    other = device.create_stream()
+    if t.__dlpack_device__()[0] == 2:
+        torch = pytest.importorskip("torch")
+        look = lambda: int(torch.from_dlpack(t)[0])  # noqa: E731
+    else:
+        look = lambda: int(np.from_dlpack(t)[0])  # noqa: E731
+    spin, config = cu.ObjectCode.from_ptx(SPIN)["spin"], cu.LaunchConfig(grid=1, block=1)
+    assert look() == look() == 0
+    for value in range(1, 6):
+        cu.launch(stream, config, spin, t, value)
+        assert look() == look() == value
+        cu.launch(other, config, spin, t, value + 10)
+        assert look() == value + 10
+        cu.launch(other, config, spin, t.handle, value + 20)  # cudago does not know of what
+        stream.wait(other.record())
+        assert look() == value + 20
+
+
 # --- from_dlpack(device=) -------------------------------------------------------------------------
 
 

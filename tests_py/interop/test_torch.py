@@ -163,6 +163,38 @@ def test_what_only_the_slow_way_refuses():
         cu.from_dlpack(x.conj())
 
 
+def test_a_lazily_negated_tensor_is_refused():
+    x = torch.tensor([1 + 2j, 3 + 4j]).conj().imag
+    for negated in (x, x[0], x[:1]):
+        assert negated.is_neg()
+        with pytest.raises(BufferError, match=r"negated only when they are read"):
+            cu.from_dlpack(negated)
+    assert memoryview(cu.from_dlpack(x.resolve_neg())).tolist() == [-2, -4]
+    assert memoryview(cu.from_dlpack(torch.ones(4)[::2])).tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(3).to_sparse(),
+        lambda: torch.ones(3, device="meta"),
+    ],
+)
+def test_tensors_without_plain_memory(make):
+    with pytest.raises(BufferError, match=r"torch\.Tensor.* does not export it: \w+[^\n]+$"):
+        cu.from_dlpack(make())
+
+
+@pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")
+def test_a_tensor_that_changes_while_it_is_looked_at():
+    """An attribute of the object runs between the looks, and the last look counts."""
+    x = torch.ones(4)[::2]
+    x.is_neg = lambda: bool(x.set_(torch.arange(6.0)) is None)
+    t = cu.from_dlpack(x)
+    assert (t.handle, t.shape) == (x.data_ptr(), (6,))
+
+
 def test_autograd():
     x = torch.ones(3, requires_grad=True)
     if TABLE:

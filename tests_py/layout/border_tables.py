@@ -12,7 +12,7 @@ GIL_TAKERS = {
     "cudago_step_aside",
 }
 
-LIBC = {"malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
+LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
 LIBC |= {"atomic_load", "atomic_store", "atomic_fetch_add", "atomic_fetch_sub", "clock_gettime"}
 LIBC |= {
     "atomic_load_explicit",
@@ -28,7 +28,7 @@ PYTHON_QUIET = {
     "PyLong_FromLong", "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyBool_FromLong",
     "PyTuple_Size", "PyTuple_GetItem", "PyList_Size", "PyList_GetItem",
     "PyBuffer_FillInfo", "PyErr_Occurred", "PyIndex_Check", "PyUnicode_FromString",
-    "PyThread_get_thread_ident",
+    "PyThread_get_thread_ident", "PyObject_Init",
 }  # fmt: skip
 
 # Of package dlpack's C core, which knows no Python; a release of a count only queues.
