@@ -7,6 +7,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -163,15 +165,18 @@ class Ranges:
             yield number, data.data
 
     def _read(self, r: _Range, data: np.ndarray) -> None:
-        """Copy by a graph: its nodes take an operand whose object was closed, and all memory."""
-        with type(self._graph)(self._device) as graph:
-            after: tuple[int, ...] = ()
-            for low, high, source in r.parts:
-                if high > low:
-                    to = data[low - r.low : high - r.low]
-                    after = (graph._add_memcpy(after, to, source, None),)
-            if after:
-                with self._device.create_stream() as stream, graph.instantiate() as step:
+        """Copy by graphs: their nodes take an operand whose object was closed, and all memory."""
+        for low, high, source in r.parts:
+            if high == low:
+                continue
+            device = self._device
+            memory: Any = source
+            if isinstance(source, _core.Buffer):
+                device = source.device or device
+                memory = source.view("u1")  # a tensor knows whether it is pageable memory
+            with type(self._graph)(device) as graph, device.create_stream() as stream:
+                graph._add_memcpy((), data[low - r.low : high - r.low], memory, None)
+                with graph.instantiate() as step:
                     step.launch(stream)
                     stream.sync()
 
