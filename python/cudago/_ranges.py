@@ -12,8 +12,6 @@ from . import _core
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-
     from ._core import Operand
     from ._graph import Graph
     from ._memory import Buffer
@@ -154,17 +152,15 @@ class Ranges:
 
     def contents(self) -> Iterator[tuple[int, memoryview]]:
         """Yield the number and the bytes of each memory, once all work on the device is done."""
-        import numpy as np
-
         if not self._contents:
             return
         self._device.sync()
         for number, r in enumerate(self._ranges):
-            data = np.zeros(r.high - r.low, "u1")
+            data = memoryview(bytearray(r.high - r.low))
             self._read(r, data)
-            yield number, data.data
+            yield number, data
 
-    def _read(self, r: _Range, data: np.ndarray) -> None:
+    def _read(self, r: _Range, data: memoryview) -> None:
         """Copy by graphs: their nodes take an operand whose object was closed, and all memory."""
         for low, high, source in r.parts:
             if high == low:

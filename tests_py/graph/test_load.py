@@ -169,3 +169,27 @@ def test_loading_leaks_nothing(device, stream, code, tmp_path):
         graph.save(tmp_path / "graph", contents=True)
     with no_leaks(), cu.Graph.load(tmp_path / "graph") as loaded:
         run(loaded, stream)
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None
+import cudago as cu
+device = cu.Device()
+with device.create_stream() as stream, cu.Graph() as graph:
+    x, out = device.allocate(8, stream=stream), bytearray(16)
+    x.fill(3, stream=stream)
+    graph.memcpy(memoryview(out)[4:12], x, name="out").memcpy(x[:4], memoryview(out)[2:6], name="x")
+    graph.save("graph", contents=True)
+    with cu.Graph.load("graph") as again, again.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+        assert bytes(again["out"].params.dst) == bytes([3]) * 8
+        assert again["x"].params.dst.view("u1").size == 4
+        assert bytes(again["x"].params.src) == bytes([0, 0, 3, 3])
+"""
+
+
+def test_without_numpy(driver, script):
+    run = script(WITHOUT_NUMPY)
+    assert (run.returncode, run.stderr) == (0, "")
