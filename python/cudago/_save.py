@@ -232,7 +232,7 @@ class _Maker:
     def _number(self, node: Node, place: int, arg: Any) -> dict[str, Any]:
         if arg is None:
             return {"null": True}
-        if isinstance(arg, float):
+        if isinstance(arg, float) or (isinstance(arg, int) and arg.bit_length() > _WORD):
             return {"float": struct.pack("<d", arg).hex()}
         if isinstance(arg, bytes):
             self.ranges.watch_bytes(arg, f"parameter {place} of node {node.name!r}")
@@ -289,6 +289,9 @@ class _Maker:
         for other in self._allocated[max(at - 1, 0) : at + 1]:
             self._overlap |= made.has(other.address, 0) or other.has(made.address, 0)
         self._allocated.insert(at, made)
+
+
+_WORD = 64  # a wider int can only be the value of a float
 
 
 class _Alloc(NamedTuple):

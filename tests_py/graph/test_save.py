@@ -10,6 +10,7 @@ import struct
 import pytest
 
 import cudago as cu
+from cudago import _save
 
 from .saving import CONFIG, N, again, code, run
 
@@ -126,6 +127,15 @@ def test_arguments_arrive_bit_by_bit(graph, again, code, stream):
     assert before[40:56] == pair
 
 
+def test_a_large_int_for_a_float(graph, again, code, stream):
+    x, y = (cu.full(N, value, "f4", stream=stream) for value in (1, 0))
+    graph.launch(CONFIG, code["axpy"], 10**30, x, y, name="axpy")
+    loaded = again(graph)
+    run(loaded, stream)
+    result = loaded["axpy"].params.args[2].numpy(stream=stream)
+    assert result.tolist() == [np.float32(1e30)] * N
+
+
 def test_an_address_as_a_number_moves_with_its_memory(graph, again, code, stream):
     x = cu.zeros(N, "f4", stream=stream)
     y = cu.zeros(N, "f4", stream=stream)
@@ -190,6 +200,20 @@ def test_conditional_nodes(graph, again, code, stream):
     assert result.tolist() == [12] * 8 + [2] * 8
     counted = loaded["loop"].body["count"].params.args[1]
     assert counted.numpy(stream=stream).tolist() == [0, 5]
+
+
+def test_addresses_that_are_used_twice(graph, device):
+    """The driver may give one address to memory that is freed and to what is allocated then."""
+    one = graph.allocate(64, name="one")
+    freed = one.memset(one.buffer, 1, name="use one").free(one.buffer, name="free")
+    two = freed.allocate(32, name="two")
+    two.memset(two.buffer, 2, name="use two")
+    maker = _save._Maker(graph, contents=False)
+    maker._note_alloc(_save._Alloc(0, one._id, 1024, 64))
+    maker._note_alloc(_save._Alloc(3, two._id, 1024, 32))
+    for name, number in (("use one", 0), ("free", 0), ("use two", 3)):
+        assert maker._alloc_of(graph[name], 1024, 32).number == number
+    assert maker._alloc_of(graph["use two"], 1024 + 64, 0) is None
 
 
 def test_memory_that_the_graph_allocates(graph, again, stream):
