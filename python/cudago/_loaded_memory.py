@@ -50,9 +50,11 @@ class LoadedMemory:
         if self._saved[number].kind != "host":
             return part.view(operand.dtype, operand.shape)
         try:
-            return part.view(numpy_dtype(operand.dtype)).reshape(operand.shape)
-        except TypeError:  # NumPy has no such type
+            array = part.view(numpy_dtype(operand.dtype)).reshape(operand.shape)
+            memoryview(array).release()
+        except (TypeError, ValueError):  # NumPy has no such type, or cannot share it
             return part
+        return array
 
     def finish(self) -> None:
         """Make the variables that kernels use by their names."""

@@ -358,6 +358,7 @@ def _view_of(operand: Operand, nbytes: int) -> dict[str, Any]:
         return {}
     name = getattr(thing, "dtype_name", None) or str(getattr(dtype, "name", dtype))
     name = name.removeprefix("torch.")
-    if operand.nbytes != nbytes or nbytes_of(name, tuple(shape)) != nbytes:
+    is_swapped = not getattr(dtype, "isnative", True)  # NumPy's, in the other order of bytes
+    if is_swapped or operand.nbytes != nbytes or nbytes_of(name, tuple(shape)) != nbytes:
         return {}
     return {"dtype": name, "shape": shape}

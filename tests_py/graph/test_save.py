@@ -316,6 +316,22 @@ def test_operands_whose_objects_were_closed(graph, again, device, stream):
     assert bytes(loaded["copy"].params.dst) == bytes([6]) * 16
 
 
+@pytest.mark.parametrize("name", ["int8", "float64", "complex64", "bool", "bfloat16", ">f8", "S2"])
+def test_operands_have_their_types_again(graph, again, stream, name):
+    """Where cudago has the type; what NumPy cannot share is bytes."""
+    numpys = name != "bfloat16"
+    array = np.zeros((2, 3), name if numpys else "u2")
+    host = array if numpys else cu.from_dlpack(array).buffer.view(name, (2, 3))
+    ours = name not in (">f8", "S2")
+    device = cu.zeros((2, 3), name if ours else f"u{array.itemsize}", stream=stream)
+    graph.memcpy(device, host, name="up")
+    params = again(graph)["up"].params
+    assert params.dst.shape == (2, 3)
+    assert params.dst.dtype_name == (name if ours else f"uint{8 * array.itemsize}")
+    assert (params.src.dtype == name) == (ours and numpys)
+    assert params.src.shape == ((2, 3) if ours and numpys else (array.nbytes,))
+
+
 def test_edges_that_lead_back_to_older_nodes(graph, again, device, stream):
     x = device.allocate(4, stream=stream)
     second, first = graph.memset(x, 2, name="second"), graph.memset(x, 1, name="first")
