@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TEXT = "graph.json"
 _MEMBER = re.compile(r"graph\.json|code/(0|[1-9][0-9]{0,8})|memory/(0|[1-9][0-9]{0,8})", re.A)
-_MOST_TEXT = 1 << 28  # bytes of graph.json: half a million nodes have a tenth of it
+_MOST_TEXT = 1 << 30  # bytes of graph.json: a million nodes have a third of it
 _CHUNK = 1 << 24
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same graph makes the same file
 

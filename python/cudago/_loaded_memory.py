@@ -45,14 +45,16 @@ class LoadedMemory:
         if number not in self._made:
             self._made[number] = self._make(number)
         part = self._made[number][start:end]
-        if operand.dtype is None:
+        if operand.dtype is None or not hasattr(part, "view"):  # a memoryview, without NumPy
             return part
         if self._saved[number].kind != "host":
             return part.view(operand.dtype, operand.shape)
         try:
-            return part.view(numpy_dtype(operand.dtype)).reshape(operand.shape)
-        except TypeError:  # NumPy has no such type
+            array = part.view(numpy_dtype(operand.dtype)).reshape(operand.shape)
+            memoryview(array).release()
+        except (TypeError, ValueError):  # NumPy has no such type, or cannot share it
             return part
+        return array
 
     def finish(self) -> None:
         """Make the variables that kernels use by their names."""
@@ -96,15 +98,22 @@ class LoadedMemory:
         return made[memory.lead :]
 
     def _make_host(self, number: int, memory: Memory) -> Any:
-        import numpy as np
-
-        raw = np.zeros(memory.lead + memory.size + _ALIGNED, "u1")
-        first = -raw.ctypes.data % _ALIGNED + memory.lead
-        made = raw[first : first + memory.size]
+        made = _host_bytes(memory)
         member = f"memory/{number}"
         if member in self._sizes:
             at = 0
             for chunk in self._archive.chunks(member):
-                made[at : at + len(chunk)] = np.frombuffer(chunk, "u1")
+                memoryview(made)[at : at + len(chunk)] = chunk
                 at += len(chunk)
         return made
+
+
+def _host_bytes(memory: Memory) -> Any:
+    """Return zeros in pageable memory: a NumPy array if there is NumPy."""
+    try:
+        import numpy as np
+    except ImportError:
+        return memoryview(bytearray(memory.size))
+    raw = np.zeros(memory.lead + memory.size + _ALIGNED, "u1")
+    first = -raw.ctypes.data % _ALIGNED + memory.lead
+    return raw[first : first + memory.size]

@@ -7,10 +7,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import numpy as np
 
     from ._core import Operand
     from ._graph import Graph
@@ -152,26 +152,27 @@ class Ranges:
 
     def contents(self) -> Iterator[tuple[int, memoryview]]:
         """Yield the number and the bytes of each memory, once all work on the device is done."""
-        import numpy as np
-
         if not self._contents:
             return
         self._device.sync()
         for number, r in enumerate(self._ranges):
-            data = np.zeros(r.high - r.low, "u1")
+            data = memoryview(bytearray(r.high - r.low))
             self._read(r, data)
-            yield number, data.data
+            yield number, data
 
-    def _read(self, r: _Range, data: np.ndarray) -> None:
-        """Copy by a graph: its nodes take an operand whose object was closed, and all memory."""
-        with type(self._graph)(self._device) as graph:
-            after: tuple[int, ...] = ()
-            for low, high, source in r.parts:
-                if high > low:
-                    to = data[low - r.low : high - r.low]
-                    after = (graph._add_memcpy(after, to, source, None),)
-            if after:
-                with self._device.create_stream() as stream, graph.instantiate() as step:
+    def _read(self, r: _Range, data: memoryview) -> None:
+        """Copy by graphs: their nodes take an operand whose object was closed, and all memory."""
+        for low, high, source in r.parts:
+            if high == low:
+                continue
+            device = self._device
+            memory: Any = source
+            if isinstance(source, _core.Buffer):
+                device = source.device or device
+                memory = source.view("u1")  # a tensor knows whether it is pageable memory
+            with type(self._graph)(device) as graph, device.create_stream() as stream:
+                graph._add_memcpy((), data[low - r.low : high - r.low], memory, None)
+                with graph.instantiate() as step:
                     step.launch(stream)
                     stream.sync()
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core
 from ._archive import TEXT, NewArchive
@@ -55,7 +56,8 @@ class _Maker:
         self._kernel_numbers: dict[Kernel, int] = {}
         self._events: dict[Event, int] = {}
         self._conditions: dict[int, tuple[int, int | None]] = {}  # by handle: number, default
-        self._allocated: list[tuple[int, int, int, int]] = []  # number, id, address, size
+        self._allocated: list[_Alloc] = []  # by address
+        self._overlap = False  # whether some of them have the same address
         self._slots: dict[tuple[int, str | int], str] = {
             (use.node, use.place): name for name, uses in uses_of(graph).items() for use in uses
         }
@@ -157,13 +159,13 @@ class _Maker:
                     raise _CannotSaveError("its event is not of cudago")
                 return {"event": self._events.setdefault(event, len(self._events))}
             case "alloc" if row:
-                self._allocated.append((number, node._id, row[0], row[1]))
+                self._note_alloc(_Alloc(number, node._id, row[0], row[1]))
                 return {"size": row[1]}
             case "free" if row:
-                of = self._alloc_of(node, row[0], 0)
+                of = self._alloc_of(node, row[0], 1)
                 if of is None:
                     raise _CannotSaveError("it frees memory of another graph")
-                return {"alloc": of[0]}
+                return {"alloc": of.number}
             case "conditional" if row:
                 return {"type": row[-1], "condition": self._conditions[row[1]][0]}
             case _:
@@ -230,7 +232,7 @@ class _Maker:
     def _number(self, node: Node, place: int, arg: Any) -> dict[str, Any]:
         if arg is None:
             return {"null": True}
-        if isinstance(arg, float):
+        if isinstance(arg, float) or (isinstance(arg, int) and arg.bit_length() > _WORD):
             return {"float": struct.pack("<d", arg).hex()}
         if isinstance(arg, bytes):
             self.ranges.watch_bytes(arg, f"parameter {place} of node {node.name!r}")
@@ -255,9 +257,9 @@ class _Maker:
         if not isinstance(operand, _core.Operand):
             raise _CannotSaveError(f"its {place} is not of cudago")
         made: dict[str, Any] = {"size": nbytes, **_view_of(operand, nbytes)}
-        of = self._alloc_of(node, operand.address, nbytes) if operand.kind == "graph" else None
+        of = self._alloc_of(node, operand.address, nbytes) if self._allocated else None
         if of is not None:
-            made |= {"alloc": of[0], "offset": operand.address - of[2]}
+            made |= {"alloc": of.number, "offset": operand.address - of.address}
         else:
             try:
                 self.ranges.add(operand, nbytes, made)
@@ -265,18 +267,49 @@ class _Maker:
                 raise _CannotSaveError(f"its {place}: {e}") from None
         return self._slotted(node, place, depth, made)
 
-    def _alloc_of(self, node: Node, address: int, nbytes: int) -> tuple[int, int, int, int] | None:
+    def _alloc_of(self, node: Node, address: int, nbytes: int) -> _Alloc | None:
         """Return which alloc node's memory this is.
 
         The driver gives one address to several, of which one is freed before the next is allocated:
         then the node waits for the one that is meant, and for no later one.
         """
-        found = [a for a in self._allocated if a[2] <= address and address + nbytes <= a[2] + a[3]]
-        found = [a for a in found if address < a[2] + a[3]] or found  # else one past the end
+        at = bisect_right(self._allocated, address, key=_address) - 1
+        if not self._overlap:
+            found = self._allocated[max(at, 0) : at + 1]
+        else:
+            found = self._allocated[: at + 1]
+        found = sorted(a for a in found if a.has(address, nbytes))
         if len(found) > 1 and node.graph is self.graph:
             before = _before(node)
-            found = [a for a in found if a[1] in before]
+            found = [a for a in found if a.id in before]
         return found[-1] if found else None
+
+    def _note_alloc(self, made: _Alloc) -> None:
+        at = bisect_right(self._allocated, made.address, key=_address)
+        for other in self._allocated[max(at - 1, 0) : at + 1]:
+            self._overlap |= made.has(other.address, 0) or other.has(made.address, 0)
+        self._allocated.insert(at, made)
+
+
+_WORD = 64  # a wider int can only be the value of a float
+
+
+class _Alloc(NamedTuple):
+    """Memory that an alloc node allocates: the number and the id of the node, and where it is."""
+
+    number: int
+    id: int
+    address: int
+    nbytes: int
+
+    def has(self, address: int, nbytes: int) -> bool:
+        """Whether bytes are in it; of no bytes, whether they are not one past its end."""
+        first = address - self.address
+        return 0 <= first < self.nbytes and first + nbytes <= self.nbytes
+
+
+def _address(alloc: _Alloc) -> int:
+    return alloc.address
 
 
 class _CannotSaveError(Exception):
@@ -325,6 +358,7 @@ def _view_of(operand: Operand, nbytes: int) -> dict[str, Any]:
         return {}
     name = getattr(thing, "dtype_name", None) or str(getattr(dtype, "name", dtype))
     name = name.removeprefix("torch.")
-    if operand.nbytes != nbytes or nbytes_of(name, tuple(shape)) != nbytes:
+    is_swapped = not getattr(dtype, "isnative", True)  # NumPy's, in the other order of bytes
+    if is_swapped or operand.nbytes != nbytes or nbytes_of(name, tuple(shape)) != nbytes:
         return {}
     return {"dtype": name, "shape": shape}

@@ -55,18 +55,19 @@ class Stored:
         allocations that they are in, so those that share memory share it in the loaded graph. It
         has no Python functions, and nothing that Python runs. An argument that is an address, as an
         int, is understood if another operand is in that memory; otherwise it stays that number.
+        Updates of executables are not part of the graph.
 
         It is a zip file without compression: ``graph.json``, ``code/N`` and ``memory/N``.
 
         Examples
         --------
-        >>> import os, tempfile
+        >>> import tempfile
         >>> x = cudago.asarray([1, 2], "i4", stream=stream)
         >>> graph = cudago.Graph(device)
         >>> node = graph.memset(x[:1], 7, name="fill")
-        >>> path = os.path.join(tempfile.mkdtemp(), "step.cudago")
-        >>> graph.save(path, contents=True)
-        >>> again = cudago.Graph.load(path)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph.save(f"{folder}/step.cudago", contents=True)
+        ...     again = cudago.Graph.load(f"{folder}/step.cudago")
         >>> again["fill"].params.dst.numpy(stream=stream)
         array([1], dtype=int32)
         """
@@ -132,13 +133,13 @@ class Stored:
 
         Examples
         --------
-        >>> import os, tempfile
+        >>> import tempfile
         >>> x = cudago.zeros(4, "u1", stream=stream)
         >>> graph = cudago.Graph(device)
         >>> node = graph.memcpy(x, cudago.slot("source", b"abcd"), name="up")
-        >>> path = os.path.join(tempfile.mkdtemp(), "step.cudago")
-        >>> graph.save(path)
-        >>> again = cudago.Graph.load(path, bind={"source": b"efgh"})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     graph.save(f"{folder}/step.cudago")
+        ...     again = cudago.Graph.load(f"{folder}/step.cudago", bind={"source": b"efgh"})
         >>> again.instantiate().launch(stream)
         >>> again["up"].params.dst.numpy(stream=stream).tobytes()
         b'efgh'

@@ -338,6 +338,21 @@ def test_memory_that_nobody_has(good, load):
         load(members)
 
 
+def test_what_is_bound_is_not_allocated(device, stream, tmp_path):
+    with cu.Graph(device) as graph, device.allocate(4, stream=stream) as buffer:
+        graph.memset(cu.slot("x", buffer), 1, name="fill")
+        graph.save(tmp_path / "graph")
+        with zipfile.ZipFile(tmp_path / "graph") as archive:
+            text = json.loads(archive.read("graph.json"))
+        text["memory"][0]["size"] = text["nodes"][0]["dst"]["size"] = BIG
+        with zipfile.ZipFile(tmp_path / "graph", "w") as archive:
+            archive.writestr("graph.json", json.dumps(text))
+        with pytest.raises(cu.OutOfMemoryError):
+            cu.Graph.load(tmp_path / "graph")
+        with cu.Graph.load(tmp_path / "graph", bind={"x": buffer}) as loaded:
+            assert loaded["fill"].params.dst is buffer
+
+
 def test_no_files(tmp_path):
     for data in (b"", b"PK", b"PK\x03\x04", b"\x7fELF" + bytes(100), b"PK\x05\x06" + bytes(18)):
         (tmp_path / "file").write_bytes(data)

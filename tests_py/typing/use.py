@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -60,6 +61,9 @@ with s.capture() as graph:
     assert_type(graph, cu.Graph)
     x.copy_from(b"1234", stream=s)
 assert_type(graph.memset(x, 7, name="fill").callback(lambda: None), cu.Node)
+graph.save("step.cudago")
+graph.save(Path("step.cudago"), contents=True)
+assert_type(cu.Graph.load(Path("step.cudago"), device=dev, bind={"x": x, "a": 2.0}), cu.Graph)
 with graph.instantiate() as step:
     assert_type(step, cu.GraphExec)
     assert_type(step["memcpy_0"], cu.ExecNode)
