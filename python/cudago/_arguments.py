@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 _PLAIN = frozenset({bool, str, type(None), type(...), range, type(NotImplemented)})
+_DEEPEST = 16
 _UNCHANGING = _PLAIN | {int, float, LaunchConfig}
 _DEVICE_KINDS = (0, 1, 7, 8)  # enum cudago_cell_kind: what the host does not read
 _ARRAYS = ("__dlpack__", "__cuda_array_interface__", "__array_interface__")
@@ -216,10 +217,10 @@ def _leaves(path: str, given: Any) -> Iterable[Leaf]:
         return (Leaf(path, (cls, given)),)
     if read := _OURS.get(cls):
         return (read(path, given),)
-    if tuple in cls.__mro__ or list in cls.__mro__:
-        return _sequence(path, given, cls)
-    if dict in cls.__mro__:
-        return _mapping(path, given, cls)
+    if (is_sequence := tuple in cls.__mro__ or list in cls.__mro__) or dict in cls.__mro__:
+        if path.count("[") > _DEEPEST:  # it may contain itself
+            return (_unknown(path, given),)
+        return (_sequence if is_sequence else _mapping)(path, given, cls)
     return (_other(path, given, cls),)
 
 

@@ -46,7 +46,7 @@ class Entry:
         """Yield why the graph is what it is."""
         graph = self.graph
         is_open = graph is not None and not graph.is_closed
-        what = f"of {graph._count()} nodes" if graph and is_open else "of a closed device"
+        what = f"of {graph._count()} nodes" if graph and is_open else "(closed)"
         yield f"graph {number} {what}: launched {_times(self.launches)}"
         signature = ", ".join(f"{k.path}: {k.text}" for k in self.known)
         yield f"  captured because it was the first call with ({signature})"

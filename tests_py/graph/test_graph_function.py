@@ -189,6 +189,8 @@ def test_containers_are_looked_into(kernels, stream, a, b):
 
 def test_what_can_change_is_captured_each_time(stream):
     calls = []
+    endless = []
+    endless.append(endless)
 
     @cu.graph
     def read(s, thing):
@@ -197,7 +199,7 @@ def test_what_can_change_is_captured_each_time(stream):
     class Slots:
         __slots__ = ("value",)
 
-    for thing in (Slots(), {1.5: 2}, cu.Graph()):
+    for thing in (Slots(), {1.5: 2}, cu.Graph(), endless):
         before = len(calls)
         read(stream, thing)
         read(stream, thing)
@@ -302,6 +304,14 @@ def test_the_function_is_wrapped(counted):
         pickle.dumps(add)  # as any function that is not found under its name
     nameless = cu.graph(functools.partial(print, end=""))
     assert "partial" in repr(nameless)
+
+
+def test_a_native_function(kernels, stream, a):
+    launch = cu.graph(cu.launch)
+    for value in (1, 1, 2):
+        launch(stream, CONFIG, kernels["add"], a, value, N)
+    assert numbers(a, stream) == 4
+    assert "updated 1 time, last because args[1] was 1 and is 2" in launch.explain()
 
 
 def test_streams_of_other_libraries(counted, a, stream):
@@ -497,7 +507,7 @@ def test_a_reset_device(script, driver):
                 pass
             else:
                 raise AssertionError
-            assert "of a closed device" in fill.explain()
+            assert "graph 0 (closed): launched" in fill.explain()
         """
     )
     assert (run.returncode, run.stderr) == (0, "")
