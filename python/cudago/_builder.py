@@ -250,6 +250,8 @@ class Builder(Branching):
         ------
         ValueError
             If the stream is capturing already.
+        UnsupportedError
+            If memory is allocated or freed in the block.
         CUDAError
             If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
             pageable memory in a body. Nothing is added then, nor if the block raises.
@@ -261,7 +263,8 @@ class Builder(Branching):
         Notes
         -----
         Stream-ordered on `stream`. What other libraries capture, and launches with a cluster or a
-        priority, cannot be added node by node: all of the capture then becomes one embedded graph.
+        priority, cannot be added node by node; nor can anything, if this graph allocates memory.
+        All of the capture then becomes one embedded graph.
 
         References
         ----------

@@ -8,12 +8,13 @@ capture that fails adds nothing.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ._again import add_again, in_order, is_known
 from ._params import record_of
 from ._stream import stream_of
+from .errors import CUDAError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,6 +52,11 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
     """Add the nodes of a captured graph; or all of it as one node, where that cannot be."""
     rows, edges = captured._nodes(), captured._edges()
     kinds = {number: kind for number, _, _, kind in rows}
+    if _ALLOCATE & set(kinds.values()):
+        raise UnsupportedError(
+            "memory that a capture allocates belongs to its graph, and cannot be added to another: "
+            "allocate before the block, or capture a graph of its own"
+        )
     told = {number: captured._params(number) for number in kinds}
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
     if not removable or not all(_can_be_added(kinds[n], told[n]) for n in kinds):
@@ -65,7 +71,8 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
             made[number] = add_again(graph, before, kinds[number], told[number])
     except BaseException:
         for number in reversed(made.values()):
-            graph._remove(number)
+            with suppress(CUDAError):  # the first error is the one to report
+                graph._remove(number)
         raise
     return list(made.values())
 

@@ -10,6 +10,7 @@ import weakref
 import pytest
 
 import cudago as cu
+from cudago._capture_into import _add
 from cudago.testing import settle
 
 np = pytest.importorskip("numpy")
@@ -159,6 +160,23 @@ def test_nothing_is_added_of_what_the_graph_cannot_hold(graph, stream, x):
     assert run(graph, stream, x) == 3
 
 
+def test_memory_of_a_capture_cannot_be_added(device, graph):
+    with cu.Graph(device) as captured:
+        captured.allocate(64)
+        with pytest.raises(cu.UnsupportedError, match="belongs to its graph"):
+            _add(graph, (), captured)
+    assert graph.nodes == ()
+
+
+def test_into_a_graph_that_allocates(graph, stream, x):
+    graph.allocate(64)  # no node can be removed again: all is added in one call
+    with graph.capture(stream) as nodes:
+        x.fill(1, stream=stream)
+        x.fill(2, stream=stream)
+    assert [n.kind for n in nodes] == ["child graph"]
+    assert run(graph, stream, x) == 2
+
+
 def test_a_capture_in_a_capture_is_refused(device, graph, stream, x):
     with stream.capture() as outer:
         x.fill(1, stream=stream)
@@ -195,3 +213,45 @@ def test_a_graph_that_is_closed_in_the_block(device, stream, x):
         x.fill(1, stream=stream)
         graph.close()
     assert not stream.is_capturing
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_calls_that_fail_add_nothing(script, driver):
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        from cudago.testing import settle
+        device = cu.Device()
+        s = device.create_stream()
+        x = device.allocate(64, stream=s)
+        graph = cu.Graph()
+        first = graph.memset(x, 0)
+
+        def capture():
+            with first.capture(s) as nodes:
+                x.fill(1, stream=s)
+                x.fill(2, stream=s)
+                s.callback(lambda: None)
+            return nodes
+
+        for call, n in {
+            "cuStreamBeginCapture": 1, "cuMemsetD8Async": 2,
+            "cuGraphGetNodes": 1, "cuGraphAddMemsetNode": 2, "cuGraphAddHostNode": 1,
+        }.items():
+            _core._fail_next(call, n, 999)
+            try:
+                capture()
+            except cu.CUDAError as e:
+                assert e.operation == call, e
+            else:
+                raise AssertionError(call)
+            assert (graph.nodes, s.is_capturing) == ((first,), False), (call, graph.nodes)
+        assert len(capture()) == 3
+        graph.close()
+        settle()
+        assert cu.live_objects() == {"Buffer": 1, "Stream": 1}, cu.live_objects()
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -16,6 +16,7 @@ from collections import namedtuple
 import pytest
 
 import cudago as cu
+from cudago._graph_entry import executable_of
 
 from .operand import CONFIG, N, numbers
 
@@ -511,6 +512,15 @@ def test_a_reset_device(script, driver):
         """
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_memory_that_a_call_leaves_is_freed_before_the_next(device, stream):
+    with cu.Graph(device) as graph:
+        node = graph.allocate(4 * N)
+        node.memset(node.buffer, 1)
+        with executable_of(graph) as step:
+            for _ in range(3):
+                step.launch(stream)
 
 
 def test_threads_with_streams_of_their_own(device, stream, kernels):
