@@ -16,6 +16,7 @@ from __future__ import annotations
 import gc
 import math
 import sys
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import ref
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 _PLAIN = frozenset({bool, str, type(None), type(...), range, type(NotImplemented)})
+_CHANGING = (_core.Graph, _core.GraphExec, set, deque)
+_DEEPEST = 16
 _UNCHANGING = _PLAIN | {int, float, LaunchConfig}
 _DEVICE_KINDS = (0, 1, 7, 8)  # enum cudago_cell_kind: what the host does not read
 _ARRAYS = ("__dlpack__", "__cuda_array_interface__", "__array_interface__")
@@ -216,10 +219,10 @@ def _leaves(path: str, given: Any) -> Iterable[Leaf]:
         return (Leaf(path, (cls, given)),)
     if read := _OURS.get(cls):
         return (read(path, given),)
-    if tuple in cls.__mro__ or list in cls.__mro__:
-        return _sequence(path, given, cls)
-    if dict in cls.__mro__:
-        return _mapping(path, given, cls)
+    if (is_sequence := tuple in cls.__mro__ or list in cls.__mro__) or dict in cls.__mro__:
+        if path.count("[") > _DEEPEST:  # it may contain itself
+            return (_unknown(path, given),)
+        return (_sequence if is_sequence else _mapping)(path, given, cls)
     return (_other(path, given, cls),)
 
 
@@ -268,7 +271,7 @@ def _is_a(cls: Any, module: str, name: str) -> bool:
 
 def _static(path: str, given: Any, cls: type[Any]) -> Leaf:
     """Describe what is neither a value nor memory, such as a function: it chooses what is done."""
-    if issubclass(cls, _core.Graph | _core.GraphExec):  # nothing tells whether it has changed
+    if issubclass(cls, _CHANGING):  # nothing tells whether it has changed
         return _unknown(path, given)
     if cls.__module__.startswith("cudago.") and getattr(given, "is_closed", False):
         return _unknown(path, given)

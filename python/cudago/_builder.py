@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import _copy, _slot, _strided
 from ._branching import Branching
+from ._capture_into import capture_into
 from ._element import pattern_for
 from ._slot import Slot
 from ._tensor import Tensor, as_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     import numpy as np
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from ._launch import LaunchConfig
     from ._memory import Buffer
     from ._node import Node
-    from .typing import BufferLike, KernelArgument, MemoryLike
+    from .typing import BufferLike, CaptureMode, KernelArgument, MemoryLike, StreamLike
 
 
 def _has_gaps(memory: object) -> bool:
@@ -224,6 +226,60 @@ class Builder(Branching):
         """
         graph, deps = self._at()
         return graph._node(graph._add_host(deps, func, name))
+
+    def capture(
+        self, stream: StreamLike, mode: CaptureMode = "global"
+    ) -> AbstractContextManager[list[Node]]:
+        """Add the work queued on a stream in the ``with`` block, instead of running it.
+
+        Also fills the bodies of conditional nodes: ``with loop.body.capture(stream): ...``.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream of the graph's device, which captures during the block.
+        mode : {"global", "thread_local", "relaxed"}
+            As for `Stream.capture`.
+
+        Returns
+        -------
+        context manager of list of Node
+            The list is filled at the end of the block, in an order that the dependencies allow.
+
+        Raises
+        ------
+        ValueError
+            If the stream is capturing already.
+        UnsupportedError
+            If memory is allocated or freed in the block.
+        CUDAError
+            If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
+            pageable memory in a body. Nothing is added then, nor if the block raises.
+
+        See Also
+        --------
+        Stream.capture : Makes a new graph.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. What other libraries capture, and launches with a cluster or a
+        priority, cannot be added node by node; nor can anything, if this graph allocates memory.
+        All of the capture then becomes one embedded graph.
+
+        References
+        ----------
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``
+
+        Examples
+        --------
+        >>> graph, x = cudago.Graph(device), device.allocate(4, stream=stream)
+        >>> maybe = graph.if_then(graph.condition(default=1))
+        >>> with maybe.body.capture(stream):
+        ...     x.fill(7, stream=stream)
+        >>> [node.kind for node in maybe.body.nodes]
+        ['memset']
+        """
+        return capture_into(*self._at(), stream, mode)
 
     def embed(self, other: Graph, *, name: str | None = None) -> Node:
         """Add another graph, as it is now, as a single node.

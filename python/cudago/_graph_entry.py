@@ -46,7 +46,7 @@ class Entry:
         """Yield why the graph is what it is."""
         graph = self.graph
         is_open = graph is not None and not graph.is_closed
-        what = f"of {graph._count()} nodes" if graph and is_open else "of a closed device"
+        what = f"of {graph._count()} nodes" if graph and is_open else "(closed)"
         yield f"graph {number} {what}: launched {_times(self.launches)}"
         signature = ", ".join(f"{k.path}: {k.text}" for k in self.known)
         yield f"  captured because it was the first call with ({signature})"
@@ -61,9 +61,9 @@ class Entry:
         held = [kept.object for kept in graph.retained]
         known = keep(leaves, held, gone)
         if self.step is None:
-            self.step = graph.instantiate()
+            self.step = executable_of(graph)
         elif self.step.is_closed:
-            self.step = graph.instantiate()
+            self.step = executable_of(graph)
             self.remade, self.last_remade = self.remade + 1, "the device was reset"
         else:
             why = " and ".join(differences(self.known, leaves)) or "nothing that is known"
@@ -71,7 +71,7 @@ class Entry:
                 self.step.update(graph)
                 self.updates, self.last_update = self.updates + 1, why
             except GraphUpdateError as e:
-                self.step = graph.instantiate()
+                self.step = executable_of(graph)
                 self.remade, self.last_remade = self.remade + 1, f"{why}: {e}"
         self.graph, self.known, self.version = graph, known, self.version + 1
 
@@ -81,6 +81,12 @@ class Entry:
         self.step.launch(stream)
         self.launches += 1
         self.used = next(_ticks)
+
+
+def executable_of(graph: Graph) -> GraphExec:
+    """Make an executable. What a call leaves allocated is freed before the next call."""
+    allocates = any(kind == "alloc" for _, _, _, kind in graph._nodes())
+    return graph.instantiate(auto_free=allocates)
 
 
 def _times(count: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, overload
 from weakref import ref
 
 from ._arguments import Recent, class_of, leaves_of, signature_of
-from ._graph_entry import Entry
+from ._graph_entry import Entry, executable_of
 from ._stream import stream_of
 from ._turns import turn_on
 
@@ -235,7 +235,7 @@ class GraphFunction(Generic[_P]):
         entry = self._entries.setdefault(key, Entry())
         me = get_ident()
         if me in entry.users:
-            with graph.instantiate() as step:
+            with executable_of(graph) as step:
                 step.launch(stream)
             return
         entry.users.add(me)

@@ -16,10 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._again import add_again, in_order, is_known
 from ._card import card
 from ._graph import Graph
-from ._params import record_of
-from ._retained import object_of
 from ._stream import stream_of
 from .errors import UnsupportedError
 
@@ -151,7 +150,7 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
     if on.is_capturing:
         raise ValueError("the stream is capturing: nothing runs there that could be measured")
     nodes, edges = step._nodes(), step._edges()
-    order = _in_order([node[0] for node in nodes], edges)
+    order = in_order([node[0] for node in nodes], edges)
     named = {number: (name, kind) for number, name, kind in nodes}
     order = [number for number in order if step._is_enabled(number)]
     with ExitStack() as until_done:
@@ -159,7 +158,10 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
         with Graph(step.device) as graph:
             last = graph._add_event((), events[0], True, None)
             for number, event in zip(order, events[1:], strict=True):
-                last = _again(graph, last, *named[number], step._params(number))
+                name, kind = named[number]
+                told = step._params(number)
+                _check(name, kind, told)
+                last = add_again(graph, (last,), kind, told)
                 last = graph._add_event((last,), event, True, None)
             timed = until_done.enter_context(graph.instantiate(upload=on))
         timed.launch(on)
@@ -178,52 +180,6 @@ def _event(device: Device) -> Event:
     return device.create_event(timing_enabled=True)
 
 
-def _in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return nodes after those that they wait for, otherwise in order of creation."""
-    waits = dict.fromkeys(numbers, 0)
-    after: dict[int, list[int]] = {number: [] for number in numbers}
-    for a, b in edges:
-        waits[b] += 1
-        after[a].append(b)
-    ready = [number for number in numbers if not waits[number]]
-    for number in ready:  # grows during the loop
-        for b in after[number]:
-            waits[b] -= 1
-            if not waits[b]:
-                ready.append(b)
-    return ready
-
-
-# --- adding a node again --------------------------------------------------------------------------
-
-
-def _again(graph: Graph, after: int, name: str, kind: str, told: Told) -> int:
-    """Add what a node of an executable does, with the operands that it has now."""
-    row, rows = told
-    deps, held = (after,), {operand: it for it, _, _, operand, _ in rows}
-    match kind, row:
-        case "empty", _:
-            return graph._add_empty(deps, None)
-        case "kernel", _ if record := record_of(told):
-            kernel, config, *args = record
-            return graph._add_kernel(deps, config, kernel, tuple(args), None)
-        case "memcpy", (size, lines, slices, *pitches, _) if {"dst", "src"} <= held.keys():
-            if not lines:
-                return graph._add_memcpy(deps, held["dst"], held["src"], None)
-            box = (size // (lines * slices), lines, slices, *pitches)
-            return graph._add_box(deps, held["dst"], held["src"], box, None)
-        case "memset", (value, width, *_) if "dst" in held:
-            return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), None)
-        case "host", _ if "callback" in held:
-            return graph._add_host(deps, object_of(held["callback"]), None)
-        case (("event record" | "event wait"), _) if "event" in held:
-            event = object_of(held["event"])
-            return graph._add_event(deps, event, kind == "event record", None)
-        case _:
-            why = _REASONS.get(kind, "another library captured it, and its operands are not known")
-            raise UnsupportedError(f"cannot profile {kind} node {name!r}: {why}")
-
-
 _ALLOCATES = "its memory has an address in the launches of this executable only"
 _REASONS = {
     "alloc": _ALLOCATES,
@@ -231,3 +187,9 @@ _REASONS = {
     "child graph": "profile an executable of the embedded graph instead",
     "conditional": "its condition cannot be set for another graph",
 }
+
+
+def _check(name: str, kind: str, told: Told) -> None:
+    if not is_known(kind, told):
+        why = _REASONS.get(kind, "another library captured it, and its operands are not known")
+        raise UnsupportedError(f"cannot profile {kind} node {name!r}: {why}")

@@ -8,6 +8,7 @@ import pytest
 
 import cudago as cu
 
+from .counted import Counted
 from .operand import N
 
 
@@ -32,3 +33,11 @@ def graph(device):
     """An empty graph."""
     with cu.Graph(device) as graph:
         yield graph
+
+
+@pytest.fixture
+def counted(kernels):
+    """A captured function that adds a number to a buffer, and counts how often it is called."""
+    counted = Counted(kernels)
+    yield counted
+    counted.function.clear()

@@ -161,3 +161,38 @@ def test_a_card(graph, a, stream):
     assert "each node run alone" in html
     assert '<img alt="the graph"' in html
     assert "<img" not in cu.GraphProfile(())._repr_html_()
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_calls_that_fail_leave_nothing_behind(script, driver):
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        from cudago.testing import settle
+        device = cu.Device()
+        s = device.create_stream()
+        x = device.allocate(64, stream=s)
+        graph = cu.Graph()
+        graph.memset(x, 0).memset(x, 1)
+        step = graph.instantiate()
+        before = cu.live_objects()
+        for call, n in {
+            "cuEventCreate": 2, "cuGraphCreate": 1, "cuGraphAddEventRecordNode": 2,
+            "cuGraphAddMemsetNode": 2, "cuGraphInstantiateWithParams": 1, "cuGraphLaunch": 1,
+            "cuEventElapsedTime": 2,
+        }.items():
+            _core._fail_next(call, n, 999)
+            try:
+                step.profile(s)
+            except cu.CUDAError as e:
+                assert call.startswith(e.operation), (call, e)
+            else:
+                raise AssertionError(call)
+            settle()
+            assert cu.live_objects() == before, (call, cu.live_objects())
+        assert len(step.profile(s).rows) == 2
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -190,6 +190,10 @@ def use(target: Target, result: Any, seen: Seen) -> None:
         with result as graph:
             pass
         graph.instantiate().close()
+    if target.name in ("Graph.capture", "Node.capture"):
+        with result as nodes:
+            pass
+        assert nodes == []
 
 
 def afterwards(target: Target, world: World) -> None:

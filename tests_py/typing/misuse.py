@@ -17,6 +17,11 @@ graph = cu.Graph(dev)
 node = graph.memset(x, 0)
 step = graph.instantiate()
 
+
+@cu.graph
+def train(s: cu.Stream, a: float) -> None: ...
+
+
 # Names that do not exist.
 dev.properties.wrap_size  # E: attr-defined, reportAttributeAccessIssue
 kernel.attributes.registers  # E: attr-defined, reportAttributeAccessIssue
@@ -66,3 +71,6 @@ step["fill"].update("foo")  # E: call-overload, reportArgumentType
 step["fill"].update(x)  # E: call-overload, reportArgumentType
 step["fill"].update(config, x)  # E: call-overload, reportCallIssue
 step.launch()  # E: call-arg, reportCallIssue
+train(s, "2")  # E: arg-type, reportArgumentType
+train(s)  # E: call-arg, reportCallIssue
+cu.graph(5)  # E: call-overload, reportCallIssue

@@ -78,6 +78,32 @@ with graph.instantiate() as step:
     step["kernel_0"].update(kernel=kernel)
     step(s)
 
+
+@cu.graph
+def train(s: cu.Stream, a: float, x: cu.Buffer) -> None:
+    cu.launch(s, config, kernel, a, x)
+
+
+@cu.graph(max_graphs=2)
+def keywords(s: StreamLike, *, value: int = 1) -> None: ...
+
+
+class Model:
+    @cu.graph
+    def step(self, s: cu.Stream) -> None: ...
+
+
+train(s, 2.0, x)
+keywords(s, value=2)
+Model().step(s)
+assert_type(train.graphs, tuple[cu.Graph, ...])
+assert_type(train.explain(), str)
+with cu.Graph() as other:
+    assert_type(other.instantiate().profile(s).rows[0].microseconds, float)
+    with other.capture(s) as nodes:
+        pass
+    assert_type(nodes, list[cu.Node])
+
 # --- objects of other libraries -------------------------------------------------------------------
 
 

@@ -1,0 +1,257 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Captures into graphs that exist, and into bodies of conditional nodes."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago._capture_into import _add
+from cudago.testing import settle
+
+np = pytest.importorskip("numpy")
+
+N = 16
+CONFIG = cu.LaunchConfig(grid=1, block=N)
+COUNT_DOWN = r"""
+extern "C" __device__ void
+cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+extern "C" __global__ void down(cudaGraphConditionalHandle more, int* left, int* rounds) {
+    *left -= 1;
+    *rounds += 1;
+    cudaGraphSetConditional(more, *left > 0);
+}"""
+
+
+@pytest.fixture
+def x(device, stream):
+    """16 numbers, which are 0."""
+    with cu.zeros(N, "i4", stream=stream) as tensor:
+        yield tensor
+
+
+@pytest.fixture
+def graph(device):
+    """An empty graph."""
+    with cu.Graph(device) as graph:
+        yield graph
+
+
+def run(graph, stream, x) -> list[int]:
+    """Launch a graph, and return the numbers, or the one that all are."""
+    with graph.instantiate() as step:
+        step.launch(stream)
+    found = x.numpy(stream=stream).tolist()
+    return found[0] if len(set(found)) == 1 else found
+
+
+def test_what_is_captured_comes_after_the_node(graph, kernels, stream, x):
+    first = graph.memset(x, 5, name="first")
+    with first.capture(stream) as nodes:
+        cu.launch(stream, CONFIG, kernels["times"], x, 3, N)
+        cu.launch(stream, CONFIG, kernels["add"], x, 1, N)
+        assert nodes == []
+    assert [n.name for n in nodes] == ["kernel_0", "kernel_1"]
+    assert graph.edges == ((first, nodes[0]), (nodes[0], nodes[1]))
+    last = nodes[-1].launch(CONFIG, kernels["times"], x, 2, N)
+    assert nodes[-1].dependents == (last,)
+    assert run(graph, stream, x) == 32
+
+
+def test_into_a_graph_it_waits_for_nothing(graph, stream, x):
+    graph.callback(lambda: None)
+    with graph.capture(stream) as nodes:
+        x.fill(7, stream=stream)
+    assert (nodes[0].dependencies, len(graph.nodes)) == ((), 2)
+    assert run(graph, stream, x) == 7
+
+
+def test_forks_and_joins_are_kept(device, graph, kernels, stream, x):
+    y = cu.zeros(N, "i4", stream=stream)
+    stream.sync()
+    with device.create_stream() as other, graph.capture(stream, "thread_local") as nodes:
+        x.fill(2, stream=stream)
+        other.wait(stream)
+        y.fill(3, stream=other)
+        x.fill(4, stream=stream)
+        stream.wait(other)
+        cu.launch(stream, CONFIG, kernels["copy"], y, x, N)
+    assert [n.kind for n in nodes] == ["memset"] * 3 + ["kernel"]
+    assert len(graph.edges) == 4
+    assert run(graph, stream, x) == 3
+
+
+def test_copies_between_strides_and_callbacks(graph, stream, x):
+    log, rows = [], x.reshape(4, 4)
+    with graph.capture(stream) as nodes:
+        rows[:, 1:3].copy_from(rows[:, 0:2], stream=stream)
+        stream.callback(log.append, 1)
+    assert [n.kind for n in nodes] == ["memcpy", "host"]
+    x.copy_from(np.arange(N, dtype="i4"), stream=stream)
+    assert run(graph, stream, x)[:4] == [0, 0, 1, 3]
+    assert log == [1]
+
+
+def test_a_loop_whose_body_is_captured(graph, stream, device):
+    down = cu.Program(COUNT_DOWN, "c++").compile()["down"]
+    left, rounds = (cu.full(1, value, "i4", stream=stream) for value in (5, 0))
+    more = graph.condition(default=1)
+    loop = graph.while_loop(more, name="loop")
+    with loop.body.capture(stream):
+        cu.launch(stream, cu.LaunchConfig(1, 1), down, more, left, rounds)
+    step = graph.instantiate()
+    step.launch(stream)
+    assert (left.numpy(stream=stream)[0], rounds.numpy(stream=stream)[0]) == (0, 5)
+    step["loop/kernel_0"].update(rounds=left)  # as nodes that were added by hand
+    with graph.if_then(graph.condition(), name="never").body.capture(stream) as nodes:
+        rounds.fill(0, stream=stream)
+    assert [n.name for n in nodes] == ["memset_0"]
+
+
+def test_a_captured_body_can_set_its_condition(graph, stream, x):
+    go_on = graph.condition(default=1)
+    body = graph.while_loop(go_on).body
+    with body.capture(stream) as nodes:
+        x.fill(9, stream=stream)
+    nodes[-1].set_condition(go_on, 0)
+    assert run(graph, stream, x) == 9
+
+
+def test_the_graph_keeps_the_operands(device, graph, stream):
+    x, data = device.allocate(4 * N, stream=stream), np.full(N, 6, "i4")
+    died = weakref.ref(data)
+    with graph.capture(stream):
+        x.copy_from(data, stream=stream)
+    view = x.view("i4")
+    x.close()
+    del data
+    assert run(graph, stream, view) == 6
+    assert died() is not None
+    del x
+    view.close()
+    graph.close()
+    gc.collect()
+    settle()
+    assert died() is None
+
+
+def test_nothing_is_added_by_a_block_that_raises(graph, stream, x):
+    first = graph.memset(x, 1)
+    for into in (graph, first):
+        with pytest.raises(ZeroDivisionError), into.capture(stream):
+            x.fill(2, stream=stream)
+            raise ZeroDivisionError
+    assert (graph.nodes, stream.is_capturing) == ((first,), False)
+    assert run(graph, stream, x) == 1
+
+
+def test_nothing_is_added_of_what_the_graph_cannot_hold(graph, stream, x):
+    body = graph.if_then(graph.condition(default=1)).body
+    with pytest.raises(ValueError, match="body"), body.capture(stream):
+        x.fill(1, stream=stream)
+        x.copy_from(np.zeros(N, "i4"), stream=stream)
+    assert body.nodes == ()
+    with body.capture(stream):
+        x.fill(3, stream=stream)
+    assert run(graph, stream, x) == 3
+
+
+def test_memory_of_a_capture_cannot_be_added(device, graph):
+    with cu.Graph(device) as captured:
+        captured.allocate(64)
+        with pytest.raises(cu.UnsupportedError, match="belongs to its graph"):
+            _add(graph, (), captured)
+    assert graph.nodes == ()
+
+
+def test_into_a_graph_that_allocates(graph, stream, x):
+    graph.allocate(64)  # no node can be removed again: all is added in one call
+    with graph.capture(stream) as nodes:
+        x.fill(1, stream=stream)
+        x.fill(2, stream=stream)
+    assert [n.kind for n in nodes] == ["child graph"]
+    assert run(graph, stream, x) == 2
+
+
+def test_a_capture_in_a_capture_is_refused(device, graph, stream, x):
+    with stream.capture() as outer:
+        x.fill(1, stream=stream)
+        with pytest.raises((ValueError, cu.CUDAError)), graph.capture(stream):
+            pass
+        x.fill(2, stream=stream)
+    assert (len(outer.nodes), graph.nodes) == (2, ())
+
+
+def test_an_empty_block(graph, stream):
+    with graph.capture(stream) as nodes:
+        pass
+    assert (nodes, graph.nodes) == ([], ())
+
+
+def test_what_is_refused(device, graph, stream, x):
+    node = graph.memset(x, 1)
+    with pytest.raises(ValueError, match="mode must be one of"), graph.capture(stream, "none"):
+        pass
+    with pytest.raises(TypeError, match="stream must be"), graph.capture(5):
+        pass
+    graph.remove(node)
+    with pytest.raises(cu.ClosedError), node.capture(stream):
+        pass
+    graph.close()
+    with pytest.raises(cu.ClosedError), graph.capture(stream):
+        pass
+    assert not stream.is_capturing
+
+
+def test_a_graph_that_is_closed_in_the_block(device, stream, x):
+    graph = cu.Graph(device)
+    with pytest.raises(cu.ClosedError), graph.capture(stream):
+        x.fill(1, stream=stream)
+        graph.close()
+    assert not stream.is_capturing
+
+
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_calls_that_fail_add_nothing(script, driver):
+    run = script(
+        """
+        import cudago as cu
+        from cudago import _core
+        from cudago.testing import settle
+        device = cu.Device()
+        s = device.create_stream()
+        x = device.allocate(64, stream=s)
+        graph = cu.Graph()
+        first = graph.memset(x, 0)
+
+        def capture():
+            with first.capture(s) as nodes:
+                x.fill(1, stream=s)
+                x.fill(2, stream=s)
+                s.callback(lambda: None)
+            return nodes
+
+        for call, n in {
+            "cuStreamBeginCapture": 1, "cuMemsetD8Async": 2,
+            "cuGraphGetNodes": 1, "cuGraphAddMemsetNode": 2, "cuGraphAddHostNode": 1,
+        }.items():
+            _core._fail_next(call, n, 999)
+            try:
+                capture()
+            except cu.CUDAError as e:
+                assert e.operation == call, e
+            else:
+                raise AssertionError(call)
+            assert (graph.nodes, s.is_capturing) == ((first,), False), (call, graph.nodes)
+        assert len(capture()) == 3
+        graph.close()
+        settle()
+        assert cu.live_objects() == {"Buffer": 1, "Stream": 1}, cu.live_objects()
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")
