@@ -37,6 +37,7 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
     o->readonly = (((TensorObject *)t)->flags & TENSOR_READONLY) != 0;
+    o->element = cudago_element(((TensorObject *)t)->dtype);
     o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
@@ -58,6 +59,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     o->address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
     o->host = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
     o->pageable = t.device.device_type == kDLCPU;
+    o->element = cudago_element(t.dtype);
     o->readonly = (o->cell->flags & CUDAGO_CELL_READONLY) != 0;
     o->device = t.device.device_type == kDLCUDA ? t.device.device_id : -1;
     return 0;
@@ -70,7 +72,7 @@ static int from_cai(OperandObject *o, PyObject *interface, int flags, const char
     PyObject *errors = PyImport_ImportModule("cudago._interop");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_read_cuda_array_interface", "Os", interface, what) : NULL;
     Py_XDECREF(errors);
-    int ok = r && PyArg_ParseTuple(r, "KKOp", &address, &nbytes, &stream, &o->readonly);
+    int ok = r && PyArg_ParseTuple(r, "KKOpb", &address, &nbytes, &stream, &o->readonly, &o->element);
     if (ok && stream != Py_None) o->stream = (uintptr_t)PyLong_AsUnsignedLongLong(stream);
     Py_XDECREF(r);
     if (ok && o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _headers, compile_cache
 from ._ordinal import device_at
+from ._parameter_names import parameter_types
 from ._program_options import ProgramOptions
 from .errors import CompileError, KernelNotFoundError
 
@@ -369,6 +370,9 @@ class ObjectCode:
                 self._handle, self._handle.id, name, device_at() if device is None else device
             )
             kernel._code, kernel._source = self._handle, self._source
+            source = self._source[1] if self._source and self._source[0] == "c++" else ""
+            types = parameter_types(source, name, len(kernel._parameters())) if source else ()
+            kernel._know(types, source)
             self._kernels[name] = kernel
         return kernel
 

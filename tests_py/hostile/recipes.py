@@ -211,6 +211,7 @@ VALUES: dict[str, list[Value]] = {
     "get_global.name": plain("total"),
     "KernelAttributes.__getattr__.name": plain("max_threads_per_block"),
     "KernelAttributes.__setattr__.name": plain("max_dynamic_shared_size"),
+    "Kernel.parameter_types.value": plain(("int*", "int", "int"), ()),
     "DeviceProperties.__getattr__.name": plain("warp_size"),
     "__setattr__.value": plain(1024),
     "config": things("config"),
