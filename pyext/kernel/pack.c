@@ -303,11 +303,22 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     return pack_object(pk, p, arg, to);
 }
 
+/* The names of the parameters, where they are known, tell which are missing. */
+static int wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
+    PyObject *names = PyObject_GetAttrString((PyObject *)kernel, "parameter_names");
+    PyObject *comma = names && PyTuple_Check(names) && PyTuple_Size(names) ? PyUnicode_FromString(", ") : NULL;
+    PyObject *text = comma ? PyUnicode_Join(comma, names) : NULL;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
+    else PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
+    Py_XDECREF(text);
+    Py_XDECREF(comma);
+    Py_XDECREF(names);
+    return -1;
+}
+
 int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
-    if (n != k->n) {
-        PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, k->n, n);
-        return -1;
-    }
+    if (n != k->n) return wrong_count(kernel, k->n, n);
     pk->kernel = kernel; /* field by field: the arrays are filled only as far as they are used */
     pk->k = k;
     pk->args = args;

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import _core
 from ._configured import ConfiguredKernel
 from ._elements import element_of_pointer
+from ._named import arranged
 from ._ordinal import device_at
 from ._parameter_names import parameter_names
 
@@ -309,14 +310,16 @@ class Kernel(_core.Kernel):
         """
         return KernelAttributes(self, device)
 
-    def bind(self, config: LaunchConfig, *args: KernelArgument) -> BoundLaunch:
+    def bind(
+        self, config: LaunchConfig, /, *args: KernelArgument, **kwargs: KernelArgument
+    ) -> BoundLaunch:
         """Check a launch and its arguments now, to launch often and fast.
 
         Parameters
         ----------
         config : LaunchConfig
             The launch shape; without cluster or priority, and not cooperative.
-        *args
+        *args, **kwargs
             As for `cudago.launch`, which they stay until `BoundLaunch.update` changes them.
 
         Returns
@@ -345,6 +348,8 @@ class Kernel(_core.Kernel):
         >>> kernel.bind(cudago.LaunchConfig(grid=1, block=1), x, 5)
         <cudago.BoundLaunch of set: LaunchConfig(grid=(1, 1, 1), block=(1, 1, 1))>
         """
+        if kwargs:
+            args = arranged(self, args, kwargs)
         return self._bound_launch(self, config, args)
 
     def max_active_blocks(

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 _NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _OPENING, _CLOSING = "(<[{", ")>]}"
@@ -14,14 +13,9 @@ _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*\(([^)]*)\)")
 _PARAM = re.compile(r"([\w$%]+)\s*(?:\[[^\]]*\]\s*)?$")
 
 
-@lru_cache(maxsize=4)  # of a source, each kernel is asked for
-def _without_noise(text: str) -> str:
-    return _NOISE.sub(" ", text)
-
-
 def parameter_names(kind: str, text: str, kernel: str, count: int) -> tuple[str, ...]:
     """Return the names; empty unless the source has exactly one set of `count` names for them."""
-    code = _without_noise(text)
+    code = _NOISE.sub(" ", text)
     if kind == "c++":
         all_names = [tuple(map(_name, parameters)) for parameters in _in_cpp(code, kernel)]
     else:
@@ -35,7 +29,7 @@ def parameter_names(kind: str, text: str, kernel: str, count: int) -> tuple[str,
 
 def parameter_types(text: str, kernel: str, count: int) -> tuple[str, ...]:
     """Return the types in C++ source; empty unless it has exactly one list of `count` of them."""
-    functions = _in_cpp(_without_noise(text), kernel)
+    functions = _in_cpp(_NOISE.sub(" ", text), kernel)
     found = {tuple(map(_type, parameters)) for parameters in functions}
     if len(found) != 1:  # of several, one may be left out by the preprocessor
         return ()

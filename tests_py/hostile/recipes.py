@@ -332,10 +332,12 @@ VALUES: dict[str, list[Value]] = {
 _ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
 _MIX = (Parameter("y"), Parameter("a"), Parameter("b"), Parameter("c"))
 _LAUNCH = (Parameter("config"), Parameter("kernel"))
+_NAMED = (Parameter("value", True), Parameter("n", True))
 EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "launch": {
         "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
         "mix": ("", (Parameter("stream"), *_LAUNCH, *_MIX)),
+        "named": ("", (Parameter("stream"), *_LAUNCH, Parameter("y"), *_NAMED)),
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
@@ -344,7 +346,11 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "GraphExec.bind": {
         "slots": ("slot_exec", (Parameter("src", True),)),
     },
-    "ConfiguredKernel.__call__": {"add": ("configured", _ADD), "mix": ("configured_mix", _MIX)},
+    "ConfiguredKernel.__call__": {
+        "add": ("configured", _ADD),
+        "mix": ("configured_mix", _MIX),
+        "named": ("configured", (Parameter("y"), *_NAMED)),
+    },
     "ElementwiseKernel.__call__": {
         "add": ("elementwise", (Parameter("x"), Parameter("scalar"), Parameter("stream", True))),
         "out": (
