@@ -735,7 +735,7 @@
     "Priority of the launch, or None."
 
 #define DOC_LAUNCH \
-    "launch($module, stream, config, kernel, /, *args)\n" \
+    "launch($module, stream, config, kernel, /, *args, **kwargs)\n" \
     "--\n" \
     "\n" \
     "Launch a kernel.\n" \
@@ -758,6 +758,9 @@
     "    - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes\n" \
     "      scalar, which for a pointer is an address;\n" \
     "    - for a struct: ``bytes`` or a NumPy structured scalar of its size.\n" \
+    "**kwargs\n" \
+    "    Arguments by the names of their parameters, after those by position;\n" \
+    "    `Kernel.parameter_names` says which are known.\n" \
     "\n" \
     "Raises\n" \
     "------\n" \
@@ -791,7 +794,7 @@
     ">>> source = 'extern \"C\" __global__ void set(int* x, int value) { *x = value; }'\n" \
     ">>> kernel = cudago.Program(source).compile()[\"set\"]\n" \
     ">>> x = cudago.empty(1, \"int32\", stream=stream)\n" \
-    ">>> cudago.launch(stream, cudago.LaunchConfig(grid=1, block=1), kernel, x, 7)\n" \
+    ">>> cudago.launch(stream, cudago.LaunchConfig(grid=1, block=1), kernel, x, value=7)\n" \
     ">>> x.numpy(stream=stream)\n" \
     "array([7], dtype=int32)"
 

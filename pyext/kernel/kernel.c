@@ -6,6 +6,11 @@
 
 #include "_cgo_export.h"
 
+/* elements may be shorter than the parameters: then no more is known. */
+static QUIET void tell_elements(cudago_kernel *k, const char *elements, Py_ssize_t n) {
+    for (int i = 0; i < k->n; i++) k->params[i].element = i < n ? (uint8_t)elements[i] : 0;
+}
+
 /* A Kernel is loaded on a device when it is first needed there. */
 cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     cudago_kernel *before = self->on[device];
@@ -29,6 +34,9 @@ cudago_kernel *cudago_kernel_on(KernelObject *self, int32_t device) {
     if (before) cudagoKernelForget(before);
     k->generation = generation;
     k->before = before;
+    char *elements;
+    Py_ssize_t known;
+    if (self->elements && !PyBytes_AsStringAndSize(self->elements, &elements, &known)) tell_elements(k, elements, known);
     return self->on[device] = k;
 }
 
@@ -153,6 +161,20 @@ static PyObject *kernel_set_attribute(KernelObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
+/* _set_elements(bytes): what the memory of each argument must hold, by cudago_element; 0 where anything will do. */
+static PyObject *kernel_set_elements(KernelObject *self, PyObject *elements) {
+    CUDAGO_ENTER(NULL);
+    char *text;
+    Py_ssize_t n;
+    if (PyBytes_AsStringAndSize(elements, &text, &n)) return NULL;
+    PyObject *before = self->elements;
+    self->elements = NEW_REF(elements);
+    for (int i = 0; i < CUDAGO_MAX_DEVICES; i++)
+        if (self->on[i]) tell_elements(self->on[i], text, n);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
 static int kernel_traverse(KernelObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->owner);
@@ -169,6 +191,7 @@ static void kernel_dealloc(KernelObject *self) {
         }
     Py_XDECREF(self->name);
     Py_XDECREF(self->owner);
+    Py_XDECREF(self->elements);
     cudago_free((PyObject *)self);
 }
 
@@ -176,6 +199,7 @@ static PyMethodDef methods[] = {
     {"_parameters", METHOD(kernel_parameters), METH_NOARGS, NULL},
     {"_attribute", METHOD(kernel_attribute), METH_FASTCALL, NULL},
     {"_set_attribute", METHOD(kernel_set_attribute), METH_FASTCALL, NULL},
+    {"_set_elements", METHOD(kernel_set_elements), METH_O, NULL},
     {"_max_active_blocks", METHOD(kernel_blocks), METH_FASTCALL, NULL},
     {0},
 };

@@ -9,7 +9,7 @@ typedef struct {
     uint8_t type; /* enum cudago_param */
     uint8_t width;
     uint8_t access; /* enum cudago_access */
-    uint8_t reserved;
+    uint8_t element; /* what a pointer points to, as cudago_element says; 0: not known */
     uint32_t offset, size;
 } cudago_param;
 enum cudago_param { PARAM_INT = 1,
@@ -17,6 +17,16 @@ enum cudago_param { PARAM_INT = 1,
                     PARAM_FLOAT,
                     PARAM_BYTES,
                     PARAM_BITS };
+
+/* The type of an element in a byte: its kind, without the sign, and its width. _elements.py makes the same of C++. 0 for
+ * bytes, which may hold anything; 255 for what no C++ type is known for, which is none of those. */
+static inline QUIET uint8_t cudago_element(DLDataType d) {
+    uint8_t kind = d.code == kDLUInt ? kDLInt : d.code, width = 0;
+    if (d.lanes != 1 || (kind != kDLInt && kind != kDLFloat && kind != kDLBfloat && kind != kDLComplex)) return 255;
+    if (d.bits == 8 && kind == kDLInt) return 0;
+    while (width < 5 && 4 << width != d.bits) width++;
+    return (uint8_t)(kind << 4 | width);
+}
 
 /* Does the kernel store through a parameter? Found out when it is first given read-only memory. */
 enum cudago_access { ACCESS_NOT_ASKED,
@@ -49,6 +59,7 @@ typedef struct {
     uint64_t code; /* Go's handle of the object code */
     PyObject *name;
     PyObject *owner; /* the Handle of the ObjectCode */
+    PyObject *elements; /* bytes: params[].element, for each device; NULL: none is known */
     cudago_kernel *on[CUDAGO_MAX_DEVICES];
 } KernelObject;
 
@@ -76,6 +87,7 @@ typedef struct {
     int32_t index;       /* the index of a kernel's argument */
     int32_t interface;   /* made from a __cuda_array_interface__ */
     int32_t at_rest;     /* of a library that says it works on the host only: no stream has work on it */
+    uint8_t element;     /* of a tensor: cudago_element; 0: not known */
     uintptr_t stream;    /* the interface's: pending work is queued there; 0: none is */
     void *call;          /* the record of a Python callable, from cudago_call_new */
 } OperandObject;
@@ -158,7 +170,7 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */
 extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec;
 int cudago_kernel_room(PyObject *module); /* -1 with an exception */

@@ -161,14 +161,46 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     return r;
 }
 
-PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+/* A tuple of n arguments from the given ones, of which the last have names: _named.py knows which parameter has which. */
+static PyObject *arranged(KernelObject *kernel, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = PyTuple_Size(names);
+    PyObject *all = PyTuple_New(n + named), *python = NULL, *r = NULL;
+    for (Py_ssize_t i = 0; all && i < n + named; i++)
+        if (PyTuple_SetItem(all, i, NEW_REF(args[i]))) Py_CLEAR(all);
+    if (all) python = PyImport_ImportModule("cudago._named");
+    if (python) r = PyObject_CallMethod(python, "_arranged", "OOO", (PyObject *)kernel, all, names);
+    Py_XDECREF(python);
+    Py_XDECREF(all);
+    if (!r || PyTuple_Check(r)) return r;
+    Py_DECREF(r);
+    return PyErr_SetString(PyExc_TypeError, "_arranged must return a tuple"), NULL;
+}
+
+/* With names the launch takes as long as the Python code that resolves them. */
+static int launch_named(StreamObject *stream, ConfigObject *config, KernelObject *kernel, PyObject *const *args, Py_ssize_t n,
+                        PyObject *names) {
+    PyObject *all = arranged(kernel, args, n, names);
+    if (!all) return -1;
+    Py_ssize_t count = PyTuple_Size(all);
+    PyObject **items = malloc((size_t)(count + 1) * sizeof *items);
+    if (!items) return Py_DECREF(all), PyErr_NoMemory(), -1;
+    for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(all, i); /* borrowed from all */
+    int r = launch_on(stream, config, kernel, items, count);
+    free(items);
+    Py_DECREF(all);
+    return r;
+}
+
+PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     (void)module;
     CUDAGO_ENTER(NULL);
     if (n < 3) return PyErr_SetString(PyExc_TypeError, "launch(stream, config, kernel, *args)"), NULL;
     if (cudago_expect(args[1], CLS_CONFIG, "config") || cudago_expect(args[2], CLS_KERNEL, "kernel")) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(args[0], &keep);
-    int r = stream ? launch_on(stream, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3) : -1;
+    int r = -1;
+    if (stream && names && PyTuple_Size(names)) r = launch_named(stream, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3, names);
+    else if (stream) r = launch_on(stream, (ConfigObject *)args[1], (KernelObject *)args[2], args + 3, n - 3);
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;

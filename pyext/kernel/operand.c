@@ -37,6 +37,7 @@ static QUIET int from_tensor(OperandObject *o, PyObject *t) {
     o->host = cudago_cell_is_host(cell);
     o->pageable = o->host && cell->kind != CUDAGO_CELL_PINNED;
     o->readonly = (((TensorObject *)t)->flags & TENSOR_READONLY) != 0;
+    o->element = cudago_element(((TensorObject *)t)->dtype);
     o->device = o->host || cell->kind == CUDAGO_CELL_MANAGED || cell->device_type == kDLCUDAManaged ? -1 : ((TensorObject *)t)->device;
     return 0;
 }
@@ -63,6 +64,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
     if (own) o->theirs = theirs, from_own_cell(o, own, ptr);
     else o->cell = theirs;
     o->readonly = (theirs->flags & CUDAGO_CELL_READONLY) != 0;
+    o->element = cudago_element(t.dtype);
     o->at_rest = t.device.device_type == kDLCPU || t.device.device_type == kDLCUDAHost;
     if (cudago_dltensor_contiguous(&t, &o->nbytes)) {
         PyErr_Format(PyExc_BufferError, "%s must be C-contiguous", what);
@@ -83,7 +85,7 @@ static int from_cai(OperandObject *o, PyObject *interface, int flags, const char
     PyObject *errors = PyImport_ImportModule("cudago._interop");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_read_cuda_array_interface", "Os", interface, what) : NULL;
     Py_XDECREF(errors);
-    int ok = r && PyArg_ParseTuple(r, "KKOp", &address, &nbytes, &stream, &o->readonly);
+    int ok = r && PyArg_ParseTuple(r, "KKOpb", &address, &nbytes, &stream, &o->readonly, &o->element);
     if (ok && stream != Py_None) o->stream = (uintptr_t)PyLong_AsUnsignedLongLong(stream);
     Py_XDECREF(r);
     if (ok && o->readonly && flags & OPERAND_WRITABLE) return PyErr_Format(PyExc_BufferError, "%s is read-only", what), -1;

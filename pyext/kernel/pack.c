@@ -133,6 +133,32 @@ static int pack_later(packing *pk) {
     return 0;
 }
 
+static const char *element_name(uint8_t element) {
+    static const char *const names[6][6] = {
+        [kDLInt] = {"", "", "int16", "int32", "int64", ""},
+        [kDLFloat] = {"", "", "float16", "float32", "float64", ""},
+        [kDLBfloat] = {"", "", "bfloat16", "", "", ""},
+        [kDLComplex] = {"", "", "", "", "complex64", "complex128"},
+    };
+    const char *name = element >> 4 < 6 && (element & 15) < 6 ? names[element >> 4][element & 15] : NULL;
+    return name ? name : "";
+}
+
+static int wrong_element(packing *pk, const cudago_param *p, PyObject *arg) {
+    PyObject *dtype = PyObject_GetAttrString(arg, "dtype");
+    if (!dtype) PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "parameter %d of kernel %U points to %s%s by the kernel's source, got elements of type %S (%R): convert them, or "
+                 "pass the memory without a type, as a Buffer; kernel.parameter_types says what is known, and can be set",
+                 pk->index, pk->kernel->name, element_name(p->element), p->element >> 4 == kDLInt ? " or its unsigned twin" : "",
+                 dtype ? dtype : Py_None, (PyObject *)Py_TYPE(arg));
+    Py_XDECREF(dtype);
+    return -1;
+}
+
+/* Both are known, and differ. */
+static inline QUIET int differs(const cudago_param *p, uint8_t element) { return p->element && element && p->element != element; }
+
 static int note_theirs(packing *pk, OperandObject *o) {
     uintptr_t stream;
     if (cudago_theirs(o, pk->k->device, &stream)) return -1;
@@ -142,7 +168,8 @@ static int note_theirs(packing *pk, OperandObject *o) {
     return 0;
 }
 
-static int pack_operand(packing *pk, OperandObject *o, uint8_t *to) {
+static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, uint8_t *to) {
+    if (differs(p, o->element)) return wrong_element(pk, p, o->object);
     if (check_device(pk, o->cell, o->device)) return -1;
     if (o->pageable && !pk->k->pageable && !cudago_host_known(o->address)) {
         PyErr_Format(PyExc_TypeError,
@@ -159,10 +186,10 @@ static int pack_operand(packing *pk, OperandObject *o, uint8_t *to) {
 }
 
 /* Everything else that has memory. */
-static int pack_memory(packing *pk, PyObject *arg, uint8_t *to) {
+static int pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
     if (!o) return -1;
-    int r = pack_operand(pk, o, to);
+    int r = pack_operand(pk, p, o, to);
     Py_DECREF(o);
     return r;
 }
@@ -227,12 +254,12 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */
-        return pointer ? pack_operand(pk, (OperandObject *)arg, to) : wrong_type(pk, p, ((OperandObject *)arg)->object);
+        return pointer ? pack_operand(pk, p, (OperandObject *)arg, to) : wrong_type(pk, p, ((OperandObject *)arg)->object);
     int kind = kind_of(arg, pointer);
     if (kind < 0) return -1;
     if (kind & HAS_VALUE) return pack_scalar(pk, p, arg, to);
     if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
-    if (pointer && kind & HAS_MEMORY) return pack_memory(pk, arg, to);
+    if (pointer && kind & HAS_MEMORY) return pack_memory(pk, p, arg, to);
     if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
     PyObject *v = PyNumber_Index(arg);
     int r = v ? pack_int(pk, p, v, to) : -1;
@@ -242,14 +269,15 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 
 /* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory or another library frees
  * it in the order of its own streams. */
-static int pack_tensor(packing *pk, TensorObject *t, uint8_t *to) {
+static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint8_t *to) {
     uint64_t address;
     cudago_cell *cell;
     uint64_t nbytes;
+    if (p->element && differs(p, cudago_element(t->dtype))) return wrong_element(pk, p, (PyObject *)t);
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
     if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
-    if (pageable) return pack_memory(pk, (PyObject *)t, to);
+    if (pageable) return pack_memory(pk, p, (PyObject *)t, to);
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
     OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
     int r = o ? check_device(pk, o->cell, t->device) : -1;
@@ -270,16 +298,27 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
     }
     if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? pack_float(pk, p, arg, to) : wrong_type(pk, p, arg);
     if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
-    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
+    if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     return pack_object(pk, p, arg, to);
 }
 
+/* The names of the parameters, where they are known, tell which are missing. */
+static int wrong_count(KernelObject *kernel, int want, Py_ssize_t got) {
+    PyObject *names = PyObject_GetAttrString((PyObject *)kernel, "parameter_names");
+    PyObject *comma = names && PyTuple_Check(names) && PyTuple_Size(names) ? PyUnicode_FromString(", ") : NULL;
+    PyObject *text = comma ? PyUnicode_Join(comma, names) : NULL;
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (text) PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd; they are %U", kernel->name, want, got, text);
+    else PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, want, got);
+    Py_XDECREF(text);
+    Py_XDECREF(comma);
+    Py_XDECREF(names);
+    return -1;
+}
+
 int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values) {
-    if (n != k->n) {
-        PyErr_Format(PyExc_TypeError, "kernel %U takes %d argument(s), got %zd", kernel->name, k->n, n);
-        return -1;
-    }
+    if (n != k->n) return wrong_count(kernel, k->n, n);
     pk->kernel = kernel; /* field by field: the arrays are filled only as far as they are used */
     pk->k = k;
     pk->args = args;

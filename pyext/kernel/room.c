@@ -7,7 +7,7 @@
 /* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
-    {"launch", METHOD(cudago_launch), METH_FASTCALL, DOC_LAUNCH},
+    {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_code_cache", cudago_code_cache, METH_VARARGS, NULL},

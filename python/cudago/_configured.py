@@ -68,13 +68,13 @@ class ConfiguredKernel:
             "names its stream, such as Device().default_stream"
         )
 
-    def __call__(self, *args: KernelArgument) -> None:
+    def __call__(self, /, *args: KernelArgument, **kwargs: KernelArgument) -> None:
         """Launch the kernel.
 
         Parameters
         ----------
-        *args
-            One for each parameter, as for `launch`.
+        *args, **kwargs
+            One for each parameter, in order or by name, as for `launch`.
 
         See Also
         --------
@@ -85,7 +85,7 @@ class ConfiguredKernel:
         Stream-ordered on the stream that was given in the brackets. Captured as a kernel node, as
         `launch` is.
         """
-        launch(self.stream, self.config, self.kernel, *args)
+        launch(self.stream, self.config, self.kernel, *args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<cudago.ConfiguredKernel {self.kernel.name}: {self.config!r}, {self.stream!r}>"

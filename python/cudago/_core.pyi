@@ -869,6 +869,7 @@ class Kernel:
     def _parameters(self) -> list[tuple[str, int, int]]: ...
     def _attribute(self, device: Device, attribute: int, /) -> int: ...
     def _set_attribute(self, device: Device, attribute: int, value: int, /) -> None: ...
+    def _set_elements(self, elements: bytes, /) -> None: ...
     def _max_active_blocks(self, device: Device, block: int, shared: int, /) -> int: ...
 
 class LaunchConfig:
@@ -902,6 +903,7 @@ def launch(
     kernel: _kernel.Kernel,
     /,
     *args: KernelArgument,
+    **kwargs: KernelArgument,
 ) -> None:
     """Launch a kernel.
 
@@ -923,6 +925,9 @@ def launch(
         - for a number: a Python number, a NumPy scalar or array without dimensions, or a ctypes
           scalar, which for a pointer is an address;
         - for a struct: ``bytes`` or a NumPy structured scalar of its size.
+    **kwargs
+        Arguments by the names of their parameters, after those by position;
+        `Kernel.parameter_names` says which are known.
 
     Raises
     ------
@@ -956,7 +961,7 @@ def launch(
     >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
     >>> kernel = cudago.Program(source).compile()["set"]
     >>> x = cudago.empty(1, "int32", stream=stream)
-    >>> cudago.launch(stream, cudago.LaunchConfig(grid=1, block=1), kernel, x, 7)
+    >>> cudago.launch(stream, cudago.LaunchConfig(grid=1, block=1), kernel, x, value=7)
     >>> x.numpy(stream=stream)
     array([7], dtype=int32)
     """

@@ -7,17 +7,20 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from ._elements import element_of_typestr
+
 _ITEM_DIGITS = slice(2, None)
 _ADDRESSES = 1 << 64
 
 
 def _read_cuda_array_interface(
     interface: dict[str, Any], what: str
-) -> tuple[int, int, int | None, bool]:
+) -> tuple[int, int, int | None, bool, int]:
     """Read ``__cuda_array_interface__``, versions 2 and 3.
 
     Returns the address, the size in bytes, the stream that the memory's work is queued on (None if
-    there is nothing to wait for, 1 and 2 for the default streams), and whether it is read-only.
+    there is nothing to wait for, 1 and 2 for the default streams), whether it is read-only, and the
+    type of its elements.
     """
     if interface.get("version", 0) < 2:
         raise TypeError(
@@ -35,7 +38,8 @@ def _read_cuda_array_interface(
     address = operator.index(pointer or 0)
     if not 0 <= address <= _ADDRESSES - max(nbytes, 1):
         raise ValueError(f"{what}: {nbytes} bytes at {address:#x} are not in 64 bits of addresses")
-    return address, nbytes, _stream(interface.get("stream"), what), bool(read_only)
+    stream = _stream(interface.get("stream"), what)
+    return address, nbytes, stream, bool(read_only), element_of_typestr(interface["typestr"])
 
 
 def _size(shape: list[int], item: int, what: str) -> int:

@@ -11,12 +11,14 @@ from weakref import ref
 
 from . import _core
 from ._configured import ConfiguredKernel
+from ._elements import element_of_pointer
+from ._named import arranged
 from ._ordinal import device_at
 from ._parameter_names import parameter_names
 from ._program import ObjectCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ._bound import BoundLaunch
     from ._device import Device
@@ -227,7 +229,7 @@ class Kernel(_core.Kernel):
     (u64, f32, u32)
     """
 
-    __slots__ = ("_code", "_made", "_names", "_of", "_source")
+    __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
     # Set by _bound.py: it is made of graphs, which know kernels.
     _bound_launch: ClassVar[type[BoundLaunch]]
     _code: _core.Handle
@@ -235,6 +237,7 @@ class Kernel(_core.Kernel):
     _made: tuple[str, str]  # kind and log of the code
     _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
     _names: tuple[str, ...]  # once asked for
+    _types: tuple[str, ...]
 
     @property
     def object_code(self) -> ObjectCode:
@@ -271,6 +274,35 @@ class Kernel(_core.Kernel):
         self._names = parameter_names(kind, text, self.name, len(self._parameters()))
         return self._names
 
+    @property
+    def parameter_types(self) -> tuple[str, ...]:
+        """Types of the parameters in C++, such as ``"const float*"``; empty if they are not known.
+
+        They come from the C++ source that was compiled. Where one is a pointer to numbers, a tensor
+        or another library's array that is passed for it must have elements of that type, whatever
+        the sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
+        anything for a pointer to bytes, vectors, other structs and template parameters. Set it to
+        types for code without source, or to an empty tuple so that nothing is checked.
+        """
+        return self._types
+
+    @parameter_types.setter
+    def parameter_types(self, value: Sequence[str]) -> None:
+        if isinstance(value, str) or not all(isinstance(v, str) for v in value):
+            raise TypeError(f"parameter_types must be a sequence of str, got {value!r}")
+        types, count = tuple(value), len(self._parameters())
+        if types and len(types) != count:
+            raise ValueError(
+                f"kernel {self.name} has {count} parameter(s), got {len(types)} type(s) for them"
+            )
+        self._know(types, "")
+
+    def _know(self, types: tuple[str, ...], source: str) -> None:
+        """Check arguments for these types, as names of `source`."""
+        elements = bytes(element_of_pointer(t, source) for t in types)
+        self._set_elements(elements if any(elements) else b"")
+        self._types = types
+
     def _ptx(self) -> str:
         return bytes(_core._code_data(self._code.id, "ptx", None)).decode()
 
@@ -294,14 +326,16 @@ class Kernel(_core.Kernel):
         """
         return KernelAttributes(self, device)
 
-    def bind(self, config: LaunchConfig, *args: KernelArgument) -> BoundLaunch:
+    def bind(
+        self, config: LaunchConfig, /, *args: KernelArgument, **kwargs: KernelArgument
+    ) -> BoundLaunch:
         """Check a launch and its arguments now, to launch often and fast.
 
         Parameters
         ----------
         config : LaunchConfig
             The launch shape; without cluster or priority, and not cooperative.
-        *args
+        *args, **kwargs
             As for `cudago.launch`, which they stay until `BoundLaunch.update` changes them.
 
         Returns
@@ -330,6 +364,8 @@ class Kernel(_core.Kernel):
         >>> kernel.bind(cudago.LaunchConfig(grid=1, block=1), x, 5)
         <cudago.BoundLaunch of set: LaunchConfig(grid=(1, 1, 1), block=(1, 1, 1))>
         """
+        if kwargs:
+            args = arranged(self, args, kwargs)
         return self._bound_launch(self, config, args)
 
     def max_active_blocks(

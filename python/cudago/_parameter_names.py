@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a kernel's parameters, read from its source."""
+"""Names and types of a kernel's parameters, read from its source."""
 
 from __future__ import annotations
 
@@ -15,23 +15,37 @@ _PARAM = re.compile(r"([\w$%]+)\s*(?:\[[^\]]*\]\s*)?$")
 
 def parameter_names(kind: str, text: str, kernel: str, count: int) -> tuple[str, ...]:
     """Return the names; empty unless the source has exactly one set of `count` names for them."""
-    find = _in_cpp if kind == "c++" else _in_ptx
-    found = {names for names in find(_NOISE.sub(" ", text), kernel) if len(names) == count}
+    code = _NOISE.sub(" ", text)
+    if kind == "c++":
+        all_names = [tuple(map(_name, parameters)) for parameters in _in_cpp(code, kernel)]
+    else:
+        all_names = _in_ptx(code, kernel)
+    found = {names for names in all_names if len(names) == count}
     if len(found) != 1:
         return ()
     (names,) = found
     return names if all(names) and len(set(names)) == count else ()
 
 
-def _in_cpp(text: str, kernel: str) -> list[tuple[str, ...]]:
+def parameter_types(text: str, kernel: str, count: int) -> tuple[str, ...]:
+    """Return the types in C++ source; empty unless it has exactly one list of `count` of them."""
+    functions = _in_cpp(_NOISE.sub(" ", text), kernel)
+    found = {tuple(map(_type, parameters)) for parameters in functions}
+    if len(found) != 1:  # of several, one may be left out by the preprocessor
+        return ()
+    (types,) = found
+    return types if len(types) == count else ()
+
+
+def _in_cpp(text: str, kernel: str) -> list[list[str]]:
     """Find the parameters of each ``__global__`` function that is called `kernel`, mangled not."""
     base = re.sub(r"<.*", "", kernel).rpartition("::")[2].strip()
-    found: list[tuple[str, ...]] = []
+    found: list[list[str]] = []
     for start in re.finditer(r"\b__global__\b", text):
         head = re.compile(rf"[^;{{}}]*?\b{re.escape(base)}\s*\(").match(text, start.end())
         if base and head:
             end = _closed(text, head.end())
-            found.append(tuple(_name(p) for p in _split(text[head.end() : end])))
+            found.append(_split(text[head.end() : end]))
     return found
 
 
@@ -62,6 +76,18 @@ def _name(parameter: str) -> str:
     words = _NAME.search(parameter.partition("=")[0].strip())
     has_type = words is not None and parameter[: words.start()].strip() != ""
     return words[1] if words and has_type else ""
+
+
+def _type(parameter: str) -> str:
+    """Return a parameter without its name and default value; an array as the pointer it is."""
+    declared = parameter.partition("=")[0].strip()
+    name = _name(declared)
+    if name:
+        at = _NAME.search(declared)
+        assert at is not None
+        array = "*" if "[" in declared[at.start() :] else ""
+        declared = declared[: at.start()] + array
+    return " ".join(declared.split())
 
 
 def _in_ptx(text: str, kernel: str) -> list[tuple[str, ...]]:

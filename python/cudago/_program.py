@@ -14,6 +14,7 @@ from weakref import ref
 
 from . import _core, _headers, compile_cache
 from ._ordinal import device_at
+from ._parameter_names import parameter_types
 from ._program_options import ProgramOptions
 from .errors import CompileError, KernelNotFoundError
 
@@ -371,6 +372,9 @@ class ObjectCode:
             )
             kernel._code, kernel._source = self._handle, self._source
             kernel._of, kernel._made = ref(self), (self.kind, self.log)
+            source = self._source[1] if self._source and self._source[0] == "c++" else ""
+            types = parameter_types(source, name, len(kernel._parameters())) if source else ()
+            kernel._know(types, source)
             self._kernels[name] = kernel
         return kernel
 

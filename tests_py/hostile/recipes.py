@@ -215,6 +215,7 @@ VALUES: dict[str, list[Value]] = {
     "get_global.name": plain("total"),
     "KernelAttributes.__getattr__.name": plain("max_threads_per_block"),
     "KernelAttributes.__setattr__.name": plain("max_dynamic_shared_size"),
+    "Kernel.parameter_types.value": plain(("int*", "int", "int"), ()),
     "DeviceProperties.__getattr__.name": plain("warp_size"),
     "__setattr__.value": plain(1024),
     "config": things("config"),
@@ -346,10 +347,12 @@ VALUES: dict[str, list[Value]] = {
 _ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
 _MIX = (Parameter("y"), Parameter("a"), Parameter("b"), Parameter("c"))
 _LAUNCH = (Parameter("config"), Parameter("kernel"))
+_NAMED = (Parameter("value", True), Parameter("n", True))
 EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "launch": {
         "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
         "mix": ("", (Parameter("stream"), *_LAUNCH, *_MIX)),
+        "named": ("", (Parameter("stream"), *_LAUNCH, Parameter("y"), *_NAMED)),
     },
     "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
     "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
@@ -359,7 +362,11 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "slots": ("slot_exec", (Parameter("src", True),)),
     },
     "GraphFunction.__call__": {"add": ("graph_function", (Parameter("stream"), *_ADD))},
-    "ConfiguredKernel.__call__": {"add": ("configured", _ADD), "mix": ("configured_mix", _MIX)},
+    "ConfiguredKernel.__call__": {
+        "add": ("configured", _ADD),
+        "mix": ("configured_mix", _MIX),
+        "named": ("configured", (Parameter("y"), *_NAMED)),
+    },
     "ElementwiseKernel.__call__": {
         "add": ("elementwise", (Parameter("x"), Parameter("scalar"), Parameter("stream", True))),
         "out": (

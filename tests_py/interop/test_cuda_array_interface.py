@@ -38,7 +38,7 @@ class Array:
     ],
 )
 def test_what_is_read(fields, expected):
-    assert read(GOOD | fields, "src") == expected
+    assert read(GOOD | fields, "src")[:-1] == expected  # and the type of its elements
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_the_module_has_the_documentation_of_its_stub(name, node, text):
                 *node.args.args,
                 *([node.args.vararg] if node.args.vararg else []),
                 *node.args.kwonlyargs,
+                *([node.args.kwarg] if node.args.kwarg else []),
             )
         ]
 

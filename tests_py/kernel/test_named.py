@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel arguments by name."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import cudago as cu
+
+np = pytest.importorskip("numpy")
+
+CONFIG = cu.LaunchConfig(1, 8)
+WAYS = ("launch", "brackets", "bind", "capture")
+
+
+def run(way: str, kernel: cu.Kernel, stream: cu.Stream, /, *args, **kwargs) -> None:
+    if way == "launch":
+        cu.launch(stream, CONFIG, kernel, *args, **kwargs)
+    elif way == "brackets":
+        kernel[CONFIG, stream](*args, **kwargs)
+    elif way == "bind":
+        with kernel.bind(CONFIG, *args, **kwargs) as bound:
+            bound(stream)
+    else:
+        with stream.capture() as graph:
+            cu.launch(stream, CONFIG, kernel, *args, **kwargs)
+        graph.instantiate().launch(stream)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_names(way, kernels, stream):
+    x = cu.arange(8, dtype="f4", stream=stream)
+    y = cu.zeros(8, "f4", stream=stream)
+    run(way, kernels["saxpy"], stream, 2.0, x, y=y, n=8)
+    run(way, kernels["saxpy"], stream, n=4, y=y, x=x, a=1.0)
+    run(way, kernels["saxpy"], stream, 1.0, n=0, y=y, x=x)
+    want = 2 * np.arange(8) + np.where(np.arange(8) < 4, np.arange(8), 0)
+    assert (y.numpy(stream=stream) == want).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_refusals(way, kernels, stream):
+    kernel = kernels["saxpy"]
+    x = cu.zeros(8, "f4", stream=stream)
+    for args, kwargs, text in [
+        ((2.0, x, x), {"m": 8}, r"kernel saxpy has no parameter 'm'; it has a, x, y, n"),
+        ((2.0, x, x, 8), {"n": 8}, r"parameter 3 of kernel saxpy, 'n', is given by position and"),
+        ((2.0, x), {"n": 8}, r"kernel saxpy needs y too; its parameters are a, x, y, n"),
+        ((), {"n": 8}, r"kernel saxpy needs a, x, y too"),
+        ((2.0, x, x, 8, 9), {"a": 1}, r"'a', is given by position and by name"),
+        ((2.0, x, x), {}, r"kernel saxpy takes 4 argument\(s\), got 3; they are a, x, y, n"),
+        ((2.0, x), {"y": x, "n": 1.5}, r"parameter 3 of kernel saxpy must be an integer u32"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            run(way, kernel, stream, *args, **kwargs)
+    assert not stream.is_capturing
+
+
+def test_no_names_at_all(kernels, stream):
+    unnamed = cu.ObjectCode.from_ptx(kernels.ptx)["nothing"]
+    for way in WAYS:
+        run(way, unnamed, stream, *(), **{})
+
+
+def test_unknown_names(kernels, stream):
+    unnamed = cu.ObjectCode.from_ptx(kernels.ptx)["saxpy"]
+    x = cu.zeros(8, "f4", stream=stream)
+    with pytest.raises(TypeError, match="names of the parameters of kernel saxpy are not known: "):
+        cu.launch(stream, CONFIG, unnamed, 2.0, x, y=x, n=8)
+    with pytest.raises(TypeError, match=r"takes 4 argument\(s\), got 1$"):
+        cu.launch(stream, CONFIG, unnamed, 2.0)
+
+
+def test_stream_config_and_kernel_have_no_names(kernels, stream):
+    with pytest.raises(TypeError, match=r"launch\(stream, config, kernel, \*args\)"):
+        cu.launch(stream, CONFIG, kernel=kernels["nothing"])
+    with pytest.raises(TypeError, match=r"no parameter 'stream'|are not known"):
+        cu.launch(stream, CONFIG, kernels["nothing"], stream=stream)
+
+
+def test_parameters_may_be_called_as_ours(driver, stream):
+    source = 'extern "C" __global__ void f(int* self, int config, int kernel) { *self = config; }'
+    kernel = cu.Program(source).compile()["f"]
+    out = cu.zeros(1, "i4", stream=stream)
+    for value, way in enumerate(WAYS):
+        run(way, kernel, stream, self=out, config=value, kernel=1)
+        assert out.numpy(stream=stream)[0] == value
+
+
+class Closes:
+    """A number that closes a buffer when it is asked for its value."""
+
+    def __init__(self, buffer: cu.Buffer) -> None:
+        self.buffer = buffer
+
+    def __index__(self) -> int:
+        self.buffer.close()
+        return 8
+
+
+def test_a_conversion_that_closes(kernels, device, stream):
+    x = device.allocate(32, stream=stream)
+    with pytest.raises(cu.ClosedError):
+        cu.launch(stream, CONFIG, kernels["copy"], n=Closes(x), x=x, y=x)
+    gc.collect()
