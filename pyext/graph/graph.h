@@ -86,6 +86,7 @@ typedef struct {
     uint64_t capture;         /* Go's number of that capture */
     unsigned long thread;     /* the thread that began the capture and must end it */
     int32_t mode;             /* of the capture */
+    PyObject *origin;         /* the Stream of the capture, while it is open */
     PyObject *owner;          /* for a body of a conditional node the Graph it is in, which holds for it; else NULL */
     cudago_hierarchy *of;
 } GraphObject;
@@ -221,6 +222,7 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device);
 PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 int cudago_capture_type_init(void);
 extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -48,6 +48,7 @@ from ._elementwise import ElementwiseKernel, elementwise  # noqa: E402
 from ._event import Event  # noqa: E402
 from ._exec import ExecNode, GraphExec  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
+from ._fork import Fork  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
@@ -124,6 +125,7 @@ __all__ = [
     "ExchangeStats",
     "ExecNode",
     "Finalizer",
+    "Fork",
     "FreeNodeParams",
     "Graph",
     "GraphDiff",

@@ -74,7 +74,9 @@ RECEIVERS = {
     "ExecNode": "exec_memset",
     "Finalizer": "finalizer",
     "finalize": "finalizer",
+    "Fork": "fork",
     "Graph": "graph",
+    "Graph.fork": "captured",
     "Graph.free": "memory_graph",
     "GraphExec": "exec",
     "GraphDiff": "graph_diff",
@@ -121,6 +123,9 @@ def peer(_: World) -> cu.Device:
 VALUES: dict[str, list[Value]] = {
     # streams, devices, events
     "stream": things("stream"),
+    "fork.stream": things("other_stream"),
+    "branch": things("other_stream"),
+    "origin": things("stream"),
     "__dlpack__.stream": [lambda w: w.get("stream").handle, *plain(1, -1)],
     "device": things("device"),
     "peer": [peer],

@@ -43,7 +43,7 @@ OURS_QUIET = {
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
-    "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
+    "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",
@@ -52,7 +52,7 @@ GO_QUIET = {
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
     "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
     "cudagoGraphParams", "cudagoExecParams", "cudagoGraphCheck", "cudagoGraphRemove",
-    "cudagoGraphEdge", "cudagoExecUpdate",
+    "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError", "cudagoCaptureHas",
     "cudagoKernelStores",
 }  # fmt: skip
 

@@ -135,6 +135,7 @@ MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
+    "cudago.Fork",
     "cudago.KernelAttributes",
     "cudago.Node",
     "cudago.ObjectCode",
