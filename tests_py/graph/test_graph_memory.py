@@ -141,7 +141,7 @@ def test_graphs_with_memory_are_single(graph, device):
     buffer, filled = allocating(graph)
     filled.free(buffer)
     for call in (graph.clone, lambda: cu.Graph(device).embed(graph)):
-        with pytest.raises(cu.CUDAError, match="NOT_SUPPORTED.*allocates or frees memory"):
+        with pytest.raises(cu.CUDAError, match=r"NOT_SUPPORTED.*allocates or frees memory"):
             call()
     with graph.instantiate(), pytest.raises(cu.CUDAError, match="NOT_SUPPORTED"):
         graph.instantiate()
