@@ -138,7 +138,7 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 		return g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
 	})
 	if err != nil {
-		return nil, err
+		return nil, sub.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 	}
 	n.child = sub.view(g.h)
 	g.watch.notify(n.child.bundles(), nil)

@@ -30,6 +30,7 @@ type Capture struct {
 	loose    []*bundle                       // guarded by mu
 	memory   []*CapturedMemory               // guarded by mu
 	spoiled  error                           // guarded by mu; why there can be no graph
+	others   []*cuda.Stream                  // guarded by mu; in which work was recorded too
 }
 
 // An identity tells captures of the driver apart. The number alone is not
@@ -195,6 +196,7 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 	}
 	// The operation is in the capture now: b is kept from here on, whatever
 	// happens.
+	c.noteStream(s)
 	node := addedNode(before.Dependencies, dependencies(s))
 	if node == 0 || c.recorded[node] != nil {
 		c.loose = append(c.loose, b)
@@ -301,8 +303,10 @@ func (c *Capture) end() (g *Graph, dropped []*bundle, err error) {
 	if c.ended {
 		return nil, nil, &cuda.ClosedError{What: "capture"}
 	}
+	unjoined := c.unjoined()
 	handle, err := c.stream.EndCapture()
 	if err != nil {
+		err = explainUnjoined(err, unjoined)
 		if c.maybeOpen() {
 			return nil, nil, err
 		}

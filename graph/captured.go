@@ -22,7 +22,7 @@ type CapturedMemory struct {
 	onEnd     func(isGraph bool)
 
 	freed bool                             // guarded by c.mu; a free node was captured
-	last  map[*cuda.Stream]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
+	last  map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
 
 	mu       sync.Mutex // a leaf, below all others
 	state    capturedState
@@ -132,7 +132,7 @@ func (c *Capture) noteUses(s *cuda.Stream, n cuda.NodeHandle, b *bundle) {
 	}
 	for i := range b.operands {
 		if m := b.operands[i].Memory; m != nil && m.c == c {
-			m.last[s] = n
+			m.last[streamOf(s)] = n
 		}
 	}
 }
@@ -145,7 +145,7 @@ func (c *Capture) noteUses(s *cuda.Stream, n cuda.NodeHandle, b *bundle) {
 //
 // Lifetime: the caller must Release the memory.
 func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), call func() (ptr uint64, err error)) (*CapturedMemory, error) {
-	m := &CapturedMemory{size: size, c: c, stream: s, onEnd: onEnd, last: make(map[*cuda.Stream]cuda.NodeHandle)}
+	m := &CapturedMemory{size: size, c: c, stream: s, onEnd: onEnd, last: make(map[streamID]cuda.NodeHandle)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var op Operation
@@ -211,7 +211,7 @@ func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
 func (c *Capture) orderFree(m *CapturedMemory, s *cuda.Stream, n cuda.NodeHandle, before []cuda.NodeHandle) error {
 	var from, to []cuda.NodeHandle
 	for in, use := range m.last {
-		if in != s && !slices.Contains(before, use) && !slices.Contains(from, use) {
+		if in != streamOf(s) && !slices.Contains(before, use) && !slices.Contains(from, use) {
 			from, to = append(from, use), append(to, n)
 		}
 	}

@@ -162,3 +162,25 @@ func TestCapturedFreeComesAfterAllUses(t *testing.T) {
 	require.NoError(t, g.Close())
 	m.Release()
 }
+
+// The driver says that a stream was not joined, and not which one.
+func TestStreamsThatWereNotJoinedAreNamed(t *testing.T) {
+	ctx := open(t)
+	s, joined, left := newStream(t, ctx), newStream(t, ctx), newStream(t, ctx)
+	e := newEvent(t, ctx)
+	c := begin(t, s, Options{})
+	for _, fork := range []*cuda.Stream{joined, left} {
+		require.NoError(t, s.Record(e))
+		require.NoError(t, fork.Wait(e))
+		for range 2 {
+			require.NoError(t, recordHost(c, fork, "", hostFunc(func() {}), nil))
+		}
+	}
+	require.NoError(t, joined.Record(e))
+	require.NoError(t, s.Wait(e))
+	require.NoError(t, recordHost(c, s, "", hostFunc(func() {}), nil))
+	_, err := c.End()
+	require.ErrorIs(t, err, cuda.ErrorStreamCaptureUnjoined)
+	require.ErrorContains(t, err, left.String()+": join it")
+	require.NotContains(t, err.Error(), joined.String())
+}

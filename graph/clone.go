@@ -39,14 +39,8 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	}
 	ctx := g.h.ctx
 	handle, err := ctx.GraphClone(g.h.handle)
-	if errors.Is(err, cuda.ErrorNotSupported) && g.hasConditional() {
-		return nil, &cuda.Error{
-			Op: "cuGraphClone", Result: cuda.ErrorNotSupported,
-			Detail: "the graph has conditional nodes, with which no graph can be cloned: build it again",
-		}
-	}
 	if err != nil {
-		return nil, err
+		return nil, g.explainRefusal("cuGraphClone", "be cloned", err)
 	}
 	c := adopt(ctx, handle, o)
 	c.h.edited = g.h.edited
@@ -61,6 +55,28 @@ func (g *Graph) clone(o Options) (*Graph, error) {
 	}
 	c.watch.notify(c.bundles(), nil)
 	return c, nil
+}
+
+// explainRefusal returns err, or if the driver has refused to copy g an error that
+// says what in g is the reason.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) explainRefusal(op, verb string, err error) error {
+	why := ""
+	switch {
+	case !errors.Is(err, cuda.ErrorNotSupported):
+	case g.hasConditional():
+		why = "has conditional nodes"
+	case len(g.h.memory) > 0 || g.counts[cuda.FreeNode] > 0:
+		why = "allocates or frees memory"
+	}
+	if why == "" {
+		return err
+	}
+	return &cuda.Error{
+		Op: op, Result: cuda.ErrorNotSupported,
+		Detail: "the graph " + why + ", with which no graph can " + verb + ": build it again",
+	}
 }
 
 // hasConditional reports whether a node of g, or of what it embeds, is

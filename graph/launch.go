@@ -82,6 +82,22 @@ func (x *Exec) enqueue(s *cuda.Stream, launch bool, call func() error) error {
 	return err
 }
 
+// Unfreed names the alloc nodes whose memory is allocated now, from an earlier
+// launch: the reason why a launch without [cuda.InstantiateAutoFree] fails.
+func (x *Exec) Unfreed() []string {
+	var names []string
+	for _, n := range x.Nodes() {
+		p, ok := n.Params().(AllocParams)
+		if !ok {
+			continue
+		}
+		if allocated, err := x.h.ctx.IsAllocated(p.Ptr); err == nil && allocated {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
 // start counts a launch, before it enters the driver, and fails once x is
 // closed.
 //

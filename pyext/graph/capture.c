@@ -117,6 +117,7 @@ PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize
     }
     cudago_turn_end(&turn);
     if (r) return Py_DECREF(self), NULL;
+    self->origin = NEW_REF(args[0]);
     return (PyObject *)self;
 }
 
@@ -176,9 +177,36 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     cudago_status st = {0};
     int over = end_graph((GraphObject *)args[0], discard, &st);
     if (over < 0) return NULL;
-    if (over) cudago_free_put_off(); /* now, before the next capture begins */
+    if (over) {
+        cudago_free_put_off(); /* now, before the next capture begins */
+        Py_CLEAR(((GraphObject *)args[0])->origin);
+    }
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
+}
+
+/* --- forks ---------------------------------------------------------------------------------------------------------- */
+
+/* May the stream join the capture? What a wait of its would do otherwise invalidates captures. */
+static QUIET int may_fork(GraphObject *self, StreamObject *stream) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s) return -1;
+    if (!self->capturing)
+        return PyErr_SetString(PyExc_ValueError, "the graph is not being captured: a fork is made inside the with block of a capture"), -1;
+    if (s == self->capturing) return PyErr_SetString(PyExc_ValueError, "stream is the one that is captured: fork another"), -1;
+    if (s->h <= CU_STREAM_LEGACY)
+        return PyErr_SetString(PyExc_ValueError, "the legacy default stream cannot take part in a capture: fork another"), -1;
+    int capturing = cudago_capturing(s);
+    if (capturing < 0) return -1;
+    if (!capturing || cudagoCaptureHas(self->capture, s->id)) return 0;
+    return PyErr_SetString(PyExc_ValueError, "stream is in another capture, and two captures cannot be joined"), -1;
+}
+
+/* _origin(stream): the Stream of the capture, if another one may join it. */
+PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_expect(stream, CLS_STREAM, "stream") || may_fork(self, (StreamObject *)stream)) return NULL;
+    return NEW_REF(self->origin);
 }
 
 /* --- captures whose graph is gone --------------------------------------------------------------------------------- */

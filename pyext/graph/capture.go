@@ -82,6 +82,28 @@ func cudagoCaptureEnd(capture C.uint64_t, discard C.int, open *C.int32_t, st *C.
 	return id
 }
 
+// cudagoCaptureHas reports whether a stream is in the capture, as far as the
+// driver says.
+//
+//export cudagoCaptureHas
+func cudagoCaptureHas(capture, on C.uint64_t) C.int {
+	has := false
+	_ = border.Contained(func() error {
+		c, err := captures.Get(uint64(capture))
+		if err != nil {
+			return err
+		}
+		s, err := stream.Streams.Get(uint64(on))
+		if err != nil {
+			return err
+		}
+		of, err := graph.CaptureOf(s)
+		has = of == c.Capture
+		return err
+	})
+	return border.Bool[C.int](has)
+}
+
 //export cudagoCaptureAdopt
 func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
 	g, err := graphs.Get(uint64(id))

@@ -60,7 +60,7 @@ static QUIET int launched(cudago_exec *x, cudago_stream *s, int32_t code, uint64
         return 0;
     }
     cudago_status st = {0};
-    cudagoDetailError("cuGraphLaunch", code, x->device, "", &st);
+    cudagoExecLaunchError(x->id, code, &st);
     return cudago_raise(&st);
 }
 

@@ -12,6 +12,7 @@ package graph
 import "C"
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/cudago/cudago/cuda"
@@ -99,6 +100,24 @@ func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
 		}
 	}
 	return x, nil
+}
+
+// cudagoExecLaunchError adds to the driver's error what it can be due to.
+//
+//export cudagoExecLaunchError
+func cudagoExecLaunchError(id C.uint64_t, code C.int32_t, st *C.cudago_status) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		detail := ""
+		if names := x.Unfreed(); cuda.Result(code) == cuda.ErrorInvalidValue && len(names) > 0 {
+			detail = fmt.Sprintf("an earlier launch has left the memory of %q allocated: free it, or instantiate with auto_free=True",
+				names)
+		}
+		return x.Context().Failure("cuGraphLaunch", int32(code), detail)
+	})
 }
 
 //export cudagoExecAdopt

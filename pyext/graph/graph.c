@@ -129,15 +129,17 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
 static void graph_release(GraphObject *self) {
     if (self->capturing && !cudago_unusable) cudago_capture_abandon(self);
     uint64_t id = self->id;
-    PyObject *owner = self->owner;
+    PyObject *owner = self->owner, *origin = self->origin;
     cudago_hierarchy *of = self->of;
     self->id = 0;
+    self->origin = NULL;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
     self->owner = NULL;
     self->of = NULL;
     if (id && !owner && !cudago_unusable) cudagoGraphClose(id); /* a body goes with its graph */
     cudago_hierarchy_release(of);
     Py_XDECREF(owner);
+    Py_XDECREF(origin);
 }
 static QUIET int may_close(GraphObject *self) {
     if (self->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is still being captured"), -1;
@@ -174,6 +176,7 @@ static PyObject *graph_ordinal(GraphObject *self, void *unused) {
 static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->owner);
+    Py_VISIT(self->origin);
     return cudago_held_traverse(self->held, visit, arg);
 }
 static int graph_clear(GraphObject *self) {
@@ -202,6 +205,10 @@ static PyMethodDef methods[] = {
     {"_condition", METHOD(cudago_graph_condition), METH_O, NULL},
     {"_body", METHOD(cudago_graph_body), METH_FASTCALL, NULL},
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
+    {"_update_memcpy", METHOD(cudago_graph_set_memcpy), METH_FASTCALL, NULL},
+    {"_update_memset", METHOD(cudago_graph_set_memset), METH_FASTCALL, NULL},
+    {"_update_kernel", METHOD(cudago_graph_set_kernel), METH_FASTCALL, NULL},
+    {"_update_host", METHOD(cudago_graph_set_host), METH_FASTCALL, NULL},
     {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},
@@ -215,6 +222,7 @@ static PyMethodDef methods[] = {
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
     {"_params", METHOD(cudago_graph_params), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
+    {"_origin", METHOD(cudago_capture_origin), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
     {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},

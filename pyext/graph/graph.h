@@ -87,6 +87,7 @@ typedef struct {
     uint64_t capture;         /* Go's number of that capture */
     unsigned long thread;     /* the thread that began the capture and must end it */
     int32_t mode;             /* of the capture */
+    PyObject *origin;         /* the Stream of the capture, while it is open */
     PyObject *owner;          /* for a body of a conditional node the Graph it is in, which holds for it; else NULL */
     cudago_hierarchy *of;
 } GraphObject;
@@ -133,9 +134,17 @@ PyObject *cudago_graph_body(GraphObject *self, PyObject *const *args, Py_ssize_t
 QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, cudago_stream *s); /* see cudago_captured_allocate */
 QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
+int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
+
 /* edit.c: methods of Graph */
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* set.c: methods of Graph */
+PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
@@ -176,6 +185,8 @@ PyObject *cudago_exec_params(ExecObject *self, PyObject *number);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
+QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o, cudago_status *st);
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
@@ -223,6 +234,7 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device);
 PyObject *cudago_capture_begin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 int cudago_capture_type_init(void);
 extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

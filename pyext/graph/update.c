@@ -41,19 +41,34 @@ static PyObject *done(cudago_status *st) {
     Py_RETURN_NONE;
 }
 
-static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
+QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o, cudago_status *st) {
     cudago_ref refs[2];
     int m = 0;
+    for (int i = 1; i >= 0; i--) /* src first, as everywhere */
+        if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
+    cudagoUpdateMemcpy(id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
+                       o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
+}
+static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
     for (int i = 0; i < 2; i++)
         if (o[i] && cudago_operand_lost(o[i])) {
             leave_update(x);
             return cudago_operand_now(o[i]);
         }
-    for (int i = 1; i >= 0; i--) /* src first, as everywhere */
-        if (o[i]) cudago_ref_set(&refs[m++], (PyObject *)o[i], o[i]->nbytes, i ? ROLE_SRC : ROLE_DST, REASON_MEMCPY);
-    cudagoExecMemcpy(x->id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
-                     o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
+    cudago_set_memcpy(x->id, node, o, st);
     leave_update(x);
+    return 0;
+}
+
+/* dst and src, of which either may be None; -1 with an exception. What was made is in o in any case. */
+int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o) {
+    static const char *const names[] = {"dst", "src"};
+    o[0] = o[1] = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (args[i] == Py_None) continue;
+        o[i] = cudago_operand(args[i], i ? 0 : OPERAND_WRITABLE, names[i]);
+        if (!o[i] || cudago_copies(device, o[i], names[i])) return -1;
+    }
     return 0;
 }
 
@@ -62,16 +77,9 @@ PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize
     CUDAGO_ENTER(NULL);
     uint64_t node;
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
-    static const char *const names[] = {"dst", "src"};
-    OperandObject *o[2] = {NULL, NULL};
-    int ok = 1;
-    for (int i = 0; i < 2 && ok; i++) {
-        if (args[1 + i] == Py_None) continue;
-        ok = (o[i] = cudago_operand(args[1 + i], i ? 0 : OPERAND_WRITABLE, names[i])) != NULL;
-        ok = ok && !cudago_copies(self->device, o[i], names[i]);
-    }
+    OperandObject *o[2];
     cudago_status st = {0};
-    cudago_exec *x = ok ? enter_update(self) : NULL;
+    cudago_exec *x = cudago_read_sides(self->device, args + 1, o) ? NULL : enter_update(self);
     if (x && memcpy_now(x, node, o, &st)) x = NULL;
     Py_XDECREF(o[0]);
     Py_XDECREF(o[1]);
@@ -85,7 +93,7 @@ static QUIET int memset_now(cudago_exec *x, uint64_t node, OperandObject *o, uin
         return cudago_operand_now(o);
     }
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
-    cudagoExecMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
+    cudagoUpdateMemset(x->id, node, o->address, value, width, o->nbytes / width, &ref, st);
     leave_update(x);
     return 0;
 }
@@ -120,7 +128,7 @@ static QUIET void leave_exec(void *at) {
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;
     cudago_status st = {0};
-    cudagoExecKernel(e->x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    cudagoUpdateKernel(e->x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 
@@ -138,7 +146,7 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
 static QUIET int host_now(cudago_exec *x, uint64_t node, OperandObject *o, cudago_status *st) {
     cudago_ref ref;
     cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
-    cudagoExecHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
+    cudagoUpdateHost(x->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
     leave_update(x);
     return 0;
 }

@@ -19,19 +19,49 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
+// A node whose parameters can be changed: of a graph, or of an executable.
+type updatable interface {
+	fmt.Stringer
+	Kind() cuda.NodeType
+	Params() any
+	Retained() []graph.Retained
+	UpdateMemcpy(p cuda.MemcpyParams, operands []graph.Operand) error
+	UpdateMemset(p cuda.MemsetParams, operands []graph.Operand) error
+	UpdateKernel(p cuda.KernelNodeParams, operands []graph.Operand) error
+	UpdateHost(p cuda.HostParams, operands []graph.Operand) error
+}
+
 // update changes a node's parameters. It takes over the operands even if it
 // fails. Operands of the old version that the new one does not name are kept.
-func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do func(*graph.ExecNode, []graph.Operand) error) {
+func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do func(updatable, []graph.Operand) error) {
 	guard(st, func() error {
-		x, n, err := execNode(id, node)
+		n, of, err := updatableNode(id, node)
 		if err != nil {
 			releaseOperands(list)
 			return err
 		}
 		err = do(n, append(list, unchanged(n, list)...))
-		x.holder.apply()
+		of.apply()
 		return err
 	})
+}
+
+// updatableNode finds a node of a graph or of an executable: no two of these share
+// numbers.
+func updatableNode(id, node C.uint64_t) (updatable, *holder, error) {
+	g, err := graphs.Get(uint64(id))
+	if err != nil {
+		x, n, err := execNode(id, node)
+		if err != nil {
+			return nil, nil, err
+		}
+		return n, &x.holder, nil
+	}
+	list, err := g.find(&node, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return list[0], &g.outermost().holder, nil
 }
 
 func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
@@ -48,7 +78,7 @@ func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
 
 // unchanged returns new references to the operands of a memcpy node that an
 // update does not replace. Other nodes are always updated as a whole.
-func unchanged(n *graph.ExecNode, list []graph.Operand) []graph.Operand {
+func unchanged(n updatable, list []graph.Operand) []graph.Operand {
 	if n.Kind() != cuda.MemcpyNode {
 		return nil
 	}
@@ -68,13 +98,17 @@ func unchanged(n *graph.ExecNode, list []graph.Operand) []graph.Operand {
 	return kept
 }
 
-//export cudagoExecMemcpy
-func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost C.int32_t, dstSize C.uint64_t,
+//export cudagoUpdateMemcpy
+func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost C.int32_t, dstSize C.uint64_t,
 	hasSrc C.int, src C.uint64_t, srcHost C.int32_t, srcSize C.uint64_t, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+	update(id, node, operands(refs, n), st, func(e updatable, list []graph.Operand) error {
 		p, ok := e.Params().(cuda.MemcpyParams)
 		if !ok {
 			return e.UpdateMemcpy(cuda.MemcpyParams{}, list) // its error says what the node is
+		}
+		_, isExec := e.(*graph.ExecNode)
+		if !isExec && hasDst != 0 && hasSrc != 0 && p.Box.IsRow() && dstSize == srcSize {
+			p.Size, p.Box = uint64(dstSize), cuda.Box{}
 		}
 		for _, g := range []struct {
 			given bool
@@ -87,35 +121,39 @@ func cudagoExecMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHost
 					Text: fmt.Sprintf("must have the %d bytes that the node copies, got %d", p.Size, g.size)}
 			}
 		}
-		// cuGraphExecMemcpyNodeSetParams refuses all others.
+		// cuGraphExecMemcpyNodeSetParams refuses all others. Of those in a graph
+		// the new operands do not tell where their rows are.
 		if !p.Box.IsRow() {
 			releaseOperands(list)
-			return &cuda.ArgumentError{Kind: cuda.WrongValue,
-				Text: fmt.Sprintf("%v copies rows with gaps between them, and the driver can only update copies without: build another graph", e)}
+			text := fmt.Sprintf("%v copies rows with gaps between them, and the driver can only update copies without: build another graph", e)
+			if !isExec {
+				text = fmt.Sprintf("%v copies rows with gaps between them: remove it, and add another node", e)
+			}
+			return &cuda.ArgumentError{Kind: cuda.WrongValue, Text: text}
 		}
-		// A side that was not made as host memory stays unified: that is how the
-		// driver recorded what was captured, and it accepts host memory there
-		// too.
+		// In an executable a side that was not made as host memory stays unified:
+		// that is how the driver recorded what was captured, and it accepts host
+		// memory there too.
 		if hasDst != 0 {
-			p.Dst, p.DstHost = uint64(dst), p.DstHost && dstHost != 0
+			p.Dst, p.DstHost = uint64(dst), (p.DstHost || !isExec) && dstHost != 0
 		}
 		if hasSrc != 0 {
-			p.Src, p.SrcHost = uint64(src), p.SrcHost && srcHost != 0
+			p.Src, p.SrcHost = uint64(src), (p.SrcHost || !isExec) && srcHost != 0
 		}
 		return e.UpdateMemcpy(p, list)
 	})
 }
 
-//export cudagoExecMemset
-func cudagoExecMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+//export cudagoUpdateMemset
+func cudagoUpdateMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
 	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
-	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateMemset(p, list) })
+	update(id, node, operands(ref, 1), st, func(e updatable, list []graph.Operand) error { return e.UpdateMemset(p, list) })
 }
 
-//export cudagoExecKernel
-func cudagoExecKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer,
+//export cudagoUpdateKernel
+func cudagoUpdateKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer,
 	refs *C.cudago_ref, n C.int, st *C.cudago_status) {
-	update(id, node, operands(refs, n), st, func(e *graph.ExecNode, list []graph.Operand) error {
+	update(id, node, operands(refs, n), st, func(e updatable, list []graph.Operand) error {
 		p, err := kernelParams(kernel, grid, block, shared, params)
 		if err != nil {
 			releaseOperands(list)
@@ -125,10 +163,10 @@ func cudagoExecKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shar
 	})
 }
 
-//export cudagoExecHost
-func cudagoExecHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, st *C.cudago_status) {
+//export cudagoUpdateHost
+func cudagoUpdateHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_ref, st *C.cudago_status) {
 	p := cuda.HostParams{Fn: uintptr(fn), UserData: uintptr(data)}
-	update(id, node, operands(ref, 1), st, func(e *graph.ExecNode, list []graph.Operand) error { return e.UpdateHost(p, list) })
+	update(id, node, operands(ref, 1), st, func(e updatable, list []graph.Operand) error { return e.UpdateHost(p, list) })
 }
 
 // cudagoExecUpdate updates an executable as a whole.

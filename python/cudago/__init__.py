@@ -50,6 +50,7 @@ from ._event import Event  # noqa: E402
 from ._exec import GraphExec  # noqa: E402
 from ._exec_node import ExecNode  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
+from ._fork import Fork  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
 from ._graph import Graph  # noqa: E402
@@ -130,6 +131,7 @@ __all__ = [
     "ExchangeStats",
     "ExecNode",
     "Finalizer",
+    "Fork",
     "FreeNodeParams",
     "Graph",
     "GraphDiff",

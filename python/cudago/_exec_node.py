@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from inspect import signature
 from typing import TYPE_CHECKING, Any, overload
 
-from ._element import pattern_for
-from ._params import changed, is_change, params_of, record_of
+from ._params import params_of
+from ._update import update_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -124,35 +123,7 @@ class ExecNode:
         >>> step["set"].params.args[1]
         9
         """
-        call = _UPDATES.get(self.kind)
-        if self.kind == "kernel" and (kwargs or is_change(args)):
-            call = ExecNode._change_kernel
-        if call is None:
-            raise TypeError(
-                f"{self.name!r} is of kind {self.kind}, whose parameters cannot be updated; "
-                f"only {', '.join(_UPDATES)} nodes can be"
-            )
-        try:
-            call(self, *args, **kwargs)
-        except TypeError:
-            self._check_form(call, args, kwargs)
-            raise
-
-    def _check_form(
-        self, call: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        """Raise a TypeError that says which arguments the node's kind takes, if these differ."""
-        form = signature(call)
-        try:
-            form.bind(self, *args, **kwargs)
-        except TypeError as e:
-            marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
-            own = list(form.parameters.values())[1:]  # without self
-            takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
-            # An unknown name explains more than a missing one.
-            unknown = [n for n in kwargs if n not in form.parameters]
-            wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
-            raise TypeError(f"update of a {self.kind} node takes {takes}: {wrong}") from None
+        update_node(self, self.exec, args, kwargs)
 
     @property
     def params(self) -> NodeParams | None:
@@ -160,30 +131,6 @@ class ExecNode:
         if self.kind in ("child graph", "conditional"):
             return None
         return params_of(self.kind, self.exec._params(self._id), _no_graph)
-
-    def _update_memcpy(self, *, dst: Any = None, src: Any = None) -> None:
-        if dst is None and src is None:
-            raise TypeError("update of a memcpy node needs dst=, src= or both")
-        self.exec._update_memcpy(self._id, dst, src)
-
-    def _update_memset(self, dst: Any, value: Any) -> None:
-        self.exec._update_memset(self._id, dst, pattern_for(dst, value))
-
-    def _update_kernel(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> None:
-        self.exec._update_kernel(self._id, config, kernel, args)
-
-    def _change_kernel(self, *change: Any, **named: Any) -> None:
-        """Update a kernel node with the record of what it is, some of it replaced."""
-        record = record_of(self.exec._params(self._id))
-        if record is None:
-            raise TypeError(
-                f"{self.name!r} was captured by another library, and its arguments are not known: "
-                "update it with config, kernel and all arguments"
-            )
-        self._update_kernel(*changed(record, change, named))
-
-    def _update_host(self, func: Callable[[], Any]) -> None:
-        self.exec._update_host(self._id, func)
 
     @property
     def enabled(self) -> bool:
@@ -291,11 +238,3 @@ def _disabled(node: ExecNode) -> Generator[None]:
     finally:
         if not node.exec.is_closed:
             node.exec._set_enabled(node._id, was)
-
-
-_UPDATES: dict[str, Callable[..., None]] = {
-    "kernel": ExecNode._update_kernel,
-    "memcpy": ExecNode._update_memcpy,
-    "memset": ExecNode._update_memset,
-    "host": ExecNode._update_host,
-}

@@ -14,11 +14,13 @@ from ._builder import Builder
 from ._card import card, picture
 from ._condition import Condition
 from ._diff import GraphDiff, differences
+from ._fork import Fork
 from ._node import Node, node_of
 from ._ordinal import device_at
 from ._retained import Retained, retained_of
 from ._slot import moved, set_uses, uses_of
 from ._stored import Stored
+from ._stream import stream_of
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -104,6 +106,47 @@ class Graph(Builder, Stored, _core.Graph):
             if not isinstance(node, Node):
                 raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
         return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
+
+    def fork(self, stream: StreamLike) -> Fork:
+        """Let another stream take part while this graph is being captured.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream. What is queued on it from now on is captured, after what the captured stream
+            has captured so far.
+
+        Returns
+        -------
+        Fork
+            Joins the stream: by `Fork.join`, or at the end of its ``with`` block. The capture fails
+            if a stream with captured work is not joined before its end.
+
+        Raises
+        ------
+        ValueError
+            If the graph is not being captured, or the stream is in another capture.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, which `Stream.wait` would do as well. After the join the stream
+        remains in the capture until its end.
+
+        References
+        ----------
+        ``cuStreamWaitEvent``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> with device.create_stream() as other, stream.capture() as graph:
+        ...     with graph.fork(other) as branch:
+        ...         x.fill(1, stream=branch)
+        >>> graph.nodes
+        (<cudago.Node 'memset_0': memset>,)
+        """
+        own = stream_of(stream)
+        return Fork(self._origin(own), own)
 
     def remove(self, node: Node) -> None:
         """Remove a node and its edges. What depended on it no longer waits for what came before.

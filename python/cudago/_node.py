@@ -4,17 +4,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from ._builder import Builder
 from ._params import params_of
 from ._retained import Retained, retained_of
+from ._update import update_node
 from .errors import ClosedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
     from ._graph import Graph
+    from ._kernel import Kernel
+    from ._launch import LaunchConfig
     from ._memory import Buffer
     from ._params import NodeParams
+    from .typing import BufferLike, KernelArgument, MemoryLike
 
 __all__ = ["Node"]
 
@@ -107,6 +115,66 @@ class Node(Builder):
         return params_of(
             self.kind, self.graph._params(self._id), lambda i: self.graph._body(self._id, i)
         )
+
+    @overload
+    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    @overload
+    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    @overload
+    def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
+    @overload
+    def update(
+        self,
+        change: LaunchConfig | Kernel | dict[int, KernelArgument],
+        /,
+        **arguments: KernelArgument,
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, *, config: LaunchConfig = ..., kernel: Kernel = ..., **arguments: KernelArgument
+    ) -> None: ...
+    @overload
+    def update(self, /, func: Callable[[], object]) -> None: ...
+    def update(self, /, *args: Any, **kwargs: Any) -> None:
+        """Change the node's parameters, for later executables and clones.
+
+        Those that there are already keep what they have.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for `ExecNode.update`. A copy that is given both sides may have another size, and
+            each side may be memory of another kind.
+
+        Raises
+        ------
+        TypeError
+            If nodes of this kind cannot be updated.
+
+        See Also
+        --------
+        ExecNode.update : Changes later launches of an executable.
+        GraphExec.update : Changes an executable to what this graph then says.
+
+        Notes
+        -----
+        The graph releases the operands that are replaced.
+
+        References
+        ----------
+        ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
+        ``cuGraphKernelNodeSetParams_v2``, ``cuGraphHostNodeSetParams``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(x, 1, name="fill")
+        >>> graph["fill"].update(x, 2)
+        >>> node.params.value
+        2
+        """
+        update_node(self, self.graph, args, kwargs)
 
     @property
     def retained(self) -> tuple[Retained, ...]:

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from . import _core
 from . import _zconstants as _z
 from ._card import card
+from ._fork import Fork
 from ._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -261,8 +262,9 @@ class Stream(_core.Stream):
         Nothing runs before the graph is launched. A stream that is already capturing is refused,
         and its capture continues.
 
-        Streams that `wait` for this one in the block join the capture, and this stream must wait
-        for them before the block ends. If the block raises, the recorded work is discarded.
+        Streams that `wait` for this one in the block take part in the capture, and this stream must
+        wait for them before the block ends; `Graph.fork` does both. If the block raises, the
+        recorded work is discarded.
 
         References
         ----------
@@ -341,6 +343,8 @@ def _part(obj: object) -> object:
 
 def _foreign(obj: object) -> Stream:
     """Wrap an object with ``__cuda_stream__`` for one call. Called by the native module."""
+    if isinstance(obj, Fork):
+        return obj.stream
     protocol = getattr(obj, "__cuda_stream__", None)
     if protocol is None:
         handle = getattr(obj, "cuda_stream", None)  # older torch.cuda.Stream, without the protocol

@@ -151,7 +151,7 @@ def play(unit: Unit, at: int, action: str, world: World, trap: Trap) -> Seen:
     on = resolve(unit.target, world)
     made = [on, *arguments(unit.target, unit.variant, world, hostile)]
     scene.again = again_in(unit.target, on, world)
-    if action == "uncapture":
+    if action == "uncapture" and not world.captures:
         world.begin_capture()
     trap.at, trap.action = at, lambda: perform(action, scene)
     trap.armed = True

@@ -74,7 +74,9 @@ RECEIVERS = {
     "ExecNode": "exec_memset",
     "Finalizer": "finalizer",
     "finalize": "finalizer",
+    "Fork": "fork",
     "Graph": "graph",
+    "Graph.fork": "captured",
     "Graph.free": "memory_graph",
     "GraphExec": "exec",
     "GraphFunction": "graph_function",
@@ -124,6 +126,9 @@ def peer(_: World) -> cu.Device:
 VALUES: dict[str, list[Value]] = {
     # streams, devices, events
     "stream": things("stream"),
+    "fork.stream": things("other_stream"),
+    "branch": things("other_stream"),
+    "origin": things("stream"),
     "__dlpack__.stream": [lambda w: w.get("stream").handle, *plain(1, -1)],
     "device": things("device"),
     "peer": [peer],
@@ -227,6 +232,7 @@ VALUES: dict[str, list[Value]] = {
     "cooperative": plain(False),
     "y": things("buffer", "tensor", "pointer", "pinned", "managed"),
     "BoundLaunch.update.y": things("buffer", "tensor", "pinned", "managed"),
+    "Node.update.y": things("buffer", "tensor", "pinned", "managed"),
     "ExecNode.update.y": things("buffer", "tensor", "pinned", "managed"),  # of N elements
     "a": plain(2.0, np.float32(2), 3),
     "b": plain(3, np.int64(3)),
@@ -386,6 +392,14 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "argument": ("exec_kernel", (Parameter("y", True),)),
         "config": ("exec_kernel", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("exec_host", (Parameter("func"),)),
+    },
+    "Node.update": {
+        "memset": ("node", (Parameter("dst"), Parameter("value"))),
+        "memcpy": ("memcpy_node", (Parameter("dst", True), Parameter("src", True))),
+        "kernel": ("kernel_node", (*_LAUNCH, *_ADD)),
+        "argument": ("kernel_node", (Parameter("y", True),)),
+        "config": ("kernel_node", (Parameter("config", True), Parameter("kernel", True))),
+        "host": ("host_node", (Parameter("func"),)),
     },
 }
 OTHERS = {

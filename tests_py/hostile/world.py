@@ -193,6 +193,13 @@ def _memory_graph(w: World) -> cu.Graph:
     return graph
 
 
+def _captured(w: World) -> cu.Graph:
+    """Return a graph that is being captured."""
+    w.begin_capture()
+    graph: cu.Graph = w.captures[-1][1]
+    return graph
+
+
 def _free_params(w: World) -> Any:
     """Of a graph that was not launched: NVIDIA's driver takes no free node afterwards."""
     graph = cu.Graph(cu.Device())
@@ -254,6 +261,9 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "small_graph": _small_graph,
     "node": lambda w: w.get("graph")["memset"],
     "exec": _exec,
+    "kernel_node": lambda w: w.get("graph")["kernel"],
+    "memcpy_node": lambda w: w.get("graph")["memcpy"],
+    "host_node": lambda w: w.get("graph")["host"],
     "exec_kernel": lambda w: w.get("exec")["kernel"],
     "exec_memset": lambda w: w.get("exec")["memset"],
     "exec_memcpy": lambda w: w.get("exec")["memcpy"],
@@ -274,6 +284,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "memory_graph": _memory_graph,
     "memory_node": lambda w: w.get("memory_graph")["own"],
     "graph_buffer": lambda w: w.get("memory_node").buffer,
+    "captured": _captured,
+    "fork": lambda w: w.get("captured").fork(w.get("other_stream")),
     "watched": lambda w: Watched(),
     "finalizer": lambda w: cu.finalize(w.get("watched"), len, ()),
     "attributes": lambda w: w.get("kernel").attributes,

@@ -43,16 +43,16 @@ OURS_QUIET = {
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
-    "cudagoDetailError", "cudagoAllocError", "cudagoResultPersists",
+    "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",
     "cudagoGraphBox",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
-    "cudagoGraphEvent", "cudagoGraphBody", "cudagoExecMemcpy", "cudagoExecMemset",
-    "cudagoExecKernel", "cudagoExecHost", "cudagoGraphRetained", "cudagoExecRetained",
+    "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",
+    "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",
     "cudagoGraphParams", "cudagoExecParams", "cudagoGraphCheck", "cudagoGraphRemove",
-    "cudagoGraphEdge", "cudagoExecUpdate",
+    "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError", "cudagoCaptureHas",
     "cudagoKernelStores",
 }  # fmt: skip
 

@@ -144,6 +144,7 @@ MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
+    "cudago.Fork",
     "cudago.GraphFunction",
     "cudago.KernelAttributes",
     "cudago.Node",

@@ -1,0 +1,104 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Changes to one node of a graph, for later executables and clones: see update.c for those of executables. */
+
+/* What the node held before is dropped, which may run Python. */
+static PyObject *done(int r, cudago_status *st) {
+    if (r) return NULL;
+    if (st->kind) return cudago_raise(st), NULL;
+    cudago_drain();
+    Py_RETURN_NONE;
+}
+
+static QUIET int memcpy_now(GraphObject *self, uint64_t node, OperandObject *const *o, cudago_status *st) {
+    if (cudago_graph_open(self)) return -1;
+    for (int i = 0; i < 2; i++)
+        if (o[i] && cudago_operand_now(o[i])) return -1;
+    cudago_set_memcpy(self->id, node, o, st);
+    return 0;
+}
+
+/* _update_memcpy(node, dst or None, src or None) */
+PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    OperandObject *o[2];
+    cudago_status st = {0};
+    int r = cudago_read_sides(self->device, args + 1, o) || cudago_graph_ready(self) ? -1 : memcpy_now(self, node, o, &st);
+    Py_XDECREF(o[0]);
+    Py_XDECREF(o[1]);
+    return done(r, &st);
+}
+
+static QUIET int memset_now(GraphObject *self, uint64_t node, OperandObject *o, uint32_t value, uint32_t width, cudago_status *st) {
+    if (cudago_graph_open(self) || cudago_operand_now(o)) return -1;
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_DST, REASON_MEMSET);
+    cudagoUpdateMemset(self->id, node, o->address, value, width, o->nbytes / width, &ref, st);
+    return 0;
+}
+
+/* _update_memset(node, dst, value) */
+PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    uint32_t value, width;
+    if (n != 3 || cudago_graph_open(self) || cudago_read_node(args[0], &node) || cudago_fill_value(args[2], &value, &width)) return NULL;
+    OperandObject *o = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
+    cudago_status st = {0};
+    int ok = o && !cudago_same_device(self, o, "dst") && !cudago_fill_fits(width, o->nbytes) && !cudago_graph_ready(self);
+    int r = ok ? memset_now(self, node, o, value, width, &st) : -1;
+    Py_XDECREF(o);
+    return done(r, &st);
+}
+
+typedef struct {
+    GraphObject *graph;
+    uint64_t node;
+} graph_node;
+static int enter_graph(void *at) { return cudago_graph_ready(((graph_node *)at)->graph); }
+static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+    graph_node *g = at;
+    if (cudago_graph_open(g->graph)) return cudago_refs_drop(refs, n), NULL;
+    cudago_status st = {0};
+    cudagoUpdateKernel(g->graph->id, g->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
+}
+
+/* _update_kernel(node, config, kernel, args) */
+PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    static const cudago_kernel_use set = {enter_graph, kernel_now, NULL};
+    graph_node at = {.graph = self};
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
+    PyObject *r = cudago_with_kernel(self->device, args + 1, &set, &at);
+    if (r) cudago_drain();
+    return r;
+}
+
+static QUIET int host_now(GraphObject *self, uint64_t node, OperandObject *o, cudago_status *st) {
+    if (cudago_graph_open(self)) return -1;
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)o, 0, ROLE_CALLBACK, REASON_HOST);
+    cudagoUpdateHost(self->id, node, cudago_host_function(), (uintptr_t)o->call, &ref, st);
+    return 0;
+}
+
+/* _update_host(node, callable) */
+PyObject *cudago_graph_set_host(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 2 || cudago_graph_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    OperandObject *o = cudago_callable_operand(args[1], self->device);
+    cudago_status st = {0};
+    int r = o && !cudago_graph_ready(self) ? host_now(self, node, o, &st) : -1;
+    Py_XDECREF(o);
+    return done(r, &st);
+}

@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of nodes in graphs."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import cudago as cu
+
+from .operand import CONFIG, N, numbers
+
+np = pytest.importorskip("numpy")
+
+
+def run(graph, stream):
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+
+
+def test_kernels(graph, a, b, stream, kernels):
+    node = graph.launch(CONFIG, kernels["add"], a, 1, N, name="k")
+    before = graph.instantiate()
+    node.update(value=5)
+    assert graph["k"].params.args[1] == 5
+    run(graph, stream)
+    assert numbers(a, stream) == 5
+    graph["k"].update({0: b})
+    run(graph, stream)
+    node.update(CONFIG, kernels["times"], b, 3, N)
+    run(graph, stream)
+    node.update(kernels["add"], value=2)
+    run(graph, stream)
+    assert numbers(b, stream) == 17
+    before.launch(stream)  # as it was instantiated
+    assert numbers(a, stream) == 6
+    before.update(graph)
+    before.launch(stream)
+    assert (numbers(a, stream), numbers(b, stream)) == (6, 19)
+    before.close()
+
+
+def test_copies(graph, a, b, stream, pinned):
+    node = graph.memcpy(a, np.full(N, 1, "i4"), name="up")
+    node.update(src=np.full(N, 2, "i4"))
+    run(graph, stream)
+    assert numbers(a, stream) == 2
+    node.update(src=a, dst=b)  # another kind of memory
+    run(graph, stream)
+    assert numbers(b, stream) == 2
+    node.update(src=np.full(N // 2, 3, "i4"), dst=b[: 2 * N])  # another size
+    assert node.params.nbytes == 2 * N
+    run(graph, stream)
+    assert numbers(b, stream) == [3] * (N // 2) + [2] * (N // 2)
+    for wrong in ({"src": a}, {"src": a, "dst": b[:4]}):
+        with pytest.raises(ValueError, match=f"must have the {2 * N} bytes that the node copies"):
+            node.update(**wrong)
+
+
+def test_fills_and_callbacks(graph, a, b, stream):
+    seen = []
+    fill = graph.memset(a, b"\1\0\0\0")
+    call = fill.callback(lambda: seen.append(1))
+    fill.update(b, b"\2\0\0\0")
+    call.update(lambda: seen.append(2))
+    run(graph, stream)
+    assert (numbers(a, stream), numbers(b, stream), seen) == (0, 2, [2])
+
+
+def test_captured_nodes(a, b, stream, kernels):
+    with stream.capture() as graph:
+        cu.launch(stream, CONFIG, kernels["add"], a, 1, N)
+        a.copy_to(b, stream=stream)
+    graph["kernel_0"].update(value=4)
+    graph["memcpy_0"].update(src=np.full(N, 9, "i4"))
+    run(graph, stream)
+    assert (numbers(a, stream), numbers(b, stream)) == (4, 9)
+    graph.close()
+
+
+def test_what_is_replaced_is_released(graph, device, stream):
+    class Array(np.ndarray):
+        """An array that can be referred to weakly."""
+
+    x = device.allocate(16, stream=stream)
+    first, second = (np.zeros(16, "u1").view(Array) for _ in range(2))
+    gone = weakref.ref(first)
+    node = graph.memcpy(x, first)
+    with graph.instantiate() as step:
+        node.update(src=second)
+        del first
+        gc.collect()
+        assert gone() is not None  # the executable's
+        assert [r.object is second for r in node.retained if r.operand == "src"] == [True]
+        del step
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_body(graph, a, stream):
+    go_on = graph.condition(default=1)
+    body = graph.if_then(go_on).body
+    node = body.memset(a, b"\1\0\0\0")
+    node.update(a, b"\3\0\0\0")
+    run(graph, stream)
+    assert numbers(a, stream) == 3
+
+
+def test_what_cannot_be_updated(graph, a, device, stream, kernels):
+    node, fill = graph.join(), graph.memset(a, 0)
+    copy = graph.memcpy(a, np.zeros(N, "i4"))
+    kernel = graph.launch(CONFIG, kernels["add"], a, 1, N)
+    m = cu.zeros((4, 8), "i4", stream=stream)
+    rows = graph.memcpy(m[:, :2], np.zeros((4, 2), "i4"))
+    closed = device.allocate(4 * N, stream=stream)
+    closed.close()
+    for call, error, text in (
+        (lambda: node.update(1), TypeError, "of kind empty, whose parameters cannot be updated"),
+        (lambda: fill.update(src=a), TypeError, "memset node takes dst, value: got an unexpected"),
+        (lambda: fill.update(a, 300), OverflowError, "must be -128 to 255"),
+        (lambda: copy.update(), TypeError, "needs dst=, src= or both"),
+        (lambda: copy.update(src=closed), cu.ClosedError, "buffer is closed"),
+        (lambda: copy.update(dst=bytes(4 * N)), BufferError, "read-only|writable"),
+        (lambda: kernel.update(nobody=1), TypeError, "nobody"),
+        (lambda: kernel.update(value="x"), TypeError, "parameter 1"),
+        (lambda: kernel.update(cu.LaunchConfig(1, 1, cooperative=True)), ValueError, "cooperative"),
+        (lambda: rows.update(src=a), ValueError, "must have the|with gaps"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    graph.remove(fill)
+    with pytest.raises(cu.ClosedError, match="removed"):
+        fill.update(a, 1)
+    graph.close()
+    with pytest.raises(cu.ClosedError):
+        copy.update(src=a)
