@@ -70,6 +70,7 @@ from ._params import (  # noqa: E402
 from ._program import ObjectCode, Program  # noqa: E402
 from ._program_options import ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
+from ._reduce import ReduceKernel, reduce  # noqa: E402
 from ._resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,
@@ -155,6 +156,7 @@ __all__ = [
     "PoolStatistics",
     "Program",
     "ProgramOptions",
+    "ReduceKernel",
     "Retained",
     "Slot",
     "Stream",
@@ -180,6 +182,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "reduce",
     "slot",
     "timer",
     "to_torch",
