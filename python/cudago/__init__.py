@@ -74,6 +74,7 @@ from ._profile import GraphProfile, NodeTime  # noqa: E402
 from ._program import ObjectCode, Program  # noqa: E402
 from ._program_options import ProgramOptions  # noqa: E402
 from ._properties import DeviceProperties  # noqa: E402
+from ._reduce import ReduceKernel, reduce  # noqa: E402
 from ._resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,
@@ -165,6 +166,7 @@ __all__ = [
     "PoolStatistics",
     "Program",
     "ProgramOptions",
+    "ReduceKernel",
     "Retained",
     "Slot",
     "Stream",
@@ -191,6 +193,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "reduce",
     "slot",
     "timer",
     "to_torch",

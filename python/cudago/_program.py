@@ -143,7 +143,8 @@ class Program:
         Raises
         ------
         CompileError
-            If the source does not compile: ``.log`` has the compiler's output. If it includes a
+            If the source does not compile: the message has the line of the first error and a caret,
+            and ``.log`` all of the compiler's output. If it includes a
             header that is not found, the message says what to install. Or if NVRTC is not found:
             the message says where it was looked for.
         ValueError
@@ -181,8 +182,7 @@ class Program:
                 on, self.source, self.kind, target_name, options
             )
         except CompileError as e:
-            if hint := _headers.hint(e.log):
-                e.args = (f"{e}\n{hint}",)
+            e.args = ("\n".join(filter(None, (str(e), _pointed(e.log), _headers.hint(e.log)))),)
             raise
         took_ms = 1000 * (time.perf_counter() - began)
         _log.debug("compiled %r to %s in %.1f ms", self._options.name, kind, took_ms)
@@ -196,6 +196,16 @@ class Program:
         return (
             f"<cudago.Program {self._options.name!r}: {self.kind}, {len(self.source)} characters>"
         )
+
+
+# What the compiler writes below an error: the line, and where in it.
+_POINTED = re.compile(r"error[^\n]*:[^\n]*\n(?P<line>[^\n]*\n[ \t]*\^)[ \t]*(?:\n|$)")
+
+
+def _pointed(log: str) -> str:
+    """Return the line of the first error, and the caret below it; empty if the log has none."""
+    found = _POINTED.search(log)
+    return found["line"] if found else ""
 
 
 _PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a path

@@ -255,6 +255,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "configured": lambda w: w.get("kernel")[w.get("config"), w.get("stream")],
     "configured_mix": lambda w: w.get("code")["mix"][w.get("config"), w.get("stream")],
     "kernel_info": lambda w: w.get("kernel").info(),
+    "reduce": lambda w: cu.reduce("int x", "int z", "a + b"),
     "elementwise": lambda w: cu.elementwise("int x, int y", "int z", "z = x + y"),
     "graph": _graph,
     "graph_function": _graph_function,

@@ -84,10 +84,23 @@ def test_compile_error(driver):
         cu.CompileError, match=r"broken\.cu\(2\): error: expected an expression"
     ) as e:
         program.compile()
+    assert str(e.value).endswith("expected an expression\n    int x = ;\n            ^")
     assert "int x = ;" in e.value.log
     assert "1 error detected" in e.value.log
     assert any("N=1" in option for option in e.value.options)
     assert isinstance(e.value, cu.CUDAError)
+
+
+def test_the_first_error_is_pointed_at(driver):
+    source = (
+        'extern "C" __global__ void k() { int unused; }\n\t__device__ int y = here;\nint z = w;'
+    )
+    with pytest.raises(cu.CompileError) as e:
+        cu.Program(source).compile()
+    assert '"here" is undefined' in str(e.value)
+    lines = str(e.value).split("\n")
+    assert lines[-2].endswith("__device__ int y = here;")
+    assert lines[-1].index("^") == lines[-2].index("here")
 
 
 def test_warnings_are_kept_in_the_log(driver):
