@@ -21,7 +21,7 @@ type CapturedMemory struct {
 	stream    *cuda.Stream
 	onEnd     func(isGraph bool)
 
-	freed bool                             // guarded by c.mu; a free node was captured
+	freed bool                         // guarded by c.mu; a free node was captured
 	last  map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
 
 	mu       sync.Mutex // a leaf, below all others

@@ -203,7 +203,6 @@ VALUES: dict[str, list[Value]] = {
     "from_file.path": [lambda w: w.get("path")],
     "from_file.kind": plain("ptx"),
     "from_file.options": things("program_options"),
-    "save.path": plain("/dev/null"),
     "target": plain("ptx"),
     "cache": plain(False),
     "configure.kind": plain("memory"),
