@@ -14,7 +14,7 @@ import cudago as cu
 
 np = pytest.importorskip("numpy")
 
-CPU, READ_ONLY = 1, 1
+CPU, CUDA_HOST, READ_ONLY = 1, 3, 1
 PINNED, FOREIGN = 2, 5  # kinds of memory
 WAYS = ["capsule", "legacy", "numpy", "torch", "to_torch", "jax", "tvm_ffi"]
 
@@ -69,8 +69,12 @@ def test_element_types(request, way, stream, dtype):
     assert cu.from_dlpack(way(t)).dtype_name == dtype
 
 
-def test_pinned_memory(way):
+def test_pinned_memory(request, way):
     t = cu.PinnedMemoryResource().allocate(256).view("f4", (4, 16))
+    if request.node.callspec.params["way"] == "torch" and t.__dlpack_device__()[0] == CUDA_HOST:
+        with pytest.raises(BufferError, match="Unsupported device_type: 3"):  # by PyTorch
+            way(t)
+        return
     back = cu.from_dlpack(way(t))
     if back._memory[0] == FOREIGN:
         assert back.handle != t.handle, "JAX copies what is not aligned"
