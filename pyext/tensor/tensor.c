@@ -9,19 +9,9 @@ PyTypeObject *cudago_tensor_type;
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-/* Objects to be used again: an allocation costs as much as the rest of an import. Guarded by the GIL. */
-enum { SPARE = 32 };
-static TensorObject *spare[SPARE];
-static int n_spare;
-
-static QUIET TensorObject *reused(void) {
-    TensorObject *t = spare[--n_spare];
-    memset((char *)t + sizeof t->ob_base, 0, offsetof(TensorObject, small) - sizeof t->ob_base);
-    return (TensorObject *)PyObject_Init((PyObject *)t, cudago_tensor_type);
-}
-
 QUIET TensorObject *cudago_tensor_alloc(int ndim) {
-    TensorObject *t = n_spare ? reused() : (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
+    /* Not from a list of used ones: tracemalloc would not know where such an object was made, and cu.debug.leaks say so. */
+    TensorObject *t = (TensorObject *)PyType_GenericAlloc(cudago_tensor_type, 0);
     if (!t) return NULL;
     t->ndim = ndim;
     t->shape = t->small;
@@ -140,8 +130,7 @@ static void tensor_dealloc(TensorObject *t) {
     if (t->cell && !cudago_forked) cudago_cell_let_go(t->cell);
     if (t->shape != t->small) free(t->shape);
     PyTypeObject *type = Py_TYPE((PyObject *)t);
-    if (n_spare < SPARE) spare[n_spare++] = t;
-    else PyObject_Free(t); /* the function in its tp_free slot: the type takes no part in garbage collection */
+    PyObject_Free(t); /* the function in its tp_free slot: the type takes no part in garbage collection */
     Py_DECREF(type);
 }
 

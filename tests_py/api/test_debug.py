@@ -16,8 +16,12 @@ from cudago import debug
 
 
 @pytest.fixture
-def traced():
-    """Run a test with Python's trace of allocations."""
+def traced(device):
+    """Run a test with Python's trace of allocations, which begins after much has come and gone."""
+    with device.create_stream() as stream:
+        for _ in range(40):
+            cu.zeros(4, "f4", stream=stream).close()
+            device.allocate(4, stream=stream).close()
     tracemalloc.start(5)
     yield
     tracemalloc.stop()
