@@ -222,7 +222,7 @@ func (c *Capture) isJoined(s *cuda.Stream) (bool, error) {
 		return false, err
 	}
 	ours, err := c.stream.CaptureInfo()
-	if err != nil {
+	if err != nil || ours.Status != cuda.CaptureActive {
 		return false, err
 	}
 	from, to, err := s.Context().GraphEdges(ours.Graph)
