@@ -162,15 +162,12 @@ func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), c
 }
 
 // Free captures a free of m, in s or, if s is nil, in the stream of its
-// allocation. It comes after everything in the capture that uses m, in whichever
-// stream. It calls cuMemFreeAsync, and cuGraphAddDependencies for uses in other
-// streams.
+// allocation; once that has been joined, in the stream of c. It comes after
+// everything in the capture that uses m, in whichever stream. It calls
+// cuMemFreeAsync, and cuGraphAddDependencies for uses in other streams.
 //
 // Errors: [cuda.ErrClosed] if it was freed before; otherwise an [*cuda.Error].
 func (c *Capture) Free(m *CapturedMemory, s *cuda.Stream, operands []Operand) error {
-	if s == nil {
-		s = m.stream
-	}
 	b := newBundle(operands)
 	err := c.free(m, s, b)
 	if err != nil {
@@ -184,6 +181,14 @@ func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
 	defer c.mu.Unlock()
 	if err := m.usable(c); err != nil {
 		return err
+	}
+	if s == nil {
+		s = m.stream
+		if joined, err := c.isJoined(s); err != nil {
+			return err
+		} else if joined { // nobody would join it again
+			s = c.stream
+		}
 	}
 	var before []cuda.NodeHandle
 	n, err := c.recordLocked(s, &Operation{Params: FreeParams{m.ptr}}, b, func() error {
@@ -202,6 +207,42 @@ func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
 	// a graph.
 	c.spoiled = errors.Join(c.spoiled, c.orderFree(m, s, n, before))
 	return nil
+}
+
+// isJoined reports whether the stream of c waits for all that s, another stream,
+// has in the capture.
+//
+// Preconditions: c.mu is held.
+func (c *Capture) isJoined(s *cuda.Stream) (bool, error) {
+	if s == c.stream || c.ended {
+		return false, nil
+	}
+	theirs, err := s.CaptureInfo()
+	if err != nil {
+		return false, err
+	}
+	ours, err := c.stream.CaptureInfo()
+	if err != nil || ours.Status != cuda.CaptureActive {
+		return false, err
+	}
+	from, to, err := s.Context().GraphEdges(ours.Graph)
+	if err != nil {
+		return false, err
+	}
+	before := make(map[cuda.NodeHandle][]cuda.NodeHandle, len(to))
+	for i, n := range to {
+		before[n] = append(before[n], from[i])
+	}
+	seen := make(map[cuda.NodeHandle]bool, len(to))
+	for todo := slices.Clone(ours.Dependencies); len(todo) > 0; {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[n] {
+			seen[n] = true
+			todo = append(todo, before[n]...)
+		}
+	}
+	return !slices.ContainsFunc(theirs.Dependencies, func(n cuda.NodeHandle) bool { return !seen[n] }), nil
 }
 
 // orderFree makes the free node n of s come after the uses of m in other streams.

@@ -184,3 +184,39 @@ func TestStreamsThatWereNotJoinedAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, left.String()+": join it")
 	require.NotContains(t, err.Error(), joined.String())
 }
+
+// wait makes s wait for all that is in other.
+func wait(t testing.TB, s, other *cuda.Stream) {
+	t.Helper()
+	e := newEvent(t, s.Context())
+	require.NoError(t, other.Record(e))
+	require.NoError(t, s.Wait(e))
+}
+
+// A free in a stream that has been joined would have to be joined again.
+func TestCapturedMemoryOfAStreamThatWasJoined(t *testing.T) {
+	ctx := open(t)
+	s, other := newStream(t, ctx), newStream(t, ctx)
+	c := begin(t, s, Options{})
+	wait(t, other, s)
+	var ends []bool
+	m, early := allocIn(t, c, other, &ends), allocIn(t, c, other, &ends)
+	require.NoError(t, fillIn(c, other, m, "fill"))
+	require.NoError(t, c.Free(early, nil, nil), "in the stream of its allocation")
+	wait(t, s, other)
+	require.NoError(t, fillIn(c, s, m, "again"))
+	require.NoError(t, c.Free(m, nil, nil), "in the stream of the capture")
+	g, err := c.End()
+	require.NoError(t, err)
+	require.Contains(t, g.Node("free_0").Dependencies(), g.Node("fill"))
+	require.Contains(t, g.Node("free_1").Dependencies(), g.Node("again"))
+	x := instantiate(t, g, ExecOptions{})
+	for range 2 {
+		require.NoError(t, x.Launch(s))
+	}
+	require.NoError(t, s.Synchronize())
+	require.NoError(t, x.Close())
+	require.NoError(t, g.Close())
+	m.Release()
+	early.Release()
+}

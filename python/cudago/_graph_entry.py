@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ._arguments import differences, is_same, keep
-from .errors import GraphUpdateError
+from .errors import CUDAError, GraphUpdateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ class Entry:
         self.graph: Graph | None = None
         self.step: GraphExec | None = None
         self.known: list[Known] = []
+        self.is_whole = False  # else an exception, such as Ctrl-C, came amid a change of these
         self.created = self.used = next(_ticks)
         self.version = 0  # of known
         self.launches = self.updates = self.remade = 0
@@ -38,7 +39,7 @@ class Entry:
 
     def is_for(self, leaves: list[Leaf], version: int = 0) -> bool:
         step = self.step
-        if step is None or step.is_closed:
+        if step is None or step.is_closed or not self.is_whole:
             return False
         return version == self.version if version else is_same(self.known, leaves)
 
@@ -60,6 +61,17 @@ class Entry:
         """Make the executable one of this graph: by an update, if that is possible."""
         held = [kept.object for kept in graph.retained]
         known = keep(leaves, held, gone)
+        was_whole, self.is_whole = self.is_whole, False
+        try:
+            self._change(graph, leaves)
+        except CUDAError:  # the driver refused, and the executable is as it was
+            self.is_whole = was_whole
+            raise
+        self.graph, self.known, self.version = graph, known, self.version + 1
+        self.is_whole = True
+
+    def _change(self, graph: Graph, leaves: list[Leaf]) -> None:
+        """Make or update the executable."""
         if self.step is None:
             self.step = executable_of(graph)
         elif self.step.is_closed:
@@ -73,7 +85,6 @@ class Entry:
             except GraphUpdateError as e:
                 self.step = executable_of(graph)
                 self.remade, self.last_remade = self.remade + 1, f"{why}: {e}"
-        self.graph, self.known, self.version = graph, known, self.version + 1
 
     def launch(self, stream: Stream) -> None:
         """Launch the graph, with the lock held."""

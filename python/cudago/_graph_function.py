@@ -211,8 +211,8 @@ class GraphFunction(Generic[_P]):
         me = get_ident()
         if me in entry.users:  # a signal's handler, amid a call of this function
             return 0
-        entry.users.add(me)
         try:
+            entry.users.add(me)
             with entry.lock:
                 if not entry.is_for(leaves, version):
                     return 0
@@ -238,8 +238,8 @@ class GraphFunction(Generic[_P]):
             with executable_of(graph) as step:
                 step.launch(stream)
             return
-        entry.users.add(me)
         try:
+            entry.users.add(me)
             with entry.lock:
                 if not entry.is_for(leaves):  # else another thread was faster
                     entry.become(graph, leaves, partial(_forget, ref(self), key))

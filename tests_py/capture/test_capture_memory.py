@@ -198,6 +198,23 @@ def test_an_allocation_in_a_forked_stream(device, stream):
         graph.close()
 
 
+def test_memory_of_a_forked_stream_is_let_go_after_the_join(device, stream):
+    """A free in the other stream would have to be joined again."""
+    with device.create_stream() as other:
+        with stream.capture() as graph:
+            other.wait(stream)
+            buffer = device.allocate(16, stream=other)
+            buffer.fill(1, stream=other)
+            stream.wait(other)
+            del buffer
+        assert kinds(graph) == ["alloc", "memset", "free"]
+        assert ("memset_0", "free_0") in edges(graph)
+        with graph.instantiate() as step:
+            step.launch(stream)
+            step.launch(stream)
+        graph.close()
+
+
 def uses_elsewhere(buffer, stream, graph, step):
     yield lambda: graph.memset(buffer, 0)
     yield lambda: step["fill"].update(buffer, 0)

@@ -61,6 +61,23 @@ def test_an_exception_passes_and_leaves_the_stream_usable(counted, a, stream):
     assert numbers(a, stream) == 100
 
 
+def test_an_interrupt_right_after_an_update(counted, a, b, stream, monkeypatch):
+    """The executable has the new operands, and the cache must not take it for the old call's."""
+    counted.function(stream, a, 1)
+    update = cu.GraphExec.update
+
+    def interrupted(step, graph):
+        update(step, graph)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cu.GraphExec, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        counted.function(stream, b, 1)
+    monkeypatch.undo()
+    counted.function(stream, a, 1)
+    assert (numbers(a, stream), numbers(b, stream)) == (2, 0)
+
+
 def test_what_a_capture_forbids_is_an_error(a, stream):
     @cu.graph
     def wait(s):
