@@ -39,9 +39,9 @@ def compiled(device) -> dict[tuple[str, bool], cu.ObjectCode]:
 
 def reports(stream: cu.Stream, kernel: cu.Kernel, k: int) -> list[str]:
     numbers = cu.asarray(np.arange(64, dtype="i4"), stream=stream)
-    out = cu.zeros(2048, "i4", stream=stream)
+    out = cu.zeros(2048, "i4", stream=stream)  # what the elements are is the kernel's business
     with cu.sim.check(raises=False) as found:
-        cu.launch(stream, cu.LaunchConfig(1, 32), kernel, out, numbers, k)
+        cu.launch(stream, cu.LaunchConfig(1, 32), kernel, out.buffer, numbers, k)
         stream.sync()
     return [r for r in found if r.startswith("uninitialized")]
 
