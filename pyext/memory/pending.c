@@ -78,6 +78,8 @@ static QUIET int may_wait(cudago_stream *own) {
 static int order_host(cudago_cell *cell) {
     pendings list;
     int r = 0;
+    if (cudago_captured_is(cell, CAPTURED_OPEN)) return refuse_own_capture();
+    if (cell->kind == CUDAGO_CELL_GRAPH && cudago_cell_allocated(cell)) return -1; /* there is nothing that it could read */
     if (cudago_cell_has_stream(cell)) {
         cudago_stream *own = ((cudago_pool_cell *)cell)->stream;
         if (may_wait(own) || cudago_wait_stream(own)) return -1;
