@@ -166,6 +166,17 @@ static int end_graph(GraphObject *g, int discard, cudago_status *st) {
     return over;
 }
 
+/* After an end that failed while the driver went on capturing, nobody could use the stream: the with block is over. 1 if
+ * the capture is over now. Not if another thread has to end it. */
+static int end_after_all(GraphObject *g) {
+    cudago_status st = {0};
+    int over = end_graph(g, 1, &st);
+    free(st.message); /* the first error is raised */
+    free(st.detail);
+    if (over < 0) PyErr_Clear(); /* another thread was faster */
+    return over > 0;
+}
+
 /* _capture_end(graph, discard): completes the graph, or raises an error that says why the capture was invalid. */
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
@@ -177,6 +188,7 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     cudago_status st = {0};
     int over = end_graph((GraphObject *)args[0], discard, &st);
     if (over < 0) return NULL;
+    if (!over) over = end_after_all((GraphObject *)args[0]);
     if (over) {
         cudago_free_put_off(); /* now, before the next capture begins */
         Py_CLEAR(((GraphObject *)args[0])->origin);

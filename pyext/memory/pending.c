@@ -88,6 +88,8 @@ static int host_after_own(cudago_pool_cell *c) {
 static int order_host(cudago_cell *cell) {
     pendings list;
     int r = 0;
+    if (cudago_captured_is(cell, CAPTURED_OPEN)) return refuse_own_capture();
+    if (cell->kind == CUDAGO_CELL_GRAPH && cudago_cell_allocated(cell)) return -1; /* there is nothing that it could read */
     if (cudago_cell_has_stream(cell) && host_after_own((cudago_pool_cell *)cell)) return -1;
     if (pending_on(cell, &list)) return -1;
     for (size_t i = 0; !r && i < list.n; i++) r = wait_for(&list.at[i]);

@@ -434,3 +434,28 @@ def test_an_abandoned_block_ends_its_capture(stream):
     assert stream.is_capturing
     del context, graph
     assert not stream.is_capturing
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_failed_end_leaves_the_stream_usable(script, driver, raises):
+    """Though the graph is still there, whose capture the driver has not ended."""
+    run = script(
+        f"""
+        import cudago as cu
+        from cudago import _core
+        stream = cu.Device().create_stream()
+        for call in ("cuCtxPushCurrent", "cuStreamEndCapture"):
+            try:
+                with stream.capture() as graph:
+                    _core._fail_next(call, 1, 999)
+                    if {raises}:
+                        raise LookupError
+            except (cu.CUDAError, LookupError) as e:
+                assert isinstance(e, LookupError) == {raises}, e
+            else:
+                raise AssertionError(call)
+            assert not stream.is_capturing, call
+        """,
+        CUDAGO_SIM="faults=0",
+    )
+    assert (run.returncode, run.stderr) == (0, "")

@@ -240,6 +240,20 @@ def test_only_its_capture_uses_it_until_there_is_a_graph(device, stream):
         captured.close()
 
 
+def test_the_host_reads_nothing_before_a_launch(device, stream):
+    with stream.capture() as graph:
+        tensor = cu.full(4, 7, "u1", stream=stream)
+        with pytest.raises(BufferError, match="is capturing"):
+            tensor.__dlpack__(dl_device=(1, 0), copy=True)
+    with pytest.raises(ValueError, match="is not allocated now"):
+        tensor.__dlpack__(dl_device=(1, 0), copy=True)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        assert tensor.__dlpack__(dl_device=(1, 0), copy=True)
+        assert tensor.numpy(stream=stream).tolist() == [7] * 4
+    graph.close()
+
+
 @pytest.mark.parametrize("how", ["exception", "unjoined"])
 def test_memory_of_a_capture_that_fails(device, stream, how):
     with device.create_stream() as other, cu.Graph(device) as graph:
