@@ -60,11 +60,11 @@ func (s *Stream) BeginCapture(mode CaptureMode) error {
 		return err
 	}
 	defer leave()
-	s.ctx.drv.capture.Lock()
-	defer s.ctx.drv.capture.Unlock()
 	// Counted first: a thread that sees no capture may make calls that would
 	// invalidate one.
-	s.ctx.drv.captures.Add(1)
+	s.ctx.drv.countCapture()
+	s.ctx.drv.capture.Lock()
+	defer s.ctx.drv.capture.Unlock()
 	r := s.ctx.drv.api.CuStreamBeginCapture(s.h, driver.CUstreamCaptureMode(mode))
 	if r == driver.CUDA_SUCCESS {
 		s.numberCapture()

@@ -126,12 +126,6 @@ func (c *Context) Do(fn func() error) error {
 	return fn()
 }
 
-// Synchronize blocks until all work of the context has completed. It calls
-// cuCtxSynchronize.
-func (c *Context) Synchronize() error {
-	return c.call("cuCtxSynchronize", c.drv.api.CuCtxSynchronize)
-}
-
 // StreamPriorityRange returns the least and the greatest priority that streams
 // of this device can have. Lower numbers are greater priorities, so greatest is
 // at most least. It calls cuCtxGetStreamPriorityRange.

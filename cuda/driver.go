@@ -29,6 +29,7 @@ type Driver struct {
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts
 	captures  atomic.Int64 // number of open captures that this package began
+	waits     contextWaits
 	open      openCaptures // the same captures, if their numbers are known
 
 	// capture keeps records of events apart from changes of captures: beginning

@@ -88,12 +88,8 @@ func (c *Context) register(o HostRegistration, flags uint32) error {
 func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 	gone := c.drv.closed.Load()
 	c.disposeSteps(a.what(), nil, &c.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
-		if c.drv.Capturing() {
-			// Waiting for a context invalidates the captures in it, in any mode.
-			return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-		}
 		for _, other := range c.drv.contexts() {
-			if err := other.call("cuCtxSynchronize", api.CuCtxSynchronize); mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
+			if err := other.Synchronize(); mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
 				return "cuCtxSynchronize", notYet
 			}
 		}

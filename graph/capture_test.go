@@ -6,7 +6,9 @@ package graph
 import (
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -282,4 +284,41 @@ func TestCapturedKernelIsRetained(t *testing.T) {
 	require.NoError(t, x.Launch(s))
 	require.NoError(t, s.Synchronize())
 	require.Equal(t, []byte{7, 0, 0, 0}, b[0].Bytes()[:4])
+}
+
+// A wait for the context invalidates the captures that are open when it is
+// called.
+func TestCapturesDuringWaitsForTheContext(t *testing.T) {
+	ctx := open(t)
+	s := newStream(t, ctx)
+	var stop atomic.Bool
+	var waits, refused int
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for !stop.Load() {
+			switch e := ctx.Synchronize(); {
+			case e == nil:
+				waits++
+			case errors.Is(e, cuda.ErrorStreamCaptureUnsupported):
+				refused++
+			default:
+				err = errors.Join(err, e)
+			}
+			time.Sleep(time.Microsecond) // a wait right after a wait would keep every capture from beginning
+		}
+		ended <- err
+	}()
+	for range 2000 {
+		c, err := Begin(s, cuda.CaptureRelaxed, Options{})
+		require.NoError(t, err)
+		require.NoError(t, recordHost(c, s, "", hostFunc(func() {}), nil))
+		g, err := c.End()
+		require.NoError(t, err)
+		require.NoError(t, g.Close())
+	}
+	stop.Store(true)
+	require.NoError(t, <-ended)
+	require.Positive(t, waits)
+	t.Logf("%d waits, %d refused", waits, refused)
 }

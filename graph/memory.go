@@ -130,9 +130,6 @@ type unfreedMemory struct {
 
 // Step implements finalize.Item.
 func (m *unfreedMemory) Step() (done bool, err error) {
-	if m.ctx.Driver().Capturing() {
-		return false, nil // cuCtxSynchronize would invalidate the capture in any mode
-	}
 	m.ctx.Driver().Relaxed(func() {
 		err = m.ctx.Synchronize()
 		if isCaptureRefusal(err) {

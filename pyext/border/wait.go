@@ -11,6 +11,7 @@ package border
 import "C"
 
 import (
+	"errors"
 	"runtime"
 	"time"
 
@@ -107,7 +108,15 @@ func waitable(kind C.int, id C.uint64_t) (done func() (bool, error), block func(
 	if err != nil {
 		return nil, nil, err
 	}
-	return nil, c.Synchronize, nil
+	return nil, func() error { return explainCapture(c.Synchronize()) }, nil
+}
+
+func explainCapture(err error) error {
+	if !errors.Is(err, cuda.ErrorStreamCaptureUnsupported) {
+		return err
+	}
+	const why = "a device cannot be waited for while a stream is capturing: wait for the streams that do not"
+	return &cuda.ArgumentError{Kind: cuda.WrongValue, Text: why}
 }
 
 // Relaxed returns wait in relaxed capture mode: a wait for something that is not

@@ -85,11 +85,11 @@ static QUIET int begun(GraphObject *self, cudago_stream *s, cudago_status *st) {
 }
 
 /* CUDAGO_AGAIN while another thread is in the driver with the stream: its work must neither fall into the capture nor
- * collide with its beginning. */
+ * collide with its beginning. And while one begins to wait for the device, which would invalidate the capture. */
 static QUIET int begin_now(GraphObject *self, StreamObject *stream, int turn) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s) return -1;
-    if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn)) return CUDAGO_AGAIN;
+    if (s->inside || cudago_waited_for(s) || cudago_turn_is_not(turn) || cudagoContextWaited()) return CUDAGO_AGAIN;
     cudago_stream_retain(s); /* the with block may close its stream, and must still be able to end the capture */
     atomic_fetch_add(&cudago_captures_open, 1);
     cudago_status st = {0};

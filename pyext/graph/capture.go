@@ -52,6 +52,9 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture
 	return capture
 }
 
+//export cudagoContextWaited
+func cudagoContextWaited() C.int { return border.Bool[C.int](border.Driver.Load().ContextWaited()) }
+
 // cudagoCaptureEnd returns the graph, or 0 if it is discarded. It does not need
 // the GIL; cudagoCaptureAdopt, which does, follows.
 //

@@ -103,13 +103,9 @@ static int device_set_resource(DeviceObject *self, PyObject *value, void *unused
 static PyObject *device_sync(DeviceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    /* The query would invalidate a capture in any mode. */
-    if (atomic_load_explicit(&cudago_captures_open, memory_order_relaxed)) {
-        PyErr_SetString(PyExc_ValueError, "a device cannot be waited for while a stream is capturing: wait for the streams "
-                                          "that do not");
-        return NULL;
-    }
-    if (cudago_wait(WAIT_DEVICE, (uint64_t)self->ordinal)) return NULL;
+    int failed = cudago_wait(WAIT_DEVICE, (uint64_t)self->ordinal);
+    cudago_give_way();
+    if (failed) return NULL;
     if (cudago_print_flush()) return NULL;
     Py_RETURN_NONE;
 }

@@ -98,7 +98,7 @@ QUIET int cudago_waited_for(const cudago_stream *s) {
 
 /* A thread that waits again and again releases the GIL only inside its waits, so without this pause no other thread
  * would ever find it outside one. */
-static void give_way(void) {
+void cudago_give_way(void) {
     for (int i = 0; i < 20 && cudago_beginners; i++) {
         Py_BEGIN_ALLOW_THREADS
         usleep(50);
@@ -115,7 +115,7 @@ int cudago_wait_stream(cudago_stream *s) {
     while (*at != &here) at = &(*at)->next;
     *at = here.next;
     cudago_stream_release(s);
-    give_way();
+    cudago_give_way();
     return r;
 }
 

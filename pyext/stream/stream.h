@@ -188,6 +188,7 @@ int cudago_wait_stream(cudago_stream *s);
 QUIET int cudago_waited_for(const cudago_stream *s); /* has another thread just begun to wait for it? */
 int cudago_wait_position(uint64_t stream, uint64_t position); /* up to a position; the caller holds the stream */
 extern long cudago_beginners; /* threads that want to begin a capture and cannot yet. Guarded by the GIL */
+void cudago_give_way(void); /* after a wait: releases the GIL for a moment if there are such threads */
 
 /* --- turns: turn.c ------------------------------------------------------------------------------------------------ */
 
