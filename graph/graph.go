@@ -271,12 +271,16 @@ type unheldGraph hierarchy
 // inside a call during which NVIDIA's driver must not destroy a graph.
 func (t *unheldGraph) Step() (done bool, err error) {
 	h := (*hierarchy)(t)
-	left := h.allocated() // before destroying the graph: then the addresses may be reused
+	if len(h.allocated()) > 0 {
+		h.freeLeft()
+		return true, nil
+	}
+	return h.destroy()
+}
+
+func (h *hierarchy) destroy() (done bool, err error) {
 	// Relaxed: nothing that happens here can invalidate a capture of another thread.
 	h.ctx.Driver().Relaxed(func() { done, err = h.ctx.TryGraphDestroy(h.handle) })
-	if done && len(left) > 0 {
-		h.free(left)
-	}
 	return done, err
 }
 

@@ -112,34 +112,44 @@ func (h *hierarchy) allocated() []uint64 {
 	})
 }
 
-// free makes the reaper free memory that launches left allocated. Nothing
-// refers to it any more, but work in any stream may still use it, so the reaper
-// waits for all work of the context.
-func (h *hierarchy) free(left []uint64) {
-	if !h.reaper.Add(&unfreedMemory{h.ctx, left}) {
+// freeLeft makes the reaper free the memory that launches left allocated, and
+// destroy the driver graph. Nothing refers to the memory any more, but work in
+// any stream may still use it, so the reaper waits for all work of the context.
+func (h *hierarchy) freeLeft() {
+	if !h.reaper.Add(&unfreedMemory{h: h}) {
 		live.abandoned.Add(1) // at exit: the process's end frees it
 	}
 }
 
-// unfreedMemory is allocated memory of graphs that are gone, as an item of the
-// reaper.
+// unfreedMemory is a driver graph without holders whose launches left memory
+// allocated, as an item of the reaper.
 type unfreedMemory struct {
-	ctx *cuda.Context
-	ptr []uint64
+	h     *hierarchy
+	freed bool
 }
 
 // Step implements finalize.Item.
 func (m *unfreedMemory) Step() (done bool, err error) {
-	m.ctx.Driver().Relaxed(func() {
-		err = m.ctx.Synchronize()
-		if isCaptureRefusal(err) {
-			err = nil // asked again
-			return
-		}
-		done = true
-		for _, ptr := range m.ptr {
-			err = errors.Join(err, m.ctx.FreeAsync(ptr, m.ctx.DefaultStream(cuda.Legacy)))
-		}
-	})
-	return done, err
+	if !m.freed {
+		m.h.ctx.Driver().Relaxed(func() { m.freed, err = m.h.freeNow() })
+	}
+	if !m.freed {
+		return false, err
+	}
+	done, second := m.h.destroy()
+	return done, errors.Join(err, second)
+}
+
+// freeNow frees what is still allocated once all work is over: a node of another
+// graph may have freed it meanwhile. It must come before the graph is destroyed,
+// because the address may then belong to somebody else.
+func (h *hierarchy) freeNow() (done bool, err error) {
+	err = h.ctx.Synchronize()
+	if isCaptureRefusal(err) {
+		return false, nil // asked again
+	}
+	for _, ptr := range h.allocated() {
+		err = errors.Join(err, h.ctx.FreeAsync(ptr, h.ctx.DefaultStream(cuda.Legacy)))
+	}
+	return true, err
 }

@@ -123,3 +123,23 @@ func TestEventNodes(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrClosed)
 	released(t, late...)
 }
+
+// What a launch left allocated may be freed before the reaper can wait for the
+// work that uses it: then the address may be somebody else's.
+func TestWhatALaunchLeavesIsNotFreedTwice(t *testing.T) {
+	ctx := open(t)
+	s, b := newStream(t, ctx), buffers(t, ctx, 1, 8)
+	g, alloc, _ := allocating(t, ctx, b[0])
+	ptr := alloc.Params().(AllocParams).Ptr
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, x.Launch(s))
+	require.NoError(t, x.Close())
+	require.True(t, Reaper().Flush(patience))
+	c := begin(t, newStream(t, ctx), Options{})
+	require.NoError(t, g.Close())
+	steps(t) // during the capture the reaper cannot wait
+	require.True(t, isAllocated(t, ctx, ptr))
+	require.NoError(t, ctx.FreeAsync(ptr, s))
+	require.NoError(t, c.Abort())
+	require.True(t, Reaper().Flush(patience)) // a second free would be a warning, which fails the test
+}

@@ -38,7 +38,7 @@ _WIDEST = 24  # characters of a bar
 
 
 class NodeTime(NamedTuple):
-    """How long a node took. Found in `GraphProfile.rows`.
+    """How long a node took. One of the ``rows`` of a `GraphProfile`.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Program:
         kind : {"c++", "ptx"}, optional
             Language of the file; by default PTX if its name ends in ``.ptx``, else CUDA C++.
         options : ProgramOptions, optional
-            Compiler options. If their `name` is the default, messages name the file, and
+            Compiler options. If their ``name`` is the default, messages name the file, and
             ``#include "name"`` looks beside it.
 
         Returns
@@ -133,7 +133,7 @@ class Program:
         device : Device, optional
             Device to compile for; by default device 0.
         cache : bool
-            Whether code from the cache will do, and is kept there: `cudago.compile_cache`.
+            Whether code from the cache will do, and is kept there: see ``cudago.compile_cache``.
 
         Returns
         -------
