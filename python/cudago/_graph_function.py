@@ -330,6 +330,9 @@ def graph(func: Any = None, /, *, max_graphs: int = 16) -> Any:
     last capture: globals, attributes of its arguments, contents of arrays. If these change, call
     `GraphFunction.clear`. What it does besides queuing work happens only when it is captured.
 
+    Memory that the function allocates on the stream belongs to the graph. What a call leaves
+    allocated is freed before the next one.
+
     The cached graphs keep their operands alive as all graphs do, until they are dropped, replaced
     or cleared. The cache itself keeps no memory alive, and drops a graph when an object dies which
     its signature names, such as ``self``.
