@@ -59,10 +59,13 @@ def all_fail(calls, do):
                 assert failed() == count + 1, (call, n, e)
                 assert "999" in str(e) or "UNKNOWN" in str(e), (call, n, e)
             else:
-                if failed() == count:  # there is no n-th call, so the fault is the next one's
-                    with suppress(cu.CUDAError, ValueError):
-                        do()
-                    assert failed() == count + (n > 1), (call, n)
+                if failed() == count:  # there is no n-th call, so the fault is one of the next
+                    for _ in range(n):  # how often a wait queries differs from time to time
+                        with suppress(cu.CUDAError, ValueError):
+                            do()
+                        if failed() > count:
+                            break
+                    assert n == 1 or failed() == count + 1, (call, n)
                     break
             assert alive() == before, (call, n)
             seen += 1
