@@ -89,7 +89,11 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 	gone := c.drv.closed.Load()
 	c.disposeSteps(a.what(), nil, &c.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		for _, other := range c.drv.contexts() {
-			if err := other.Synchronize(); mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
+			err := other.Synchronize()
+			if errors.Is(err, ErrorStreamCaptureUnsupported) { // tried again after the capture, and not all the time
+				return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+			}
+			if mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
 				return "cuCtxSynchronize", notYet
 			}
 		}
