@@ -276,7 +276,7 @@ func (c *Capture) endMemory(h *hierarchy) {
 	for _, m := range c.memory {
 		m.end(h)
 		if h != nil {
-			h.memory = append(h.memory, m.ptr)
+			h.remember(m.ptr)
 		}
 	}
 	c.memory = nil

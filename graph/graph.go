@@ -64,10 +64,10 @@ type hierarchy struct {
 	// mu is never held while a Retainer is released. It is held across one call
 	// that can block, cuGraphInstantiateWithParams: see [Graph.Busy].
 	mu      sync.Mutex
-	closed  bool     // guarded by mu; the Graph was closed
-	holders int      // guarded by mu; the open Graph, executables, and those of memory
-	memory  []uint64 // guarded by mu; the addresses that its nodes allocate
-	edited  bool     // guarded by mu; an edge was added, or an edge or a node removed
+	closed  bool                // guarded by mu; the Graph was closed
+	holders int                 // guarded by mu; the open Graph, executables, and those of memory
+	memory  map[uint64]struct{} // guarded by mu; the addresses that its nodes allocate
+	edited  bool                // guarded by mu; an edge was added, or an edge or a node removed
 }
 
 var hierarchies atomic.Uint64

@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -49,7 +50,7 @@ func (g *Graph) addAlloc(size uint64, o NodeOptions, b *bundle) (*Node, error) {
 		return nil, err
 	}
 	n.params = p
-	g.h.memory = append(g.h.memory, p.Ptr)
+	g.h.remember(p.Ptr)
 	return n, nil
 }
 
@@ -102,11 +103,22 @@ func (m *memoryHold) Release() {
 	}
 }
 
+// remember notes memory of an alloc node. Nodes whose memory is never allocated
+// at once can have one address, which is noted once: it must not be freed twice.
+//
+// Preconditions: h.mu is held.
+func (h *hierarchy) remember(ptr uint64) {
+	if h.memory == nil {
+		h.memory = make(map[uint64]struct{})
+	}
+	h.memory[ptr] = struct{}{}
+}
+
 // allocated lists the memory that launches have left allocated.
 //
 // Preconditions: h has no holder left.
 func (h *hierarchy) allocated() []uint64 {
-	return slices.DeleteFunc(slices.Clone(h.memory), func(ptr uint64) bool {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(h.memory)), func(ptr uint64) bool {
 		allocated, err := h.ctx.IsAllocated(ptr)
 		return err != nil || !allocated
 	})

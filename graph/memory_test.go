@@ -143,3 +143,24 @@ func TestWhatALaunchLeavesIsNotFreedTwice(t *testing.T) {
 	require.NoError(t, c.Abort())
 	require.True(t, Reaper().Flush(patience)) // a second free would be a warning, which fails the test
 }
+
+// A node after a free node gets the same address. Then two nodes have it, but it
+// is freed once.
+func TestAnAddressThatTwoNodesHaveIsFreedOnce(t *testing.T) {
+	ctx := open(t)
+	s, b := newStream(t, ctx), buffers(t, ctx, 1, 8)
+	g, alloc, last := allocating(t, ctx, b[0])
+	ptr := alloc.Params().(AllocParams).Ptr
+	free, err := g.Free(ptr, NodeOptions{Deps: []*Node{last}})
+	require.NoError(t, err)
+	again, err := g.Alloc(8, NodeOptions{Deps: []*Node{free}})
+	require.NoError(t, err)
+	require.Equal(t, ptr, again.Params().(AllocParams).Ptr)
+	x := instantiate(t, g, ExecOptions{})
+	require.NoError(t, x.Launch(s))
+	require.True(t, isAllocated(t, ctx, ptr))
+	require.NoError(t, x.Close())
+	require.NoError(t, g.Close())
+	require.True(t, Reaper().Flush(patience)) // a second free would be a warning, which fails the test
+	require.False(t, isAllocated(t, ctx, ptr))
+}

@@ -203,8 +203,9 @@ def test_an_import_in_a_hook_of_atexit(threads, script):
                 s.sync()
             kept = cu.Device().allocate(1 << 20, stream=s)
             import threading
-            graph.callback(threading.Event().wait)
-            graph.instantiate().launch(s)
+            waiting = cu.Graph()
+            waiting.callback(threading.Event().wait)
+            waiting.instantiate().launch(s)
             late = Late()
             late.itself = late
         atexit.register(hook)

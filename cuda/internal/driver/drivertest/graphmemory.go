@@ -12,6 +12,7 @@ import (
 var graphMemories = map[string]func(*suite){
 	"memory of a graph lives from alloc to free node": memoryInGraph,
 	"memory of a graph can outlive a launch":          memoryLeft,
+	"memory that a graph frees can serve it again":    memoryAgain,
 	"another graph can free memory":                   memoryFreedElsewhere,
 	"alloc node parameters are checked":               memoryAllocChecked,
 	"free nodes take whole memory of graphs once":     memoryFreeChecked,
@@ -74,6 +75,33 @@ func memoryLeft(s *suite) {
 	s.same(7, p)
 	s.ok(s.CuMemFreeAsync(p, st))
 	s.ok(s.CuStreamSynchronize(st))
+}
+
+// Nodes whose memory is never allocated at once have one address: CUDA programming
+// guide, "Address Reuse within a Graph".
+func memoryAgain(s *suite) {
+	g, st, out := s.graph(), s.stream(), s.word(0)
+	p, fill := s.allocating(g, 7)
+	copied, r := s.CuGraphAddMemcpyNode(g, []driver.CUgraphNode{fill}, linear(out, p+996, 4), s.ctx)
+	s.ok(r)
+	free, r := s.CuGraphAddMemFreeNode(g, []driver.CUgraphNode{copied}, p)
+	s.ok(r)
+	again := graphAllocation(1000)
+	second, r := s.CuGraphAddMemAllocNode(g, []driver.CUgraphNode{free}, again)
+	s.ok(r)
+	require.Equal(s.T, p, again.Dptr)
+	_, r = s.CuGraphAddMemsetNode(g, []driver.CUgraphNode{second},
+		&driver.CUDA_MEMSET_NODE_PARAMS{Dst: p, Value: 9, ElementSize: 4, Width: 250, Height: 1}, s.ctx)
+	s.ok(r)
+	x := s.instantiate(g)
+	for range 2 {
+		s.launchAndWait(x, st)
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphLaunch(x, st)) // the second is still allocated
+		s.same(7, out)
+		s.same(9, p)
+		s.ok(s.CuMemFreeAsync(p, st))
+		s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(p, st))
+	}
 }
 
 func memoryFreedElsewhere(s *suite) {

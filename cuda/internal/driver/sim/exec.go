@@ -233,11 +233,11 @@ func (x *graphExec) claim() driver.CUresult {
 			return driver.CUDA_ERROR_INVALID_VALUE
 		}
 	}
-	for _, a := range x.unfreed {
-		a.setLive(true)
-	}
 	for _, a := range x.frees {
 		a.setLive(false)
+	}
+	for _, a := range x.unfreed { // last: it may be one that was freed and allocated again
+		a.setLive(true)
 	}
 	return driver.CUDA_SUCCESS
 }

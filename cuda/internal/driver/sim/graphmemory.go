@@ -4,6 +4,8 @@
 package sim
 
 import (
+	"iter"
+	"slices"
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -86,11 +88,43 @@ func (w *graphFreeWork) run(*execution) *failure {
 	return nil
 }
 
-// newGraphAlloc makes the memory of an allocation node, held for a graph.
-func (d *simulator) newGraphAlloc(c *context, size uint64) (*graphAlloc, driver.CUresult) {
+// graphAlloc makes the memory of an allocation node that comes after the nodes in
+// before, held for a graph. Like NVIDIA's driver, it gives memory that a node
+// before it frees, at the same address, so an address alone does not identify an
+// allocation.
+//
+// Preconditions: simulator.graphMu must be locked.
+func (d *simulator) graphAlloc(g *graph, c *context, size uint64, before []*node) (*graphAlloc, driver.CUresult) {
+	for n := range ancestors(before) {
+		if w, ok := n.work.(*graphFreeWork); ok && w.a.memory.size == size && w.a.memory.ctx == c && g.isFree(w.a) {
+			w.a.ref()
+			return w.a, driver.CUDA_SUCCESS
+		}
+	}
 	a := &graphAlloc{sim: d, refs: 1, memory: &allocation{kind: memGraph}}
 	a.memory.graph = a
 	return a, d.allocate(c, size, a.memory)
+}
+
+// ancestors yields nodes and all that come before them, in no particular order.
+//
+// Preconditions: simulator.graphMu must be locked.
+func ancestors(nodes []*node) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		seen := make(map[*node]bool, len(nodes))
+		for todo := slices.Clone(nodes); len(todo) > 0; {
+			n := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			if !yield(n) {
+				return
+			}
+			todo = append(todo, n.before...)
+		}
+	}
 }
 
 // allocates makes a an allocation of the node's graph.
@@ -104,12 +138,16 @@ func (n *node) allocates(a *graphAlloc) driver.CUdeviceptr {
 
 // captureAlloc makes a captured allocation a node.
 func (d *simulator) captureAlloc(s *stream, size uint64) (driver.CUdeviceptr, driver.CUresult) {
-	a, r := d.newGraphAlloc(s.ctx, size)
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	capture := s.capture.Load()
+	if capture == nil || capture.invalidated {
+		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	a, r := d.graphAlloc(capture.graph, s.ctx, size, s.front)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	d.graphMu.Lock()
-	defer d.graphMu.Unlock()
 	n, r := d.capturedNode(s, &allocWork{a}, driver.CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 	if r != driver.CUDA_SUCCESS {
 		a.unref()
@@ -131,7 +169,7 @@ func (d *simulator) CuGraphAddMemAllocNode(h driver.CUgraph, deps []driver.CUgra
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	a, r := d.newGraphAlloc(c, p.Bytesize)
+	a, r := d.graphAlloc(g, c, p.Bytesize, before)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
@@ -210,14 +248,38 @@ func (d *simulator) captureFree(s *stream, a *allocation) driver.CUresult {
 	return r
 }
 
-// frees reports whether a node of the graph frees a.
+// frees reports whether no node of the graph may free a: as many do as allocate
+// it, or one does and nodes of another graph allocate it.
 //
 // Preconditions: simulator.graphMu must be locked.
 func (g *graph) frees(a *graphAlloc) bool {
+	allocs, frees := g.count(a)
+	return frees >= max(allocs, 1)
+}
+
+// isFree reports whether nodes of the graph allocate a and free it again.
+//
+// Preconditions: simulator.graphMu must be locked.
+func (g *graph) isFree(a *graphAlloc) bool {
+	allocs, frees := g.count(a)
+	return allocs > 0 && allocs == frees
+}
+
+// count returns how many nodes of the graph allocate and free a.
+//
+// Preconditions: simulator.graphMu must be locked.
+func (g *graph) count(a *graphAlloc) (allocs, frees int) {
 	for _, n := range g.nodes {
-		if w, ok := n.work.(*graphFreeWork); ok && w.a == a {
-			return true
+		switch w := n.work.(type) {
+		case *allocWork:
+			if w.a == a {
+				allocs++
+			}
+		case *graphFreeWork:
+			if w.a == a {
+				frees++
+			}
 		}
 	}
-	return false
+	return allocs, frees
 }

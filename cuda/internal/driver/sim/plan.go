@@ -251,16 +251,19 @@ func contextOfWork(w work) *context {
 
 // allocs returns what the plan allocates, and which of that it does not free.
 func (p *plan) allocs() (all, unfreed []*graphAlloc, frees []*graphAlloc) {
+	left := map[*graphAlloc]int{} // nodes that allocate, less nodes that free
 	for i := range p.nodes {
 		switch w := p.nodes[i].work.(type) {
 		case *allocWork:
 			all = append(all, w.a)
+			left[w.a]++
 		case *graphFreeWork:
 			frees = append(frees, w.a)
+			left[w.a]--
 		}
 	}
 	for _, a := range all {
-		if !slices.Contains(frees, a) {
+		if left[a] > 0 && !slices.Contains(unfreed, a) {
 			unfreed = append(unfreed, a)
 		}
 	}
