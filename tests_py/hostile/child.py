@@ -119,7 +119,7 @@ class Child:
         """Check that the library is as before, and report."""
         fatal = False
         try:
-            now = live()
+            now = live(self.base)
             if (difference := changes(self.base, now)) and not problem:
                 problem = f"left behind: {difference}"
             self.base = now

@@ -30,7 +30,7 @@ from .world import World
 SWITCH_S = 1e-6
 STEP_S = 2e-6  # between the alarms of one round and the next
 RING_S, RELEASE_S = 0.02, 0.06  # of a wait: when the alarm rings, and when the wait may end
-QUICK_ROUNDS, QUICK_ACTIONS = 3, 2
+QUICK_ROUNDS, QUICK_ACTIONS = 5, 2
 SPINS = 200  # of a loop that lets another thread get ahead
 
 # Actions besides closing. A call that needs nothing that could be closed meets no action at all.
@@ -117,14 +117,9 @@ def wrong_of(seen: Seen) -> str:
 
 def beside(target: Target, action: str, count: int, draw: random.Random) -> list[str]:
     """Make a call while another thread does something."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
     found: list[str] = []
-    try:
-        for _ in range(count):
-            found += meet(target, action, draw.randrange(SPINS), draw.randrange(SPINS))
-    finally:
-        sys.setswitchinterval(before)
+    for _ in range(count):
+        found += meet(target, action, draw.randrange(SPINS), draw.randrange(SPINS))
     return found
 
 
@@ -147,11 +142,16 @@ def meet(target: Target, action: str, ahead: int, behind: int) -> list[str]:
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait()
-    go[0] = True
-    for _ in range(ahead):
-        pass
-    disturbed(seen, make)
-    thread.join()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)  # only now: it makes everything slow
+    try:
+        go[0] = True
+        for _ in range(ahead):
+            pass
+        disturbed(seen, make)
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
     del make
     return ended(target, world, seen)
 
