@@ -167,7 +167,7 @@ static PyObject *arranged(KernelObject *kernel, PyObject *const *args, Py_ssize_
     PyObject *all = PyTuple_New(n + named), *python = NULL, *r = NULL;
     for (Py_ssize_t i = 0; all && i < n + named; i++)
         if (PyTuple_SetItem(all, i, NEW_REF(args[i]))) Py_CLEAR(all);
-    if (all) python = PyImport_ImportModule("cudago._named");
+    if (all) python = PyImport_ImportModule("cudago._kernel.named");
     if (python) r = PyObject_CallMethod(python, "_arranged", "OOO", (PyObject *)kernel, all, names);
     Py_XDECREF(python);
     Py_XDECREF(all);

@@ -82,7 +82,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
 static int from_cai(OperandObject *o, PyObject *interface, int flags, const char *what) {
     unsigned long long address = 0, nbytes = 0;
     PyObject *stream = NULL;
-    PyObject *errors = PyImport_ImportModule("cudago._interop");
+    PyObject *errors = PyImport_ImportModule("cudago._kernel.interop");
     PyObject *r = errors ? PyObject_CallMethod(errors, "_read_cuda_array_interface", "Os", interface, what) : NULL;
     Py_XDECREF(errors);
     int ok = r && PyArg_ParseTuple(r, "KKOpb", &address, &nbytes, &stream, &o->readonly, &o->element);

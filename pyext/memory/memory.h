@@ -191,7 +191,7 @@ static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, u
     if (cudago_cell_has_stream(cell) && c->stream != s) cudago_uses_note(&c->uses, s, position);
 }
 
-/* managed.c: METH_FASTCALL and METH_NOARGS. A location is a device's ordinal, or one of these; _memory.py has the same
+/* managed.c: METH_FASTCALL and METH_NOARGS. A location is a device's ordinal, or one of these; _memory/buffer.py has the same
  * numbers. */
 enum { LOCATION_HOST = -1,
        LOCATION_NONE = -2 };

@@ -43,7 +43,7 @@ void cudago_explain_memory(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *summary = PyImport_ImportModule("cudago._summary");
+    PyObject *summary = PyImport_ImportModule("cudago._memory.summary");
     PyObject *done = summary && value ? PyObject_CallMethod(summary, "_explain", "O", value) : NULL;
     if (!done) PyErr_Clear(); /* the error without its explanation is better than another error */
     Py_XDECREF(done);

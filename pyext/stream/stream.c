@@ -67,7 +67,7 @@ int cudago_raise_no_stream(const cudago_stream *s) {
 
 StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
     if (cudago_is(o, CLS_STREAM)) return (StreamObject *)o;
-    PyObject *face = PyImport_ImportModule("cudago._stream");
+    PyObject *face = PyImport_ImportModule("cudago._stream.stream");
     PyObject *wrapped = face ? PyObject_CallMethod(face, "_foreign", "O", o) : NULL;
     Py_XDECREF(face);
     if (wrapped && (cudago_expect(wrapped, CLS_STREAM, "stream") || cudago_stall_wait())) Py_CLEAR(wrapped);

@@ -304,7 +304,7 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 /* A tensor holds a cell and no Python object, so the collector need not see it; this halves the cost of making one. A
- * Python subclass would take part in garbage collection whatever its __slots__, so _tensor.py puts its methods into
+ * Python subclass would take part in garbage collection whatever its __slots__, so _tensor/tensor.py puts its methods into
  * this type instead. */
 static PyType_Spec spec = {
     "cudago.Tensor",

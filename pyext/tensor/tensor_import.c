@@ -303,7 +303,7 @@ static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
 
 /* On the device that was asked for: a copy, if it is not there. */
 static PyObject *placed(PyObject *tensor, PyObject *device, PyObject *copy) {
-    PyObject *face = tensor ? PyImport_ImportModule("cudago._dlpack") : NULL;
+    PyObject *face = tensor ? PyImport_ImportModule("cudago._tensor.dlpack") : NULL;
     PyObject *r = face ? PyObject_CallMethod(face, "_placed", "OOO", tensor, device, copy) : NULL;
     Py_XDECREF(face);
     Py_XDECREF(tensor);

@@ -29,37 +29,19 @@ from . import _exit  # noqa: E402
 from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import sim as sim  # noqa: E402
-from ._bound import BoundLaunch  # noqa: E402
-from ._condition import Condition  # noqa: E402
-from ._configured import ConfiguredKernel  # noqa: E402
-from ._creation import asarray, empty, full, zeros  # noqa: E402
-from ._creation_like import (  # noqa: E402
-    arange,
-    empty_like,
-    full_like,
-    ones,
-    ones_like,
-    zeros_like,
-)
-from ._device import Device  # noqa: E402
-from ._diff import GraphDiff  # noqa: E402
-from ._dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
-from ._elementwise import ElementwiseKernel, elementwise  # noqa: E402
-from ._event import Event  # noqa: E402
-from ._exec import GraphExec  # noqa: E402
-from ._exec_node import ExecNode  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
-from ._fork import Fork  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
-from ._graph import Graph  # noqa: E402
-from ._graph_function import GraphFunction, graph  # noqa: E402
-from ._kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
-from ._launch import LaunchConfig, launch  # noqa: E402
-from ._memory import Buffer, Pointer, pin  # noqa: E402
-from ._node import Node  # noqa: E402
-from ._params import (  # noqa: E402
+from ._graph.bound import BoundLaunch  # noqa: E402
+from ._graph.condition import Condition  # noqa: E402
+from ._graph.diff import GraphDiff  # noqa: E402
+from ._graph.exec import GraphExec  # noqa: E402
+from ._graph.exec_node import ExecNode  # noqa: E402
+from ._graph.function import GraphFunction, graph  # noqa: E402
+from ._graph.graph import Graph  # noqa: E402
+from ._graph.node import Node  # noqa: E402
+from ._graph.params import (  # noqa: E402
     AllocNodeParams,
     ChildGraphNodeParams,
     ConditionalNodeParams,
@@ -70,12 +52,19 @@ from ._params import (  # noqa: E402
     MemcpyNodeParams,
     MemsetNodeParams,
 )
-from ._profile import GraphProfile, NodeTime  # noqa: E402
-from ._program import ObjectCode, Program  # noqa: E402
-from ._program_options import ProgramOptions  # noqa: E402
-from ._properties import DeviceProperties  # noqa: E402
-from ._reduce import ReduceKernel, reduce  # noqa: E402
-from ._resource import (  # noqa: E402
+from ._graph.profile import GraphProfile, NodeTime  # noqa: E402
+from ._graph.retained import Retained  # noqa: E402
+from ._graph.slot import Slot, slot  # noqa: E402
+from ._graph.who import Holder, who_retains  # noqa: E402
+from ._kernel.configured import ConfiguredKernel  # noqa: E402
+from ._kernel.kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
+from ._kernel.launch import LaunchConfig, launch  # noqa: E402
+from ._kernel.program import ObjectCode, Program  # noqa: E402
+from ._kernel.program_options import ProgramOptions  # noqa: E402
+from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
+from ._memory.device import Device  # noqa: E402
+from ._memory.properties import DeviceProperties  # noqa: E402
+from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,
     MemoryResource,
@@ -84,13 +73,24 @@ from ._resource import (  # noqa: E402
     PoolStatistics,
     VirtualMemoryResource,
 )
-from ._retained import Retained  # noqa: E402
-from ._slot import Slot, slot  # noqa: E402
-from ._stream import Stream  # noqa: E402
-from ._summary import memory_summary  # noqa: E402
-from ._tensor import Tensor  # noqa: E402
-from ._timer import timer  # noqa: E402
-from ._who import Holder, who_retains  # noqa: E402
+from ._memory.summary import memory_summary  # noqa: E402
+from ._stream.event import Event  # noqa: E402
+from ._stream.fork import Fork  # noqa: E402
+from ._stream.stream import Stream  # noqa: E402
+from ._stream.timer import timer  # noqa: E402
+from ._tensor.creation import asarray, empty, full, zeros  # noqa: E402
+from ._tensor.creation_like import (  # noqa: E402
+    arange,
+    empty_like,
+    full_like,
+    ones,
+    ones_like,
+    zeros_like,
+)
+from ._tensor.dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
+from ._tensor.elementwise import ElementwiseKernel, elementwise  # noqa: E402
+from ._tensor.reduce import ReduceKernel, reduce  # noqa: E402
+from ._tensor.tensor import Tensor  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
     ClosedError,

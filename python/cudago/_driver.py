@@ -13,9 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from . import _core, _strided
+from . import _core
 from ._cold import read, read_unopened
 from ._gopy import api
+from ._tensor import strided
 
 if TYPE_CHECKING:
     from .typing import DriverChoice, DriverName
@@ -121,8 +122,8 @@ def live_objects() -> dict[str, int]:
     1
     """
     counts = dict(json.loads(read_unopened(api.live_objects)))
-    if _strided.held():  # our own kernels, which nobody can close
-        counts["ObjectCode"] -= _strided.held()
+    if strided.held():  # our own kernels, which nobody can close
+        counts["ObjectCode"] -= strided.held()
     return {kind: n for kind, n in counts.items() if n}
 
 

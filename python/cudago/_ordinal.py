@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a device's number to its one `Device` object.
 
-This module is below every class with a ``device`` property, so that ``_device.py`` can build on
-those classes.
+This module is below every class with a ``device`` property, so that ``_memory/device.py`` can
+build on those classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from . import _core
 
 if TYPE_CHECKING:
-    from ._device import Device
+    from ._memory.device import Device
 
 _devices: dict[int, Device] = {}
 

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._event import Event
-from ._exec import GraphExec
-from ._graph import Graph
-from ._memory import Buffer
+from ._graph.exec import GraphExec
+from ._graph.graph import Graph
+from ._memory.buffer import Buffer
+from ._memory.resource import MemoryResource
 from ._ordinal import devices_in_use
-from ._resource import MemoryResource
-from ._stream import Stream
-from ._tensor import Tensor
+from ._stream.event import Event
+from ._stream.stream import Stream
+from ._tensor.tensor import Tensor
 from .testing import settle
 
 if TYPE_CHECKING:

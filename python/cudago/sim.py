@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from . import _core
-from ._device import Device
+from ._memory.device import Device
 from .errors import CheckError
 
 if TYPE_CHECKING:

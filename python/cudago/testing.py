@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._driver import live_objects
-from ._graph import Graph
+from ._graph.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from ._stream import Stream
+    from ._stream.stream import Stream
 
 __all__ = ["hold", "no_leaks", "settle"]
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, SupportsFloat, SupportsIndex, TypeAlias
 
-from ._memory import Buffer, Pointer
-from ._stream import Stream
-from ._tensor import Tensor
+from ._memory.buffer import Buffer, Pointer
+from ._stream.stream import Stream
+from ._tensor.tensor import Tensor
 
 __all__ = [
     "BufferLike",

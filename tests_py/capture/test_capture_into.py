@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 import cudago as cu
-from cudago._capture_into import _add
+from cudago._graph.capture_into import _add
 from cudago.testing import settle
 
 np = pytest.importorskip("numpy")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import cudago as cu
-from cudago import _html
+from cudago._display import html
 
 from .card import Card, card
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.early
 np = pytest.importorskip("numpy")
 
 EVIL = '<script>alert("&")</script>\x00\ud800'
-CARDS = [getattr(_html, name) for name in dir(_html) if name.endswith("_card") and name[0] != "_"]
+CARDS = [getattr(html, name) for name in dir(html) if name.endswith("_card") and name[0] != "_"]
 
 
 def test_a_device(device):
@@ -91,7 +91,7 @@ def test_a_graph_and_its_executable(graph, a):
 
 
 def test_a_large_graph_has_no_picture(graph, a):
-    for _ in range(_html._PICTURE_NODES):
+    for _ in range(html._PICTURE_NODES):
         graph.memset(a, 0)
     assert card(graph).tags.count("svg") == 1
     graph.memset(a, 0)
@@ -108,7 +108,7 @@ def test_odd_names_of_nodes(name, graph, a):
 
 def test_what_is_inside_of_nodes_counts_for_the_picture(graph, a, device):
     with cu.Graph(device) as inner:
-        for _ in range(_html._PICTURE_NODES):
+        for _ in range(html._PICTURE_NODES):
             inner.memset(a, 0)
         graph.embed(inner)
     assert graph._repr_svg_() is None

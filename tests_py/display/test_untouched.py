@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import cudago as cu
-from cudago import _preview
+from cudago._display import preview
 
 from .card import card, shown
 
@@ -35,15 +35,15 @@ def gate(graph, a, stream):
 
 def test_work_that_takes_long_is_not_waited_for(gate, a, stream, monkeypatch):
     with a.view("uint8") as t:
-        monkeypatch.setattr(_preview, "PATIENCE_S", 0.01)
+        monkeypatch.setattr(preview, "PATIENCE_S", 0.01)
         assert card(t).rows["values"] == "not shown: work is still under way"
         gate.set()
-        monkeypatch.setattr(_preview, "PATIENCE_S", 60)
+        monkeypatch.setattr(preview, "PATIENCE_S", 60)
         assert shown(t)[0][0] == "7"
 
 
 def test_a_capture_during_long_work(gate, a, device, stream, monkeypatch):
-    monkeypatch.setattr(_preview, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(preview, "PATIENCE_S", 0.01)
     with a.view("uint8", (2, 32)) as matrix, stream.capture() as captured:
         a.fill(1, stream=stream)
         assert "capturing" in card(matrix).rows["values"]
@@ -87,8 +87,8 @@ def test_work_of_a_closed_stream(device, a):
 
 
 def test_memory_that_the_host_cannot_read(stream, monkeypatch):
-    monkeypatch.setattr(_preview, "_in_place", None)
-    monkeypatch.setattr(_preview, "_CUDA", cu.zeros(1, stream=stream)._memory[1])
+    monkeypatch.setattr(preview, "_in_place", None)
+    monkeypatch.setattr(preview, "_CUDA", cu.zeros(1, stream=stream)._memory[1])
     with cu.asarray(np.arange(400).reshape(20, 20), "int32", stream=stream) as t:
         assert shown(t)[0] == ["0", "1", "2", "\u2026", "17", "18", "19"]
         assert shown(t.T)[0] == ["0", "20", "40", "\u2026", "340", "360", "380"]
@@ -129,7 +129,7 @@ def test_a_finding_is_not_lost(stream, device, caplog, driver):
         with cu.sim.check("races", raises=False):
             pass
         with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.ERROR, "cudago"):
-            patch.setattr(_preview, "PATIENCE_S", 60)
+            patch.setattr(preview, "PATIENCE_S", 60)
             with cu.sim.check("races"):
                 cu.launch(stream, cu.LaunchConfig(grid=1, block=64), racy, t)
                 assert "no barrier lies between" in card(t).rows["values"]
@@ -195,7 +195,7 @@ def test_import_does_not_need_it(script):
     run = script(
         """
         import sys, cudago
-        assert not {"cudago._html", "cudago._preview"} & set(sys.modules)
+        assert not {"cudago._display.html", "cudago._display.preview"} & set(sys.modules)
         """
     )
     assert run.returncode == 0, run.stderr

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import cudago as cu
-from cudago import _preview
+from cudago._display import preview
 
 from .card import card, shown
 
@@ -60,9 +60,9 @@ def test_the_edges_of_a_matrix(stream):
 
 
 def test_of_a_large_tensor_only_edges_are_copied(stream, monkeypatch):
-    copied, formatted = [], _preview._formatted
+    copied, formatted = [], preview._formatted
     monkeypatch.setattr(
-        _preview, "_formatted", lambda t, np: copied.append(t.size) or formatted(t, np)
+        preview, "_formatted", lambda t, np: copied.append(t.size) or formatted(t, np)
     )
     with cu.zeros((1 << 12, 1 << 12), "int8", stream=stream) as t:
         assert shown(t)[0] == [*"000", "\u2026", *"000"]

@@ -12,7 +12,7 @@ import weakref
 import pytest
 
 import cudago as cu
-from cudago._graph_entry import executable_of
+from cudago._graph.entry import executable_of
 
 from .counted import Counted
 from .operand import CONFIG, N, numbers

@@ -330,6 +330,6 @@ FOUND = [
 
 @pytest.mark.parametrize(("source", "name", "names"), FOUND)
 def test_names_from_cpp(source, name, names):
-    from cudago._parameter_names import parameter_names
+    from cudago._kernel.parameter_names import parameter_names
 
     assert parameter_names("c++", source, name, 2) == names

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 import cudago as cu
-from cudago import _save
+from cudago._graph_file import save
 
 from .saving import CONFIG, N, again, code, run
 
@@ -208,9 +208,9 @@ def test_addresses_that_are_used_twice(graph, device):
     freed = one.memset(one.buffer, 1, name="use one").free(one.buffer, name="free")
     two = freed.allocate(32, name="two")
     two.memset(two.buffer, 2, name="use two")
-    maker = _save._Maker(graph, contents=False)
-    maker._note_alloc(_save._Alloc(0, one._id, 1024, 64))
-    maker._note_alloc(_save._Alloc(3, two._id, 1024, 32))
+    maker = save._Maker(graph, contents=False)
+    maker._note_alloc(save._Alloc(0, one._id, 1024, 64))
+    maker._note_alloc(save._Alloc(3, two._id, 1024, 32))
     for name, number in (("use one", 0), ("free", 0), ("use two", 3)):
         assert maker._alloc_of(graph[name], 1024, 32).number == number
     assert maker._alloc_of(graph["use two"], 1024 + 64, 0) is None

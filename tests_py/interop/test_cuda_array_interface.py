@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 import cudago as cu
-from cudago._interop import _read_cuda_array_interface as read
+from cudago._kernel.interop import _read_cuda_array_interface as read
 
 GOOD = {"shape": (4, 4), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
 

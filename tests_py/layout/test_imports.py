@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules of the package stand in layers: what one imports at its top never imports it back.
 
+Most stand in rooms, which are subpackages: a room imports only rooms before it in the table of
+ARCHITECTURE.md.
+
 What ``if TYPE_CHECKING`` guards is for checkers alone, which take circles. An import inside a
 function hides a circle, so each is in a list, with what it saves.
 """
@@ -9,6 +12,7 @@ function hides a circle, so each is in a list, with what it saves.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -28,10 +32,10 @@ MODULES = {name.removesuffix(".__init__"): file for name, file in MODULES.items(
 OPTIONAL = {"numpy", "ml_dtypes"}
 # Module and what a function of it imports, and why `import cudago` is spared it.
 DEFERRED = {
-    ("cudago._card", "cudago._html"): "only notebooks show cards and pictures",
-    ("cudago._graph", "cudago._picture"): "loads html, and few graphs are drawn",
-    ("cudago._stored", "cudago._load"): "loads zipfile, and few graphs are saved",
-    ("cudago._stored", "cudago._save"): "loads zipfile, and few graphs are saved",
+    ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
+    ("cudago._graph.graph", "cudago._display.picture"): "loads html, and few graphs are drawn",
+    ("cudago._graph.stored", "cudago._graph_file.load"): "loads zipfile, and few graphs are saved",
+    ("cudago._graph.stored", "cudago._graph_file.save"): "loads zipfile, and few graphs are saved",
     ("cudago.debug", "tracemalloc"): "loads pickle, and few programs are traced",
 }
 
@@ -89,6 +93,42 @@ def test_no_module_imports_itself_by_way_of_others():
         TopologicalSorter(graph).prepare()
     except CycleError as e:
         pytest.fail(f"a circle of imports: {' <- '.join(e.args[1])}")
+
+
+def rooms() -> list[str]:
+    """Return the rooms in their order."""
+    text = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text()
+    section = text.partition("## The rooms of python/cudago\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(_\w+)` \|", section, re.M)
+
+
+def room_of(module: str) -> str:
+    """Return a module's room; empty for one at the top of the package."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in rooms() else ""
+
+
+def test_the_table_of_rooms_is_complete():
+    outside = {"_command", "_gopy", "__pycache__"}
+    assert sorted(rooms()) == sorted(
+        p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name not in outside
+    )
+
+
+def test_a_room_imports_only_rooms_before_it():
+    order = ["", *rooms()]
+    wrong = [
+        f"{module} imports {name}"
+        for module, names in loaded(inside=False).items()
+        for name in names & MODULES.keys()
+        if room_of(module) and order.index(room_of(name)) > order.index(room_of(module))
+    ]
+    assert wrong == []
+
+
+def test_a_room_has_at_most_forty_files():
+    sizes = {d: len([*d.glob("*.py")]) for d in {file.parent for file in MODULES.values()}}
+    assert max(sizes.values()) <= 40, sizes
 
 
 def test_functions_import_what_is_optional_or_listed():

@@ -63,7 +63,11 @@ def test_every_page_of_the_reference_is_in_its_index():
 
 
 def test_every_public_name_is_listed_by_the_file_that_has_it():
-    files = [m for n, m in sys.modules.items() if re.fullmatch(r"cudago\._(?!core|gopy)\w+", n)]
+    files = [
+        m
+        for n, m in sys.modules.items()
+        if re.fullmatch(r"cudago\._(?!core|gopy|command)[\w.]+", n)
+    ]
     lists = [*(m.__all__ for m in files if hasattr(m, "__all__")), cudago.errors.__all__]
     assert sorted(name for names in lists for name in names) == sorted(cudago.__all__)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudago as cu
-from cudago import _strided
+from cudago._tensor import strided
 
 DTYPES = "?", "i1", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"
 VIEWS = {
@@ -252,7 +252,7 @@ def test_our_own_kernels_are_not_counted(stream):
     before = cu.live_objects()
     t = cu.zeros((4, 4), "f4", stream=stream)
     t[:, 1].fill(1, stream=stream)
-    assert _strided.held()
+    assert strided.held()
     t.close()
     stream.sync()
     assert cu.live_objects().get("ObjectCode") == before.get("ObjectCode")
@@ -260,12 +260,12 @@ def test_our_own_kernels_are_not_counted(stream):
 
 @pytest.mark.parametrize("most", [1, 5, 7, 1 << 31])
 def test_boxes_cover_everything_once(most, monkeypatch):
-    monkeypatch.setattr(_strided, "_MOST_WORDS", most + 1)
+    monkeypatch.setattr(strided, "_MOST_WORDS", most + 1)
     shape = (3, 2, 4, 2, 3)
     strides = tuple(1000**i for i in (3, 0, 4, 1, 2))
     seen = [
         offset + sum(i * s for i, s in zip(index, steps, strict=True))
-        for (offset,), sizes, (steps,) in _strided.boxes(shape, [strides])
+        for (offset,), sizes, (steps,) in strided.boxes(shape, [strides])
         for index in itertools.product(*map(range, sizes))
     ]
     wanted = [

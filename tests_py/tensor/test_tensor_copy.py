@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cudago as cu
-from cudago import _copy
+from cudago._tensor import copy
 from cudago.testing import hold
 
 SHAPE = (6, 5, 8)
@@ -96,7 +96,7 @@ def test_one_call_copies_all_rows(stream):
         (m.reshape((64, 64, 64))[:, 3:7, 5:9], m.reshape((64, 64, 64))[:, :4, :4]),
         (m[::-1, 3:4], m[::-1, :1]),
     ):
-        assert _copy._plan_of(a, b).calls == 1
+        assert copy._plan_of(a, b).calls == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -112,7 +112,7 @@ def test_a_plan_reaches_every_element_once(seed):
                 strides[axis] = steps * (1 if random.random() < 0.8 else -1)
                 steps *= shape[axis] * random.integers(1, 3)
             sides.append(tuple(int(s) for s in strides))
-        plan = _copy._plan(shape, *sides, 2)
+        plan = copy._plan(shape, *sides, 2)
         width, rows, slices, *pitches = plan.box
         found = {
             (

@@ -9,15 +9,15 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._archive import Archive
-from .._saved import Number, Operand, Slotted, inner_path
-from .._saved_text import read
+from .._graph_file.archive import Archive
+from .._graph_file.saved import Number, Operand, Slotted, inner_path
+from .._graph_file.saved_text import read
 from ..errors import GraphFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._saved import Node, Saved, Value
+    from .._graph_file.saved import Node, Saved, Value
 
 _MOST_BYTES = 24  # of a struct
 

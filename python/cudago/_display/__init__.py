@@ -1,0 +1,3 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""How notebooks show objects. Loaded only there."""

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Adding what a node does to another graph, with the operands that it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .params import record_of
+from .retained import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .graph import Graph
+    from .params import Told
+
+# What must be known of a node, by its role; of kernels there is a record.
+_OPERANDS: dict[str, set[str]] = {
+    "memcpy": {"dst", "src"},
+    "memset": {"dst"},
+    "host": {"callback"},
+    "event record": {"event"},
+    "event wait": {"event"},
+}
+
+
+def _held(told: Told) -> dict[str, Any]:
+    return {operand: it for it, _, _, operand, _ in told[1]}
+
+
+def is_known(kind: str, told: Told) -> bool:
+    """Whether enough is known of a node: not of what another library captured."""
+    if kind == "kernel":
+        return record_of(told) is not None
+    if kind == "empty":
+        return True
+    return kind in _OPERANDS and told[0] is not None and _OPERANDS[kind] <= _held(told).keys()
+
+
+def add_again(graph: Graph, deps: tuple[int, ...], kind: str, told: Told) -> int:
+    """Add what a node does, of which `is_known`, and return the number of the new node."""
+    row: tuple[Any, ...] = told[0] or ()
+    held = _held(told)
+    if kind == "kernel":
+        record = record_of(told)
+        assert record is not None
+        kernel, config, *args = record
+        return graph._add_kernel(deps, config, kernel, tuple(args), None)
+    if kind == "memcpy":
+        size, rows, slices, *pitches = row[:7]
+        if not rows:
+            return graph._add_memcpy(deps, held["dst"], held["src"], None)
+        box = (size // (rows * slices), rows, slices, *pitches)
+        return graph._add_box(deps, held["dst"], held["src"], box, None)
+    if kind == "memset":
+        value, width = row[:2]
+        return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), None)
+    if kind == "host":
+        return graph._add_host(deps, object_of(held["callback"]), None)
+    if kind == "empty":
+        return graph._add_empty(deps, None)
+    return graph._add_event(deps, object_of(held["event"]), kind == "event record", None)
+
+
+def in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return nodes after those that they wait for, otherwise in order of creation."""
+    waits = dict.fromkeys(numbers, 0)
+    after: dict[int, list[int]] = {number: [] for number in numbers}
+    for a, b in edges:
+        waits[b] += 1
+        after[a].append(b)
+    ready = [number for number in numbers if not waits[number]]
+    for number in ready:  # grows during the loop
+        for b in after[number]:
+            waits[b] -= 1
+            if not waits[b]:
+                ready.append(b)
+    return ready

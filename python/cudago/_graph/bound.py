@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Launches whose arguments are checked once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._kernel.kernel import Kernel
+from .._kernel.launch import launch
+from .._memory.buffer import Buffer, Pointer
+from .._ordinal import device_at
+from .._stream.stream import Stream
+from .._tensor.tensor import Tensor
+from .graph import Graph
+from .params import KernelNodeParams, record_of
+
+if TYPE_CHECKING:
+    from .._kernel.launch import LaunchConfig
+    from .._memory.device import Device
+    from ..typing import KernelArgument, StreamLike
+    from .exec import GraphExec
+    from .exec_node import ExecNode
+
+__all__ = ["BoundLaunch"]
+
+
+class BoundLaunch:
+    """A launch with its arguments, which calling it puts into a stream. Made by `Kernel.bind`.
+
+    An executable graph of one node: it keeps its arguments alive until it is closed and its last
+    launch has completed. A context manager: leaving the ``with`` block closes it.
+
+    Examples
+    --------
+    >>> source = 'extern "C" __global__ void add(int* x, int value) { *x += value; }'
+    >>> kernel = cudago.Program(source).compile()["add"]
+    >>> x = cudago.zeros(1, "int32", stream=stream)
+    >>> add = kernel.bind(cudago.LaunchConfig(grid=1, block=1), x, 5)
+    >>> add(stream)
+    >>> add.update(value=2)
+    >>> add(stream)
+    >>> x.numpy(stream=stream)
+    array([7], dtype=int32)
+    """
+
+    __slots__ = ("__weakref__", "_node", "_step")
+    _step: GraphExec
+    _node: ExecNode
+
+    def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
+        with Graph(_device_of(args)) as graph:
+            graph.launch(config, kernel, *args)
+            self._step = graph.instantiate()
+        (self._node,) = self._step.nodes
+
+    def __call__(self, stream: StreamLike) -> None:
+        """Launch.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the launch.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, and after earlier calls. Captured as a kernel node.
+
+        References
+        ----------
+        ``cuGraphLaunch``
+        """
+        try:
+            self._step.launch(stream)
+        except ValueError:
+            if not isinstance(stream, Stream) or stream.is_closed or not stream.is_capturing:
+                raise
+            record = record_of(self._step._params(self._node._id))
+            assert record is not None
+            kernel, config, *args = record
+            launch(stream, config, kernel, *args)
+
+    def update(self, /, *args: Any, **kwargs: KernelArgument) -> None:
+        """Change arguments, the configuration or the kernel, for later calls.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for `ExecNode.update` of a kernel: arguments by name or in a dict by position, a
+            `LaunchConfig`, a `Kernel`; or all of them.
+
+        Notes
+        -----
+        Launches under way are not affected. What is replaced is released as soon as the last launch
+        that uses it has completed.
+
+        References
+        ----------
+        ``cuGraphExecKernelNodeSetParams_v2``
+        """
+        self._node.update(*args, **kwargs)
+
+    @property
+    def params(self) -> KernelNodeParams:
+        """Configuration, kernel and arguments of the next call."""
+        params = self._node.params
+        assert isinstance(params, KernelNodeParams)
+        return params
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._step.is_closed
+
+    def close(self) -> None:
+        """Release the arguments; launches under way complete. Closing twice is fine.
+
+        References
+        ----------
+        ``cuGraphExecDestroy``
+        """
+        self._step.close()
+
+    def __enter__(self) -> BoundLaunch:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.BoundLaunch: closed>"
+        params = self.params
+        return f"<cudago.BoundLaunch of {params.kernel.name}: {params.config!r}>"
+
+
+Kernel._bound_launch = BoundLaunch
+
+
+def _device_of(args: tuple[Any, ...]) -> Device:
+    """Return the device of the first argument that has memory on one, or device 0."""
+    for arg in args:
+        memory = arg.buffer if isinstance(arg, Pointer) else arg
+        if isinstance(memory, (Buffer, Tensor)):
+            device = memory.device
+            if device is not None:
+                return device
+    return device_at()

@@ -1,0 +1,432 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Adding nodes to a graph, each after the nodes that it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._tensor import copy, strided
+from .._tensor.element import pattern_for
+from .._tensor.tensor import Tensor, as_tensor
+from . import slot
+from .branching import Branching
+from .capture_into import capture_into
+from .slot import Slot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    import numpy as np
+
+    from .._kernel.kernel import Kernel
+    from .._kernel.launch import LaunchConfig
+    from .._memory.buffer import Buffer
+    from .._stream.event import Event
+    from ..typing import BufferLike, CaptureMode, KernelArgument, MemoryLike, StreamLike
+    from .graph import Graph
+    from .node import Node
+
+
+def _has_gaps(memory: object) -> bool:
+    return isinstance(memory, Tensor) and not memory.is_contiguous
+
+
+class Builder(Branching):
+    """What graphs and nodes share: methods that add a node after others."""
+
+    __slots__ = ()
+
+    def memcpy(
+        self, dst: MemoryLike | Slot, src: MemoryLike | Slot, *, name: str | None = None
+    ) -> Node:
+        """Add a copy. Host memory is read or written at each launch.
+
+        Parameters
+        ----------
+        dst, src : Buffer, Pointer, Tensor, or any object with memory
+            NumPy arrays, ``bytes``, ``bytearray``, tensors of other libraries, of the same size. If
+            one is a tensor with gaps between its elements, both must have the same shape. The graph
+            keeps both alive, and a ``bytearray`` cannot be resized meanwhile. A `slot` can be
+            exchanged later; its tensors must be contiguous.
+        name : str, optional
+            Unique in the graph; by default ``memcpy_0``, ...
+
+        Returns
+        -------
+        Node
+            The new node. It is a kernel node if the driver cannot copy between the strides of two
+            tensors in one call.
+
+        Raises
+        ------
+        ValueError
+            If sizes or shapes differ, or one node cannot copy between such strides.
+
+        References
+        ----------
+        ``cuGraphAddMemcpyNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> graph.memcpy(device.allocate(4, stream=stream), b"abcd", name="upload")
+        <cudago.Node 'upload': memcpy>
+        """
+        graph, deps = self._at()
+        if type(dst) is Slot or type(src) is Slot:
+            slot.check(graph)
+            node = graph._add_memcpy(deps, slot.plain(dst), slot.plain(src), name)
+            slot.note(graph, node, "memcpy", (("dst", dst), ("src", src)))
+            return graph._node(node)
+        if _has_gaps(dst) or _has_gaps(src):
+            return copy.node(
+                as_tensor(dst),
+                as_tensor(src),
+                lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
+                lambda *launched: self.launch(*launched, name=name),
+            )
+        return graph._node(graph._add_memcpy(deps, dst, src, name))
+
+    def memset(
+        self,
+        dst: MemoryLike | Slot,
+        value: complex | BufferLike | np.generic,
+        *,
+        name: str | None = None,
+    ) -> Node:
+        """Add a fill.
+
+        Parameters
+        ----------
+        dst : Buffer, Pointer, Tensor, or any object with memory
+            Memory to fill; the graph keeps it alive.
+        value : number or bytes
+            For a tensor or an array, a value of its element type, as for `Tensor.fill`; for a
+            buffer or a pointer, a value of 1, 2 or 4 bytes, as for `Buffer.fill`.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node. It is a kernel node where the driver has no such fill: for values of 8
+            and 16 bytes that do not repeat every 4 bytes, and for tensors with gaps.
+
+        Raises
+        ------
+        ValueError
+            If the tensor needs more than one launch of such a kernel.
+
+        References
+        ----------
+        ``cuGraphAddMemsetNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> graph.memset(device.allocate(4, stream=stream), 0)
+        <cudago.Node 'memset_0': memset>
+        """
+        memory = slot.plain(dst)
+        pattern: Any = pattern_for(memory, value)
+        if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
+            return strided.fill_node(dst, pattern, lambda *args: self.launch(*args, name=name))
+        graph, deps = self._at()
+        if type(dst) is not Slot:
+            return graph._node(graph._add_memset(deps, dst, pattern, name))
+        slot.check(graph)
+        node = graph._add_memset(deps, dst.object, pattern, name)
+        slot.note(graph, node, "memset", (("dst", dst),))
+        return graph._node(node)
+
+    def launch(
+        self,
+        config: LaunchConfig,
+        kernel: Kernel,
+        *args: KernelArgument | Slot,
+        name: str | None = None,
+    ) -> Node:
+        """Add a kernel launch.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            The launch shape.
+        kernel : Kernel
+            The kernel.
+        *args
+            As for `cudago.launch`. The graph keeps every argument that has memory.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        See Also
+        --------
+        cudago.launch : Launches on a stream instead.
+
+        References
+        ----------
+        ``cuGraphAddKernelNode_v2``
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name="set")
+        <cudago.Node 'set': kernel>
+        """
+        graph, deps = self._at()
+        if Slot not in map(type, args):
+            return graph._node(graph._add_kernel(deps, config, kernel, args, name))
+        slot.check(graph)
+        plain = tuple(map(slot.plain, args))
+        node = graph._add_kernel(deps, config, kernel, plain, name)
+        slot.note(graph, node, "kernel", enumerate(args))
+        return graph._node(node)
+
+    def callback(self, func: Callable[[], Any], *, name: str | None = None) -> Node:
+        """Add a call of a Python function.
+
+        Parameters
+        ----------
+        func : callable
+            Called without arguments, on a thread that cudago owns. Waiting for the device in it
+            raises `CUDAError`. Its exceptions go to `sys.unraisablehook`, and the graph continues.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        Notes
+        -----
+        Callbacks run one at a time and hold the GIL. Device work that depends on one waits for it.
+
+        References
+        ----------
+        ``cuGraphAddHostNode``
+
+        Examples
+        --------
+        >>> graph, log = cudago.Graph(device), []
+        >>> node = graph.callback(lambda: log.append("step done"))
+        >>> graph.instantiate().launch(stream)
+        >>> stream.sync()
+        >>> log
+        ['step done']
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_host(deps, func, name))
+
+    def capture(
+        self, stream: StreamLike, mode: CaptureMode = "global"
+    ) -> AbstractContextManager[list[Node]]:
+        """Add the work queued on a stream in the ``with`` block, instead of running it.
+
+        Also fills the bodies of conditional nodes: ``with loop.body.capture(stream): ...``.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream of the graph's device, which captures during the block.
+        mode : {"global", "thread_local", "relaxed"}
+            As for `Stream.capture`.
+
+        Returns
+        -------
+        context manager of list of Node
+            The list is filled at the end of the block, in an order that the dependencies allow.
+
+        Raises
+        ------
+        ValueError
+            If the stream is capturing already.
+        UnsupportedError
+            If memory is allocated or freed in the block.
+        CUDAError
+            If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
+            pageable memory in a body. Nothing is added then, nor if the block raises.
+
+        See Also
+        --------
+        Stream.capture : Makes a new graph.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. What other libraries capture, and launches with a cluster or a
+        priority, cannot be added node by node; nor can anything, if this graph allocates memory.
+        All of the capture then becomes one embedded graph.
+
+        References
+        ----------
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``
+
+        Examples
+        --------
+        >>> graph, x = cudago.Graph(device), device.allocate(4, stream=stream)
+        >>> maybe = graph.if_then(graph.condition(default=1))
+        >>> with maybe.body.capture(stream):
+        ...     x.fill(7, stream=stream)
+        >>> [node.kind for node in maybe.body.nodes]
+        ['memset']
+        """
+        return capture_into(*self._at(), stream, mode)
+
+    def embed(self, other: Graph, *, name: str | None = None) -> Node:
+        """Add another graph, as it is now, as a single node.
+
+        Parameters
+        ----------
+        other : Graph
+            The graph. Later changes to it do not reach this graph, which holds its operands itself.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        References
+        ----------
+        ``cuGraphAddChildGraphNode``
+
+        Examples
+        --------
+        >>> inner, outer = cudago.Graph(device), cudago.Graph(device)
+        >>> node = inner.memset(device.allocate(4, stream=stream), 0)
+        >>> outer.embed(inner, name="inner").kind
+        'child graph'
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_child(deps, other, name))
+
+    def record(self, event: Event, *, name: str | None = None) -> Node:
+        """Add a node that records an event, for other streams and for the host.
+
+        Parameters
+        ----------
+        event : Event
+            Recorded at each launch, once the nodes before this one have completed. The graph keeps
+            it.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        References
+        ----------
+        ``cuGraphAddEventRecordNode``
+
+        Examples
+        --------
+        >>> graph, event = cudago.Graph(device), device.create_event()
+        >>> graph.memset(device.allocate(4, stream=stream), 0).record(event).kind
+        'event record'
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_event(deps, event, True, name))
+
+    def wait(self, event: Event, *, name: str | None = None) -> Node:
+        """Add a node that waits for the latest recording of an event at the time it runs.
+
+        Parameters
+        ----------
+        event : Event
+            The event; the graph keeps it.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        References
+        ----------
+        ``cuGraphAddEventWaitNode``
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_event(deps, event, False, name))
+
+    def allocate(self, size: int, *, name: str | None = None) -> Node:
+        """Add an allocation of device memory. Every launch gets the same address.
+
+        Parameters
+        ----------
+        size : int
+            Size in bytes, at least 1.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node. Its `Node.buffer` is the memory: for nodes that depend on this one, and
+            after a launch until something frees it.
+
+        Notes
+        -----
+        The content is undefined at each launch. Memory that a launch leaves allocated must be freed
+        before the next one: by `free` in this graph or another, by `Buffer.free`, or with
+        ``instantiate(auto_free=True)``. At the latest, it is freed once the graph, its executables
+        and all buffers over it are gone. A graph with such a node cannot be cloned or embedded, and
+        can have only one executable at a time.
+
+        References
+        ----------
+        ``cuGraphAddMemAllocNode``
+
+        Examples
+        --------
+        >>> graph, out = cudago.Graph(device), bytearray(4)
+        >>> scratch = graph.allocate(4)
+        >>> filled = scratch.memset(scratch.buffer, 7)
+        >>> free = filled.memcpy(out, scratch.buffer).free(scratch.buffer)
+        >>> graph.instantiate().launch(stream)
+        >>> stream.sync()
+        >>> out[0]
+        7
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_alloc(deps, size, name))
+
+    def free(self, buffer: Buffer, *, name: str | None = None) -> Node:
+        """Add a node that frees memory that a graph allocated.
+
+        Parameters
+        ----------
+        buffer : Buffer
+            `Node.buffer` of this graph, or of another graph that is launched earlier.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        Raises
+        ------
+        CUDAError
+            If another node of the graph already frees the memory.
+
+        References
+        ----------
+        ``cuGraphAddMemFreeNode``
+        """
+        graph, deps = self._at()
+        return graph._node(graph._add_free(deps, buffer, name))

@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Captures into graphs that exist.
+
+What is recorded becomes a graph of its own, whose nodes are then added to the other one: so a
+capture that fails adds nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from .._stream.stream import stream_of
+from ..errors import CUDAError, UnsupportedError
+from .again import add_again, in_order, is_known
+from .params import record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ..typing import CaptureMode, StreamLike
+    from .graph import Graph
+    from .node import Node
+    from .params import Told
+
+_ALLOCATE = {"alloc", "free"}
+
+
+@contextmanager
+def capture_into(
+    graph: Graph, after: tuple[int, ...], stream: StreamLike, mode: CaptureMode
+) -> Generator[list[Node]]:
+    """Add what is queued on a stream in the block to a graph, after some of its nodes."""
+    on = stream_of(stream)
+    graph._count()  # is it open?
+    for number in after:
+        graph._check(number)
+    if on._ordinal != graph._ordinal:
+        raise ValueError(
+            f"stream must be of device {graph._ordinal}, as the graph is, not of device "
+            f"{on._ordinal}"
+        )
+    nodes: list[Node] = []
+    with on.capture(mode) as captured:
+        yield nodes
+    with captured:
+        nodes += [graph._node(number) for number in _add(graph, after, captured)]
+
+
+def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
+    """Add the nodes of a captured graph; or all of it as one node, where that cannot be."""
+    rows, edges = captured._nodes(), captured._edges()
+    kinds = {number: kind for number, _, _, kind in rows}
+    if _ALLOCATE & set(kinds.values()):
+        raise UnsupportedError(
+            "memory that a capture allocates belongs to its graph, and cannot be added to another: "
+            "allocate before the block, or capture a graph of its own"
+        )
+    told = {number: captured._params(number) for number in kinds}
+    removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
+    if not removable or not all(_can_be_added(kinds[n], told[n]) for n in kinds):
+        return [graph._add_child(after, captured, None)] if rows else []
+    waits: dict[int, list[int]] = {number: [] for number in kinds}
+    for a, b in edges:
+        waits[b].append(a)
+    made: dict[int, int] = {}
+    try:
+        for number in in_order(list(kinds), edges):
+            before = tuple([made[a] for a in waits[number]]) or after
+            made[number] = add_again(graph, before, kinds[number], told[number])
+    except BaseException:
+        for number in reversed(made.values()):
+            with suppress(CUDAError):  # the first error is the one to report
+                graph._remove(number)
+        raise
+    return list(made.values())
+
+
+def _can_be_added(kind: str, told: Told) -> bool:
+    if not is_known(kind, told):
+        return False
+    record = record_of(told)
+    if record is None:
+        return True
+    config = record[1]  # a node cannot have all that a captured launch can
+    return not config.cluster and not config.cooperative and config.priority is None

@@ -1,0 +1,281 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Executable graphs. Their nodes are in ``exec_node.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import _core
+from .._card import card
+from .._ordinal import device_at
+from ..errors import GraphUpdateError
+from .exec_node import ExecNode
+from .profile import GraphProfile, profile_of
+from .retained import Retained, retained_of
+from .slot import bind, moved, set_uses, uses_of
+
+if TYPE_CHECKING:
+    from .._memory.device import Device
+    from ..typing import KernelArgument, StreamLike
+    from .graph import Graph
+
+__all__ = ["GraphExec"]
+
+
+class GraphExec(_core.GraphExec):
+    """An executable graph. Created by `Graph.instantiate`.
+
+    It keeps every operand alive until it is closed and its last launch has completed, at no cost
+    per launch. ``step[name]`` is a node, and ``step(stream)`` launches. A context manager: leaving
+    the ``with`` block closes the executable; launches under way complete.
+
+    Examples
+    --------
+    >>> graph = cudago.Graph(device)
+    >>> node = graph.memset(device.allocate(4, stream=stream), 7, name="fill")
+    >>> step = graph.instantiate()
+    >>> step.launch(stream)
+    >>> step["fill"], step.launch_count
+    (<cudago.ExecNode 'fill': memset>, 1)
+    >>> [(kept.node, kept.operand, kept.nbytes) for kept in step.retained]
+    [('fill', 'dst', 4)]
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device:
+        """The device that the executable runs on."""
+        return device_at(self._ordinal)
+
+    @property
+    def retained(self) -> tuple[Retained, ...]:
+        """What the executable keeps alive."""
+        return retained_of(self._retained())
+
+    @property
+    def nodes(self) -> tuple[ExecNode, ...]:
+        """The nodes, in order of creation."""
+        return tuple([ExecNode(self, *row) for row in self._nodes()])
+
+    def update(self, graph: Graph) -> None:
+        """Change every node to what a graph says, for later launches.
+
+        Launches under way are not affected. The operands from before are released as soon as the
+        last launch that uses them has completed.
+
+        Parameters
+        ----------
+        graph : Graph
+            A graph with the same nodes, in the order in which they were added, and with the same
+            dependencies. Names may differ: the executable keeps its own. The graph can be closed
+            afterwards.
+
+        Raises
+        ------
+        GraphUpdateError
+            If the graph differs in more than parameters, or in parameters that cannot change. The
+            message names the node and what differs; the executable is unchanged.
+
+        See Also
+        --------
+        update_or_instantiate : Makes a new executable instead of raising.
+        ExecNode.update : Changes one node.
+
+        Notes
+        -----
+        Nodes that are disabled stay so. Blocks while another thread is inside a launch of this
+        executable.
+
+        References
+        ----------
+        ``cuGraphExecUpdate``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> def build(value):
+        ...     graph = cudago.Graph(device)
+        ...     node = graph.memset(x, value, name="fill")
+        ...     return graph
+        >>> step = build(1).instantiate()
+        >>> step.update(build(2))
+        >>> step["fill"].params.value
+        2
+        """
+        self._update(graph)
+        _take_slots(self, graph)
+
+    def update_or_instantiate(self, graph: Graph) -> GraphExec:
+        """Change every node to what a graph says, or make a new executable where that cannot be.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        GraphExec
+            This executable if it could be updated. Otherwise a new one, instantiated with the
+            options of this one, which is unchanged and stays open.
+
+        Raises
+        ------
+        CUDAError
+            If the graph cannot be instantiated either.
+
+        See Also
+        --------
+        update : Raises an error that says what differs.
+
+        Notes
+        -----
+        Blocks as `update` and `Graph.instantiate` do.
+
+        References
+        ----------
+        ``cuGraphExecUpdate``, ``cuGraphInstantiateWithParams``
+        """
+        try:
+            self._update(graph)
+        except GraphUpdateError:
+            made: GraphExec = graph._instantiate(self._flags)
+            set_uses(made, uses_of(graph))
+            return made
+        _take_slots(self, graph)
+        return self
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Names of the slots that nodes use."""
+        return tuple(uses_of(self))
+
+    def bind(self, **objects: KernelArgument) -> None:
+        """Exchange what slots hold, for later launches, in all nodes that use them.
+
+        What they held before is released as soon as the last launch that uses it has completed.
+
+        Parameters
+        ----------
+        **objects
+            By the names that were given to `slot`: objects as the nodes take them.
+
+        Raises
+        ------
+        TypeError
+            If there is no such slot.
+        ValueError
+            If a node cannot use the object, such as one of another size. No node has changed then.
+
+        See Also
+        --------
+        slot : Names an operand.
+        ExecNode.update : Changes one node.
+
+        Notes
+        -----
+        Blocks while another thread is inside a launch of this executable. A launch of another
+        thread can come between the updates of two nodes.
+
+        References
+        ----------
+        ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
+        ``cuGraphExecKernelNodeSetParams_v2``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, cudago.slot("source", b"abcd"), name="up")
+        >>> step = graph.instantiate()
+        >>> step.bind(source=b"efgh")
+        >>> step["up"].params.src
+        b'efgh'
+        """
+        bind(self, objects)
+
+    def profile(self, stream: StreamLike) -> GraphProfile:
+        """Run each node alone, one after the other, and measure how long it takes.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the run.
+
+        Returns
+        -------
+        GraphProfile
+            The times; prints as a table.
+
+        Raises
+        ------
+        UnsupportedError
+            If a node cannot be run outside this executable: one that allocates or frees memory, an
+            embedded graph, a conditional node, what another library captured. Nothing has run then.
+
+        See Also
+        --------
+        timer : Measures work on a stream.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, but not after launches of this executable on other streams.
+        Blocks until the nodes have run: once, with all their effects, in an order that the
+        dependencies allow. It is no launch of this executable. Nodes that are disabled are left
+        out.
+
+        A time is that between two events, and includes the recording of one, about a microsecond.
+        In a launch nodes can overlap, so that it takes less than the sum.
+
+        References
+        ----------
+        ``cuGraphAddEventRecordNode``, ``cuGraphLaunch``, ``cuEventElapsedTime``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memcpy(x, b"abcd", name="upload").memset(x, 0, name="fill")
+        >>> step = graph.instantiate()
+        >>> [(row.name, row.kind, row.microseconds >= 0) for row in step.profile(stream).rows]
+        [('upload', 'memcpy', True), ('fill', 'memset', True)]
+        """
+        return profile_of(self, stream)
+
+    def __getitem__(self, name: str) -> ExecNode:
+        row = self._find(name)
+        if row is not None:
+            return ExecNode(self, *row)
+        names = ", ".join(own for _, own, _ in self._nodes())
+        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
+
+    def __call__(self, stream: StreamLike) -> None:
+        self.launch(stream)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``step["`` in notebooks; no names if the executable is closed."""
+        try:
+            return [name for _, name, _ in self._nodes()]
+        except ValueError:
+            return []
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.GraphExec: closed>"
+        return f"<cudago.GraphExec of {self._count()} nodes, launched {self.launch_count} times>"
+
+
+def _take_slots(step: GraphExec, graph: Graph) -> None:
+    """After an update as a whole: nodes are paired in order, bodies' come after all others."""
+    if not (uses_of(step) or uses_of(graph)):
+        return
+    ours = [row[0] for row in step._nodes()]
+    theirs = [row[0] for row in graph._nodes()]
+    set_uses(step, moved(uses_of(graph), dict(zip(theirs, ours, strict=False))))
+
+
+_core._set_class("GraphExec", GraphExec)

@@ -1,0 +1,457 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Editable graphs. Executable ones are in ``exec.py``."""
+
+from __future__ import annotations
+
+import gc
+import operator
+from typing import TYPE_CHECKING
+
+from .. import _core
+from .. import _zconstants as _z
+from .._card import card, picture
+from .._ordinal import device_at
+from .._stream.fork import Fork
+from .._stream.stream import stream_of
+from .builder import Builder
+from .condition import Condition
+from .diff import GraphDiff, differences
+from .node import Node, node_of
+from .retained import Retained, retained_of
+from .slot import moved, set_uses, uses_of
+from .stored import Stored
+
+if TYPE_CHECKING:
+    from .._memory.device import Device
+    from ..typing import StreamLike
+    from .exec import GraphExec
+
+__all__ = ["Graph"]
+
+
+class Graph(Builder, Stored, _core.Graph):
+    """An editable graph of device work.
+
+    A graph keeps every operand alive, as does each executable made from it: you can close or drop
+    your own references. Created directly or by `Stream.capture`. ``graph[name]`` is a node. A
+    context manager: leaving the ``with`` block closes the graph.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The device that the graph runs on; by default device 0.
+
+    Notes
+    -----
+    Methods of a graph add nodes that wait for nothing; methods of a `Node` add nodes that wait for
+    it; `join` adds one that waits for several. Adding a node runs nothing before the graph is
+    launched. Node names are unique in a graph: a name that is taken is a `ValueError`.
+
+    Examples
+    --------
+    >>> graph = cudago.Graph(device)
+    >>> up = graph.memcpy(device.allocate(4, stream=stream), b"abcd", name="upload")
+    >>> done = up.callback(lambda: None)
+    >>> [n.name for n in graph.nodes]
+    ['upload', 'host_0']
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device | None = None) -> Graph:
+        """Create an empty graph."""
+        made: Graph = _core._graph_new(device_at() if device is None else device)
+        return made
+
+    def _at(self) -> tuple[Graph, tuple[int, ...]]:
+        return self, ()
+
+    def _node(self, id: int) -> Node:
+        return Node(self, id)
+
+    @property
+    def device(self) -> Device:
+        """The device that the graph runs on."""
+        return device_at(self._ordinal)
+
+    def join(self, *nodes: Node, name: str | None = None) -> Node:
+        """Add a node that does nothing but wait for others.
+
+        Parameters
+        ----------
+        *nodes : Node
+            Nodes of this graph.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            A node that runs after all of `nodes`.
+
+        References
+        ----------
+        ``cuGraphAddEmptyNode``
+
+        Examples
+        --------
+        >>> x, y = device.allocate(4, stream=stream), device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> both = graph.join(graph.memset(x, 0), graph.memset(y, 0))
+        >>> len(both.dependencies)
+        2
+        """
+        for node in nodes:
+            if not isinstance(node, Node):
+                raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
+        return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
+
+    def fork(self, stream: StreamLike) -> Fork:
+        """Let another stream take part while this graph is being captured.
+
+        Parameters
+        ----------
+        stream : Stream
+            The stream. What is queued on it from now on is captured, after what the captured stream
+            has captured so far.
+
+        Returns
+        -------
+        Fork
+            Joins the stream: by `Fork.join`, or at the end of its ``with`` block. The capture fails
+            if a stream with captured work is not joined before its end.
+
+        Raises
+        ------
+        ValueError
+            If the graph is not being captured, or the stream is in another capture.
+
+        Notes
+        -----
+        Stream-ordered on `stream`, which `Stream.wait` would do as well. After the join the stream
+        remains in the capture until its end.
+
+        References
+        ----------
+        ``cuStreamWaitEvent``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> with device.create_stream() as other, stream.capture() as graph:
+        ...     with graph.fork(other) as branch:
+        ...         x.fill(1, stream=branch)
+        >>> graph.nodes
+        (<cudago.Node 'memset_0': memset>,)
+        """
+        own = stream_of(stream)
+        return Fork(self._origin(own), own)
+
+    def remove(self, node: Node) -> None:
+        """Remove a node and its edges. What depended on it no longer waits for what came before.
+
+        Parameters
+        ----------
+        node : Node
+            A node of this graph.
+
+        Raises
+        ------
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+        ValueError
+            If the node is of another graph.
+
+        See Also
+        --------
+        ExecNode.enabled : Skips a node in launches.
+
+        Notes
+        -----
+        The node's operands are released unless a clone, an embedding or an executable holds them
+        too. Executables run the node as before; they can no longer update, enable or disable it.
+
+        References
+        ----------
+        ``cuGraphDestroyNode``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> first = graph.memset(device.allocate(4, stream=stream), 0, name="first")
+        >>> last = first.callback(print).callback(print, name="last")
+        >>> graph.remove(last.dependencies[0])
+        >>> graph.add_edge(first, last)
+        >>> graph.edges
+        ((<cudago.Node 'first': memset>, <cudago.Node 'last': host>),)
+        """
+        number = _number(node, "node")
+        self._remove(number)
+        if uses := uses_of(self):
+            ids = (u.node for them in uses.values() for u in them)
+            set_uses(self, moved(uses, {i: i for i in ids if i != number}))
+
+    def add_edge(self, start: Node, end: Node) -> None:
+        """Make one node wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph; `end` will wait for `start`.
+
+        Raises
+        ------
+        ValueError
+            If the edge exists, or would close a cycle; the message shows the cycle.
+
+        References
+        ----------
+        ``cuGraphAddDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), True)
+
+    def remove_edge(self, start: Node, end: Node) -> None:
+        """Make a node no longer wait for another.
+
+        Parameters
+        ----------
+        start, end : Node
+            Nodes of this graph, of which `end` waits for `start`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such edge.
+        CUDAError
+            If the graph allocates memory: the driver then refuses to remove anything.
+
+        References
+        ----------
+        ``cuGraphRemoveDependencies``
+        """
+        self._edge(_number(start, "start"), _number(end, "end"), False)
+
+    def condition(self, default: int | None = None) -> Condition:
+        """Create a condition for a conditional node of this graph, or of a body in it.
+
+        Parameters
+        ----------
+        default : int, optional
+            Value at the start of each launch. By default the value of the previous launch,
+            initially 0.
+
+        Returns
+        -------
+        Condition
+            A conditional node must use it before the graph is instantiated.
+
+        Raises
+        ------
+        UnsupportedError
+            If the driver is older than CUDA 12.3.
+
+        References
+        ----------
+        ``cuGraphConditionalHandleCreate``
+        """
+        if default is not None:
+            default = operator.index(default)
+            if not 0 <= default < 1 << 32:
+                raise OverflowError(f"default must be 0 to 2**32-1, got {default}")
+        return Condition(self, default)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes, in order of creation."""
+        return tuple([node_of(self, row) for row in self._nodes()])
+
+    @property
+    def edges(self) -> tuple[tuple[Node, Node], ...]:
+        """Pairs of nodes, of which the second depends on the first."""
+        return tuple([(Node(self, a), Node(self, b)) for a, b in self._edges()])
+
+    @property
+    def retained(self) -> tuple[Retained, ...]:
+        """What the graph keeps alive."""
+        return retained_of(self._retained(0))
+
+    def __getitem__(self, name: str) -> Node:
+        row = self._find(name)
+        if row is not None:
+            return node_of(self, row)
+        names = ", ".join(own for _, _, own, _ in self._nodes())
+        raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
+
+    def clone(self) -> Graph:
+        """Return a copy of the graph, which holds the operands itself.
+
+        Returns
+        -------
+        Graph
+            Its nodes have the same names.
+
+        References
+        ----------
+        ``cuGraphClone``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.callback(lambda: None, name="hook")
+        >>> graph.clone()["hook"] == node
+        False
+        """
+        made: Graph = self._clone()
+        if uses := uses_of(self):
+            pairs = zip(self._nodes(), made._nodes(), strict=True)
+            set_uses(made, moved(uses, {ours[0]: theirs[0] for ours, theirs in pairs}))
+        return made
+
+    def instantiate(
+        self, *, auto_free: bool = False, upload: StreamLike | None = None, priorities: bool = False
+    ) -> GraphExec:
+        """Create an executable of the graph as it is now.
+
+        Parameters
+        ----------
+        auto_free : bool
+            Whether memory that a launch allocated and did not free is freed before the next launch.
+        upload : Stream, optional
+            Uploads the executable on this stream, so that its first launch is as fast as the
+            others.
+        priorities : bool
+            Whether nodes run with the priorities of their launches.
+
+        Returns
+        -------
+        GraphExec
+            It keeps the graph's present operands alive; the graph can be closed.
+
+        Raises
+        ------
+        CUDAError
+            If the graph cannot run; the message says why.
+
+        Notes
+        -----
+        Blocks until the executable exists. The upload is stream-ordered on `upload`, which must not
+        be capturing.
+
+        References
+        ----------
+        ``cuGraphInstantiateWithParams``
+
+        Examples
+        --------
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
+        >>> with graph.instantiate(upload=stream) as step:
+        ...     step.launch(stream)
+        """
+        _watch_collections()
+        flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
+        flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
+        made: GraphExec = self._instantiate(flags)
+        set_uses(made, uses_of(self))
+        if upload is not None:
+            made.upload(upload)
+        return made
+
+    def diff(self, other: Graph) -> GraphDiff:
+        """Return how another graph differs from this one.
+
+        Parameters
+        ----------
+        other : Graph
+            The other graph. Nodes are compared with those of the same name.
+
+        Returns
+        -------
+        GraphDiff
+            Prints as lines: nodes and edges of one graph only, and parameters that differ. False if
+            there is no difference.
+
+        See Also
+        --------
+        GraphExec.update : Says which node keeps an executable from becoming a graph.
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> one, other = cudago.Graph(device), cudago.Graph(device)
+        >>> node = one.memset(x, 1, name="fill")
+        >>> node = other.memset(x, 2, name="fill").callback(print, name="done")
+        >>> one.diff(other)
+        ~ 'fill': value 1 → 2
+        + host node 'done'
+        + edge 'fill' → 'done'
+        """
+        if not isinstance(other, Graph):
+            raise TypeError(f"other must be a Graph, not {type(other).__name__}")
+        return GraphDiff(tuple(differences(self, other)))
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's language.
+
+        Returns
+        -------
+        str
+            Nodes with their names, kinds, sizes and operands.
+        """
+        return self._dot()
+
+    def to_svg(self) -> str:
+        """Return a picture of the graph, as notebooks show it.
+
+        For large graphs, `to_dot` and Graphviz draw better ones.
+
+        Returns
+        -------
+        str
+            SVG, with the nodes in layers from top to bottom.
+        """
+        from .._display.picture import svg
+
+        return svg(self.to_dot())
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``graph["`` in notebooks; no names while the graph cannot be read."""
+        try:
+            return [name for _, _, name, _ in self._nodes()]
+        except ValueError:  # closed, or being captured
+            return []
+
+    _repr_html_ = card
+    _repr_svg_ = picture
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Graph) and 0 != self._body_id == other._body_id
+
+    def __hash__(self) -> int:
+        return hash(self._body_id or id(self))
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<cudago.Graph: closed>"
+        try:
+            return f"<cudago.Graph of {self._count()} nodes>"
+        except ValueError:
+            return "<cudago.Graph: capturing>"
+
+
+_core._set_class("Graph", Graph)
+
+
+def _number(node: object, what: str) -> int:
+    if not isinstance(node, Node):
+        raise TypeError(f"{what} must be a Node, not {type(node).__name__}")
+    return node._id
+
+
+def _watch_collections() -> None:
+    """Let Python's collector see which executables are idle: pyext/stream/line.c."""
+    if _core._collect_prove not in gc.callbacks:
+        gc.callbacks.append(_core._collect_prove)

@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+from ..errors import ClosedError
+from .builder import Builder
+from .params import params_of
+from .retained import Retained, retained_of
+from .update import update_node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from .._kernel.kernel import Kernel
+    from .._kernel.launch import LaunchConfig
+    from .._memory.buffer import Buffer
+    from ..typing import BufferLike, KernelArgument, MemoryLike
+    from .graph import Graph
+    from .params import NodeParams
+
+__all__ = ["Node"]
+
+
+class Node(Builder):
+    """One operation of a graph. Its methods add operations that depend on it.
+
+    Created by the methods of `Graph` and of other nodes. Once it has been removed (`Graph.remove`),
+    using it raises `ClosedError`.
+
+    Attributes
+    ----------
+    graph : Graph
+        The graph.
+    """
+
+    __slots__ = ("_id", "_known", "graph")
+
+    def __init__(self, graph: Graph, id: int) -> None:
+        self.graph: Graph = graph
+        self._id = id
+        self._known: tuple[int, int, str, str] | None = None  # its row, which never changes
+
+    def _at(self) -> tuple[Graph, tuple[int, ...]]:
+        return self.graph, (self._id,)
+
+    def _row(self) -> tuple[int, int, str, str]:
+        if self._known is None:
+            self._known = self.graph._node_row(self._id)
+        else:
+            self.graph._check(self._id)
+        return self._known
+
+    @property
+    def name(self) -> str:
+        """Name of the node, unique in its graph."""
+        return self._row()[2]
+
+    @property
+    def kind(self) -> str:
+        """Kind of operation: ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"host"``, ..."""
+        return self._row()[3]
+
+    @property
+    def dependencies(self) -> tuple[Node, ...]:
+        """The nodes that this node waits for."""
+        return tuple([Node(self.graph, id) for (id,) in self.graph._dependencies(self._id)])
+
+    @property
+    def dependents(self) -> tuple[Node, ...]:
+        """The nodes that wait for this one."""
+        return tuple([Node(self.graph, id) for (id,) in self.graph._dependents(self._id)])
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory of an `allocate` node; ValueError for other nodes."""
+        made: Buffer = self.graph._buffer(self._id)
+        return made
+
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The bodies of a conditional node, which are graphs; empty for other nodes.
+
+        Add nodes to them as to any graph. They keep the graph that contains them alive, and end
+        with it.
+        """
+        return tuple(self.graph._body(self._id, i) for i in range(self._row()[1]))
+
+    @property
+    def body(self) -> Graph:
+        """The first of the `bodies`; TypeError if the node is not conditional."""
+        bodies = self.bodies
+        if not bodies:
+            raise TypeError(f"{self.name!r} is of kind {self.kind} and has no body")
+        return bodies[0]
+
+    @property
+    def params(self) -> NodeParams | None:
+        """What the node does, as of now; later updates do not reach it.
+
+        By the node's kind a `KernelNodeParams`, `MemcpyNodeParams`, `MemsetNodeParams`,
+        `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`, `FreeNodeParams`,
+        `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and for what another
+        library has captured.
+
+        It refers to the objects that were passed, as your own variables would, and to nothing else:
+        as long as you keep it these objects live, but after the node and its launches are gone
+        their memory can be freed, closed and resized.
+        """
+        return params_of(
+            self.kind, self.graph._params(self._id), lambda i: self.graph._body(self._id, i)
+        )
+
+    @overload
+    def update(self, /, *, dst: MemoryLike = ..., src: MemoryLike = ...) -> None: ...
+    @overload
+    def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
+    @overload
+    def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
+    @overload
+    def update(
+        self,
+        change: LaunchConfig | Kernel | dict[int, KernelArgument],
+        /,
+        **arguments: KernelArgument,
+    ) -> None: ...
+    @overload
+    def update(
+        self, /, *, config: LaunchConfig = ..., kernel: Kernel = ..., **arguments: KernelArgument
+    ) -> None: ...
+    @overload
+    def update(self, /, func: Callable[[], object]) -> None: ...
+    def update(self, /, *args: Any, **kwargs: Any) -> None:
+        """Change the node's parameters, for later executables and clones.
+
+        Those that there are already keep what they have.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for `ExecNode.update`. A copy that is given both sides may have another size, and
+            each side may be memory of another kind.
+
+        Raises
+        ------
+        TypeError
+            If nodes of this kind cannot be updated.
+
+        See Also
+        --------
+        ExecNode.update : Changes later launches of an executable.
+        GraphExec.update : Changes an executable to what this graph then says.
+
+        Notes
+        -----
+        The graph releases the operands that are replaced.
+
+        References
+        ----------
+        ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
+        ``cuGraphKernelNodeSetParams_v2``, ``cuGraphHostNodeSetParams``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(x, 1, name="fill")
+        >>> graph["fill"].update(x, 2)
+        >>> node.params.value
+        2
+        """
+        update_node(self, self.graph, args, kwargs)
+
+    @property
+    def retained(self) -> tuple[Retained, ...]:
+        """What the graph keeps alive for this node and for the graphs inside it."""
+        return retained_of(self.graph._retained(self._id))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self._id == other._id
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        if self.graph.is_closed:
+            return "<cudago.Node of a closed graph>"
+        try:
+            return f"<cudago.Node {self.name!r}: {self.kind}>"
+        except ClosedError:
+            return "<cudago.Node: removed>"
+
+
+def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
+    """Make a node from a row of the graph's listing, so that its name is not looked up again."""
+    node = Node.__new__(Node)  # __init__ would be half the cost of a listing
+    node.graph, node._id, node._known = graph, row[0], row
+    return node

@@ -1,0 +1,317 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes of graphs do: their parameters, as they were given."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from .. import _core
+from .retained import object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._kernel.kernel import Kernel
+    from .._kernel.launch import LaunchConfig
+    from .._memory.buffer import Buffer
+    from .._stream.event import Event
+    from .graph import Graph
+
+__all__ = [
+    "AllocNodeParams",
+    "ChildGraphNodeParams",
+    "ConditionalNodeParams",
+    "EventNodeParams",
+    "FreeNodeParams",
+    "HostNodeParams",
+    "KernelNodeParams",
+    "MemcpyNodeParams",
+    "MemsetNodeParams",
+]
+
+_SHORT = reprlib.Repr()
+_SHORT.maxother = _SHORT.maxstring = 100
+_SHORT.maxtuple = 32
+
+
+def shown(value: object) -> str:
+    """Return a repr in which arrays and bytes are cut."""
+    return _SHORT.repr(value)
+
+
+class _Params:
+    """What all have in common: a repr in which arrays and bytes are cut."""
+
+    def __repr__(self) -> str:
+        values = (f"{name}={shown(value)}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({', '.join(values)})"
+
+
+# Equal only to themselves, because arrays do not have one answer to ==.
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelNodeParams(_Params):
+    """What a kernel node launches.
+
+    Parameters
+    ----------
+    config : LaunchConfig
+        The launch shape.
+    kernel : Kernel
+        The kernel.
+    args : tuple
+        The arguments: the objects that were passed, where these have memory, otherwise numbers,
+        bytes or None.
+    """
+
+    config: LaunchConfig
+    kernel: Kernel
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemcpyNodeParams(_Params):
+    """What a memcpy node copies.
+
+    Parameters
+    ----------
+    dst, src : object
+        The objects that were passed; None for what another library has captured.
+    nbytes : int
+        Bytes to copy.
+    """
+
+    dst: Any
+    src: Any
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MemsetNodeParams(_Params):
+    """What a memset node fills.
+
+    Parameters
+    ----------
+    dst : object
+        The object that was passed.
+    value : int or bytes
+        The value, as `Graph.memset` takes it: one byte as an int, more as ``bytes``, and an element
+        of a tensor as ``bytes``.
+    nbytes : int
+        Bytes to fill.
+    """
+
+    dst: Any
+    value: int | bytes
+    nbytes: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HostNodeParams(_Params):
+    """What a host node calls.
+
+    Parameters
+    ----------
+    func : callable
+        The function.
+    """
+
+    func: Callable[[], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventNodeParams(_Params):
+    """What a node records or waits for.
+
+    Parameters
+    ----------
+    event : Event
+        The event.
+    """
+
+    event: Event
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AllocNodeParams(_Params):
+    """What an alloc node allocates.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes to allocate.
+    address : int
+        The address, the same at each launch.
+    """
+
+    nbytes: int
+    address: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FreeNodeParams(_Params):
+    """What a free node frees.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        The memory, as it was passed.
+    """
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChildGraphNodeParams(_Params):
+    """What a child graph node runs.
+
+    Parameters
+    ----------
+    graph : Graph
+        A view of the embedded copy, which can be read, but not changed or instantiated. It keeps
+        the graph that contains it alive, and ends with it.
+    """
+
+    graph: Graph
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalNodeParams(_Params):
+    """What a conditional node chooses from.
+
+    Parameters
+    ----------
+    type : {"if", "while", "switch"}
+        How it chooses.
+    bodies : tuple of Graph
+        What it chooses from.
+    """
+
+    type: Literal["if", "while", "switch"]
+    bodies: tuple[Graph, ...]
+
+
+NodeParams: TypeAlias = (
+    KernelNodeParams
+    | MemcpyNodeParams
+    | MemsetNodeParams
+    | HostNodeParams
+    | EventNodeParams
+    | AllocNodeParams
+    | FreeNodeParams
+    | ChildGraphNodeParams
+    | ConditionalNodeParams
+)
+
+# The numbers and texts, and what is retained, as the native module tells them.
+Told: TypeAlias = tuple[tuple[Any, ...] | None, tuple[tuple[Any, int, str, str, str], ...]]
+
+
+def record_of(told: Told) -> tuple[Any, ...] | None:
+    """Return a kernel node's record: the kernel, the configuration, and each argument."""
+    for held, _, _, operand, _ in told[1]:
+        if operand == "kernel":
+            record: tuple[Any, ...] = held
+            return record
+    return None
+
+
+def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParams | None:
+    """Make a node's parameters; None where it has none, or another library knows them alone.
+
+    `inner` returns a graph inside the node.
+    """
+    row, rows = told
+    held = {operand: object_of(it) for it, _, _, operand, _ in rows}
+    made: NodeParams | None = None
+    if row is None:
+        return made
+    if kind == "kernel" and (record := record_of(told)):
+        kernel, config, *args = record
+        made = KernelNodeParams(config, kernel, tuple(object_of(a) for a in args))
+    elif kind == "memcpy":
+        made = MemcpyNodeParams(held.get("dst"), held.get("src"), row[0])
+    elif kind == "memset":
+        made = _memset(held.get("dst"), *row[:3])
+    elif kind == "host" and "callback" in held:
+        made = HostNodeParams(held["callback"])
+    elif kind in ("event record", "event wait") and "event" in held:
+        made = EventNodeParams(held["event"])
+    elif kind == "alloc":
+        made = AllocNodeParams(nbytes=row[1], address=row[0])
+    elif kind == "free":
+        made = FreeNodeParams(held["memory"])
+    elif kind == "child graph":
+        made = ChildGraphNodeParams(inner(0))
+    elif kind == "conditional":
+        made = ConditionalNodeParams(row[-1], tuple(inner(i) for i in range(row[0])))
+    return made
+
+
+def _memset(dst: Any, value: int, width: int, count: int) -> MemsetNodeParams:
+    return MemsetNodeParams(dst, _value_of(dst, value.to_bytes(width, "little")), width * count)
+
+
+def _value_of(dst: Any, pattern: bytes) -> int | bytes:
+    """Spell the value so that it can be given again: one element of a tensor, or bytes."""
+    if isinstance(dst, _core.Tensor):
+        return pattern * (dst.itemsize // len(pattern))
+    return pattern[0] if len(pattern) == 1 else pattern
+
+
+def is_change(args: tuple[Any, ...]) -> bool:
+    """Whether these say what changes of a kernel node, and not what all of it becomes."""
+    return len(args) < 2 or isinstance(args[0], _core.Kernel) or isinstance(args[1], dict)
+
+
+def changed(
+    record: tuple[Any, ...], change: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Return configuration, kernel and arguments of a record, with what an update changes."""
+    kernel, config, *args = record
+    named = dict(named)
+    places: dict[Any, Any] = {}
+    for thing in change:
+        if isinstance(thing, _core.LaunchConfig):
+            config = thing
+        elif isinstance(thing, _core.Kernel):
+            kernel = thing
+        elif issubclass(type(thing), dict):
+            places = thing
+        else:
+            raise TypeError(
+                f"update of a kernel node takes config, kernel, *args; or what changes: a "
+                f"LaunchConfig, a Kernel, arguments by name, or a dict of arguments by position, "
+                f"not {type(thing).__name__}"
+            )
+    if not change and not named:
+        raise TypeError("update of a kernel node needs what is to change")
+    config, kernel = named.pop("config", config), named.pop("kernel", kernel)
+    for index, value in places.items():
+        args[_position(kernel, index, len(args))] = value
+    if named:
+        known = kernel.parameter_names
+        for name, value in named.items():
+            args[_named(kernel, name, known, len(args))] = value
+    return config, kernel, *args
+
+
+def _position(kernel: Kernel, index: Any, count: int) -> int:
+    if not isinstance(index, int) or not 0 <= index < count:
+        raise TypeError(f"kernel {kernel.name} has {count} parameters from 0, and no {index!r}")
+    return index
+
+
+def _named(kernel: Kernel, name: str, known: tuple[str, ...], count: int) -> int:
+    if name in known[:count]:
+        return known.index(name)
+    if not known:
+        raise TypeError(
+            f"the names of the parameters of kernel {kernel.name} are not known: give {name!r} by "
+            "its position, as in update({0: value})"
+        )
+    raise TypeError(
+        f"kernel {kernel.name} has no parameter {name!r}; it has {', '.join(known) or 'none'}"
+    )

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Times of the nodes of an executable, each run alone.
+
+The driver does not time nodes. So a graph is built in which the same work runs in a single line,
+with a record of an event after each node: the difference between two events is a node's time. One
+launch runs it, so that no time of the host is measured.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._card import card
+from .._stream.stream import stream_of
+from ..errors import UnsupportedError
+from .again import add_again, in_order, is_known
+from .graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from os import PathLike
+
+    from .._memory.device import Device
+    from .._stream.event import Event
+    from ..typing import StreamLike
+    from .exec import GraphExec
+    from .params import Told
+
+__all__ = ["GraphProfile", "NodeTime"]
+
+_WIDEST = 24  # characters of a bar
+
+
+class NodeTime(NamedTuple):
+    """How long a node took. One of the ``rows`` of a `GraphProfile`.
+
+    Parameters
+    ----------
+    name, kind : str
+        Those of the node.
+    microseconds : float
+        Its time.
+    start : float
+        Microseconds from the beginning of the profile to the node's.
+    """
+
+    name: str
+    kind: str
+    microseconds: float
+    start: float
+
+
+@dataclass(frozen=True)
+class GraphProfile:
+    """How long the nodes of an executable took, each run alone. Made by `GraphExec.profile`.
+
+    Prints as a table; notebooks show it with a picture of the graph.
+
+    Parameters
+    ----------
+    rows : tuple of NodeTime
+        The nodes, in the order in which they ran.
+    edges : tuple of tuple of int
+        Pairs of indices of rows, of which the second depends on the first.
+    """
+
+    rows: tuple[NodeTime, ...]
+    edges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def microseconds(self) -> float:
+        """The sum of all times."""
+        return sum(row.microseconds for row in self.rows)
+
+    def to_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the times to a file that ``chrome://tracing`` and Perfetto show.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is overwritten.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(device.allocate(4, stream=stream), 7)
+        >>> path = os.path.join(tempfile.mkdtemp(), "trace.json")
+        >>> graph.instantiate().profile(stream).to_chrome_trace(path)
+        """
+        place = {"pid": 0, "tid": 0}
+        events: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", **place, "args": {"name": "cudago"}},
+            {"name": "thread_name", "ph": "M", **place, "args": {"name": "nodes, each alone"}},
+        ]
+        events += [
+            {
+                "name": row.name,
+                "cat": row.kind,
+                "ph": "X",
+                "ts": row.start,
+                "dur": row.microseconds,
+                **place,
+            }
+            for row in self.rows
+        ]
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1)
+        Path(path).write_text(text, encoding="utf-8")
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterable[str]:
+        """Yield the table, with bars."""
+        most = max((row.microseconds for row in self.rows), default=0) or 1
+        names = max((len(row.name) for row in self.rows), default=0)
+        kinds = max((len(row.kind) for row in self.rows), default=0)
+        yield f"{self.microseconds:10.2f} µs in {len(self.rows)} nodes, each run alone"
+        for row in self.rows:
+            bar = "█" * round(_WIDEST * row.microseconds / most)
+            text = f"{row.name:{names}}  {row.kind:{kinds}}  {bar}"
+            yield f"{row.microseconds:10.2f} µs  {text}".rstrip()
+
+    def _dot(self) -> str:
+        """Return the graph as `Graph.to_dot` writes it, with times and their colors."""
+        most = max((row.microseconds for row in self.rows), default=0) or 1
+        lines = ["digraph cudago {"]
+        for i, row in enumerate(self.rows):
+            label = f"{row.name}\n{row.kind}\n{row.microseconds:.2f} µs"
+            quoted = label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+            rest = 255 - round(150 * row.microseconds / most)
+            lines.append(f'  n{i} [label="{quoted}", fillcolor="#ff{rest:02x}{rest:02x}"];')
+        lines += [f"  n{a} -> n{b};" for a, b in self.edges]
+        return "\n".join([*lines, "}", ""])
+
+    _repr_html_ = card
+
+
+def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
+    """Run the nodes of an executable in a line, and return their times."""
+    on = stream_of(stream)
+    if on.is_capturing:
+        raise ValueError("the stream is capturing: nothing runs there that could be measured")
+    nodes, edges = step._nodes(), step._edges()
+    order = in_order([node[0] for node in nodes], edges)
+    named = {number: (name, kind) for number, name, kind in nodes}
+    order = [number for number in order if step._is_enabled(number)]
+    with ExitStack() as until_done:
+        events = [until_done.enter_context(_event(step.device)) for _ in range(len(order) + 1)]
+        with Graph(step.device) as graph:
+            last = graph._add_event((), events[0], True, None)
+            for number, event in zip(order, events[1:], strict=True):
+                name, kind = named[number]
+                told = step._params(number)
+                _check(name, kind, told)
+                last = add_again(graph, (last,), kind, told)
+                last = graph._add_event((last,), event, True, None)
+            timed = until_done.enter_context(graph.instantiate(upload=on))
+        timed.launch(on)
+        on.sync()
+        times = [1000 * event.elapsed_ms(events[0]) for event in events]
+    rows = [
+        NodeTime(*named[number], max(0.0, end - start), start)
+        for number, (start, end) in zip(order, pairwise(times), strict=True)
+    ]
+    places = {number: i for i, number in enumerate(order)}
+    inside = [(places[a], places[b]) for a, b in edges if a in places and b in places]
+    return GraphProfile(tuple(rows), tuple(sorted(inside)))
+
+
+def _event(device: Device) -> Event:
+    return device.create_event(timing_enabled=True)
+
+
+_ALLOCATES = "its memory has an address in the launches of this executable only"
+_REASONS = {
+    "alloc": _ALLOCATES,
+    "free": _ALLOCATES,
+    "child graph": "profile an executable of the embedded graph instead",
+    "conditional": "its condition cannot be set for another graph",
+}
+
+
+def _check(name: str, kind: str, told: Told) -> None:
+    if not is_known(kind, told):
+        why = _REASONS.get(kind, "another library captured it, and its operands are not known")
+        raise UnsupportedError(f"cannot profile {kind} node {name!r}: {why}")

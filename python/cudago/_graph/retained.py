@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What graphs and executables keep alive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _core
+
+__all__ = ["Retained"]
+
+
+@dataclass(frozen=True)
+class Retained:
+    """One object that a graph or an executable keeps alive.
+
+    Parameters
+    ----------
+    node : str
+        Name of the node that uses it.
+    operand : str
+        Its role in the node: ``"src"`` and ``"dst"`` of copies, ``"dst"`` of fills, ``"kernel"``
+        and ``"parameter 1"`` of launches, ``"callback"``, ``"event"``, ``"memory"``. Parameters are
+        counted from 0, as in errors.
+    object : object
+        The object that was passed in.
+    nbytes : int
+        Bytes of memory that it keeps; 0 if it has none.
+    reason : str
+        Kind of the node: ``"memcpy"``, ``"memset"``, ``"kernel"``, ``"host"``.
+    """
+
+    node: str
+    operand: str
+    object: Any
+    nbytes: int
+    reason: str
+
+
+def retained_of(rows: tuple[tuple[Any, int, str, str, str], ...]) -> tuple[Retained, ...]:
+    """Convert the rows of the native module."""
+    found: list[Retained] = []
+    for held, nbytes, node, operand, reason in rows:
+        found.append(Retained(node, operand, object_of(held), nbytes, reason))
+    return tuple(found)
+
+
+def object_of(held: Any) -> Any:
+    """Return what was passed in: graphs hold an Operand over memory, and a kernel's record."""
+    if issubclass(type(held), tuple):
+        return held[0]
+    return held.object if isinstance(held, _core.Operand) else held

@@ -1,0 +1,197 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Operands of graphs that have a name, by which executables exchange them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from .params import record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .exec import GraphExec
+    from .graph import Graph
+
+__all__ = ["Slot", "slot"]
+
+
+class Slot:
+    """An operand with a name. Made by `slot`, and passed in the operand's place.
+
+    Parameters
+    ----------
+    name : str
+        The name, by which `GraphExec.bind` exchanges the operand.
+    object : object
+        What is used until then.
+
+    Attributes
+    ----------
+    name, object
+        As they were passed.
+    """
+
+    __slots__ = ("name", "object")
+    name: str
+    object: Any
+
+    def __init__(self, name: str, object: Any) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        if isinstance(object, Slot):
+            raise TypeError("a slot cannot hold another slot")
+        self.name, self.object = name, object
+
+    def __repr__(self) -> str:
+        return f"<cudago.Slot {self.name!r}: {type(self.object).__name__}>"
+
+
+def slot(name: str, object: Any) -> Slot:
+    """Name an operand, so that an executable can exchange it wherever it is used.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    object : object
+        What is used until `GraphExec.bind` names another.
+
+    Returns
+    -------
+    Slot
+        Pass it to `Graph.memcpy`, `Graph.memset` and `Graph.launch`, and to these methods of nodes,
+        as often as you like. Graphs that are embedded, and bodies of conditional nodes, take none.
+
+    Examples
+    --------
+    >>> x, y = device.allocate(4, stream=stream), device.allocate(4, stream=stream)
+    >>> source = cudago.slot("source", b"abcd")
+    >>> graph = cudago.Graph(device)
+    >>> node = graph.memcpy(x, source).memcpy(y, source)
+    >>> step = graph.instantiate()
+    >>> step.bind(source=b"efgh")
+    >>> [node.params.src for node in step.nodes]
+    [b'efgh', b'efgh']
+    """
+    return Slot(name, object)
+
+
+class Use(NamedTuple):
+    """Where a slot is used: the number of the node, its kind, and the operand or its position."""
+
+    node: int
+    kind: str
+    place: str | int
+
+
+Uses: TypeAlias = dict[str, tuple[Use, ...]]
+_uses: WeakKeyDictionary[Graph | GraphExec, Uses] = WeakKeyDictionary()
+
+
+def uses_of(holder: Graph | GraphExec) -> Uses:
+    """Return where the slots of a graph or an executable are used. Never changed, but replaced."""
+    return _uses.get(holder, {})
+
+
+def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
+    """Say where slots are used."""
+    if uses:
+        _uses[holder] = uses
+    else:
+        _uses.pop(holder, None)
+
+
+def check(graph: Graph) -> None:
+    """Raise an error if nodes of a graph cannot use slots."""
+    if graph._body_id:
+        raise ValueError("a graph inside another cannot use slots: use them in the outermost graph")
+
+
+def note(graph: Graph, node: int, kind: str, given: Iterable[tuple[str | int, Any]]) -> None:
+    """Note the slots among the operands of a new node."""
+    uses = dict(uses_of(graph))
+    for place, operand in given:
+        if type(operand) is Slot:
+            uses[operand.name] = (*uses.get(operand.name, ()), Use(node, kind, place))
+    set_uses(graph, uses)
+
+
+def plain(operand: Any) -> Any:
+    """Return what a slot holds, or the operand itself."""
+    return operand.object if type(operand) is Slot else operand
+
+
+def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
+    """Return the same uses in a copy, whose nodes have other numbers; those that it lacks go."""
+    kept = {
+        name: tuple(u._replace(node=numbers[u.node]) for u in them if u.node in numbers)
+        for name, them in uses.items()
+    }
+    return {name: them for name, them in kept.items() if them}
+
+
+def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
+    """Exchange what slots hold: in all nodes, or in none."""
+    changes = _changes(step, objects)
+    if len(changes) == 1:  # the update of one node does all or nothing by itself
+        ((node, (kind, new)),) = changes.items()
+        _apply(step, node, kind, new)
+        return
+    before = {node: (kind, _old(step, node, kind, new)) for node, (kind, new) in changes.items()}
+    done: list[int] = []
+    try:
+        for node, (kind, new) in changes.items():
+            _apply(step, node, kind, new)
+            done.append(node)
+    except BaseException:
+        for node in reversed(done):
+            _apply(step, node, *before[node])
+        raise
+
+
+def _changes(
+    step: GraphExec, objects: Mapping[str, Any]
+) -> dict[int, tuple[str, dict[str | int, Any]]]:
+    """Return what changes in each node."""
+    uses = uses_of(step)
+    changes: dict[int, tuple[str, dict[str | int, Any]]] = {}
+    for name, given in objects.items():
+        if name not in uses:
+            raise TypeError(f"no slot is called {name!r}; there are {', '.join(uses) or 'none'}")
+        for use in uses[name]:
+            if given is None and use.kind != "kernel":
+                raise TypeError(f"slot {name!r} is the {use.place} of a {use.kind} node, not None")
+            changes.setdefault(use.node, (use.kind, {}))[1][use.place] = plain(given)
+    return changes
+
+
+def _apply(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> None:
+    if kind == "memcpy":
+        step._update_memcpy(node, new.get("dst"), new.get("src"))
+        return
+    told = step._params(node)
+    if kind == "memset":
+        assert told[0] is not None
+        value, width, *_ = told[0]
+        step._update_memset(node, new["dst"], value.to_bytes(width, "little"))
+        return
+    record = record_of(told)
+    assert record is not None
+    kernel, config, *args = record
+    for place, given in new.items():
+        args[int(place)] = given
+    step._update_kernel(node, config, kernel, tuple(args))
+
+
+def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> dict[str | int, Any]:
+    """Return what `_apply` takes to undo a change: the Operands that hold the memory now."""
+    told = step._params(node)
+    if kind == "kernel":
+        record = record_of(told)
+        assert record is not None
+        return {place: record[2 + int(place)] for place in new}
+    held = {operand: it for it, _, _, operand, _ in told[1]}
+    return {place: held[str(place)] for place in new}

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of nodes, in graphs and in executables."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from .._tensor.element import pattern_for
+from .params import changed, is_change, record_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .exec import GraphExec
+    from .exec_node import ExecNode
+    from .graph import Graph
+    from .node import Node
+
+
+def update_node(
+    node: Node | ExecNode, owner: Graph | GraphExec, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Change a node's parameters to what the arguments of `update` say."""
+    change = _UPDATES.get(node.kind)
+    if node.kind == "kernel" and (kwargs or is_change(args)):
+        change = _change_kernel
+    if change is None:
+        raise TypeError(
+            f"{node.name!r} is of kind {node.kind}, whose parameters cannot be updated; "
+            f"only {', '.join(_UPDATES)} nodes can be"
+        )
+    try:
+        change(node, owner, *args, **kwargs)
+    except TypeError:
+        _check_form(node, change, args, kwargs)
+        raise
+
+
+def _check_form(
+    node: Node | ExecNode,
+    change: Callable[..., None],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> None:
+    """Raise a TypeError that says which arguments the node's kind takes, if these differ."""
+    form = signature(change)
+    try:
+        form.bind(node, None, *args, **kwargs)
+    except TypeError as e:
+        marks = {"VAR_POSITIONAL": "*{}", "KEYWORD_ONLY": "{}="}
+        own = list(form.parameters.values())[2:]
+        takes = ", ".join(marks.get(p.kind.name, "{}").format(p.name) for p in own)
+        # An unknown name explains more than a missing one.
+        unknown = [n for n in kwargs if n not in form.parameters]
+        wrong = f"got an unexpected keyword argument {unknown[0]!r}" if unknown else e
+        raise TypeError(f"update of a {node.kind} node takes {takes}: {wrong}") from None
+
+
+# The first two parameters are positional only, so that a kernel's parameters can have any name.
+
+
+def _memcpy(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, *, dst: Any = None, src: Any = None
+) -> None:
+    if dst is None and src is None:
+        raise TypeError("update of a memcpy node needs dst=, src= or both")
+    owner._update_memcpy(node._id, dst, src)
+
+
+def _memset(node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any, value: Any) -> None:
+    owner._update_memset(node._id, dst, pattern_for(dst, value))
+
+
+def _kernel(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
+) -> None:
+    owner._update_kernel(node._id, config, kernel, args)
+
+
+def _change_kernel(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **named: Any
+) -> None:
+    """Update a kernel node with the record of what it is, some of it replaced."""
+    record = record_of(owner._params(node._id))
+    if record is None:
+        raise TypeError(
+            f"{node.name!r} was captured by another library, and its arguments are not known: "
+            "update it with config, kernel and all arguments"
+        )
+    config, kernel, *args = changed(record, change, named)
+    owner._update_kernel(node._id, config, kernel, tuple(args))
+
+
+def _host(node: Node | ExecNode, owner: Graph | GraphExec, /, func: Callable[[], Any]) -> None:
+    owner._update_host(node._id, func)
+
+
+_UPDATES: dict[str, Callable[..., None]] = {
+    "kernel": _kernel,
+    "memcpy": _memcpy,
+    "memset": _memset,
+    "host": _host,
+}

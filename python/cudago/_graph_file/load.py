@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Making graphs of saved ones."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import _zconstants as _z
+from .._graph import slot
+from .._kernel.launch import LaunchConfig
+from .._kernel.program import ObjectCode
+from ..errors import CUDAError, GraphFileError, KernelNotFoundError
+from .archive import Archive
+from .bindings import Bindings
+from .loaded_memory import LoadedMemory
+from .saved import Number, Saved, Slotted, inner_path, plain
+from .saved_text import read
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from os import PathLike
+
+    from .._graph.condition import Condition
+    from .._graph.graph import Graph
+    from .._kernel.kernel import Kernel
+    from .._memory.buffer import Buffer
+    from .._memory.device import Device
+    from .._stream.event import Event
+    from . import saved
+
+_MOST_DEPS = 1024  # that a node can be given when it is made
+_TYPES = {
+    "if": _z.CU_GRAPH_COND_TYPE_IF,
+    "while": _z.CU_GRAPH_COND_TYPE_WHILE,
+    "switch": _z.CU_GRAPH_COND_TYPE_SWITCH,
+}
+
+
+def load(
+    cls: type[Graph], path: str | PathLike[str], device: Device, bind: Mapping[str, Any]
+) -> Graph:
+    """Make the graph of a file."""
+    with Archive(path) as archive:
+        saved = read(archive)
+        bindings = Bindings(saved, bind)
+        graph = cls(device)
+        try:
+            _Loader(archive, saved, bindings, graph).load()
+        except BaseException:
+            graph.close()
+            raise
+    return graph
+
+
+class _Loader:
+    """Adds nodes to an empty graph. Code and memory are made when the first node needs them."""
+
+    def __init__(self, archive: Archive, saved: Saved, bindings: Bindings, graph: Graph) -> None:
+        self._archive, self._saved, self._bindings, self._graph = archive, saved, bindings, graph
+        self._code: dict[int, ObjectCode] = {}
+        self._kernels: dict[int, Kernel] = {}
+        self._events: dict[int, Event] = {}
+        self._conditions: list[Condition] = []
+        self._allocated: dict[int, Buffer] = {}
+
+    def load(self) -> None:
+        device = self._graph.device
+        self._conditions = [self._graph.condition(first) for first in self._saved.conditions]
+        with device.create_stream() as stream:
+            self._memory = LoadedMemory(self._archive, self._saved.memory, stream, self._code_of)
+            self._add_all(self._graph, self._saved.nodes, "")
+            try:
+                self._memory.finish()
+            except KernelNotFoundError as e:
+                raise self._archive.wrong(str(e)) from e
+            stream.sync()
+
+    @contextmanager
+    def _about(self, name: str, *, bound: bool) -> Generator[None, None, None]:
+        """Say which node cannot be made, and whose fault it is."""
+        try:
+            yield
+        except GraphFileError:
+            raise
+        except (TypeError, ValueError, OverflowError, BufferError) as e:
+            if isinstance(e, CUDAError) or bound:
+                e.add_note(f"for node {name!r} of {self._archive.path}")
+                raise
+            raise self._archive.wrong(f"node {name!r}: {e}") from e
+        except CUDAError as e:
+            is_wrong = e.name == "CUDA_ERROR_INVALID_VALUE" and not bound
+            if is_wrong or isinstance(e, KernelNotFoundError):
+                raise self._archive.wrong(f"node {name!r}: {e}") from e
+            e.add_note(f"for node {name!r} of {self._archive.path}")
+            raise
+
+    # --- nodes
+
+    def _add_all(self, graph: Graph, nodes: tuple[saved.Node, ...], path: str) -> None:
+        ids: list[int] = []
+        late: list[tuple[int, int]] = []
+        for number, node in enumerate(nodes):
+            early = [n for n in node.after if n < number]
+            late += [(n, number) for n in node.after if n >= number]
+            late += [(n, number) for n in early[_MOST_DEPS:]]
+            deps = tuple(ids[n] for n in early[:_MOST_DEPS])
+            name = path + node.name
+            with self._about(name, bound=self._bindings.touches(name, node)):
+                ids.append(self._add(graph, deps, node, number, name))
+        for start, end in late:
+            graph._edge(ids[start], ids[end], True)
+
+    def _add(
+        self, graph: Graph, deps: tuple[int, ...], node: saved.Node, number: int, path: str
+    ) -> int:
+        name, what = node.name, node.what
+        match node.kind:
+            case "kernel" | "memcpy" | "memset":
+                return self._add_work(graph, deps, node, path)
+            case "host":
+                return graph._add_host(deps, self._bindings.function(path), name)
+            case "event record" | "event wait":
+                event = self._bindings.event(path) or self._event(what["event"])
+                return graph._add_event(deps, event, node.kind == "event record", name)
+            case "alloc":
+                id = graph._add_alloc(deps, what["size"], name)
+                self._allocated[number] = graph._buffer(id)
+                return id
+            case "free":
+                return graph._add_free(deps, self._allocated[what["alloc"]], name)
+            case "child graph":
+                with type(graph)(graph.device) as inner:
+                    self._add_all(inner, what["graphs"][0], inner_path(path, 0, 1))
+                    return graph._add_child(deps, inner, name)
+            case "conditional":
+                return self._add_conditional(graph, deps, node, path)
+            case _:
+                return graph._add_empty(deps, name)
+
+    def _add_work(self, graph: Graph, deps: tuple[int, ...], node: saved.Node, path: str) -> int:
+        values = {
+            place: self._bindings.value(path, node, place) or (self._object(value),)
+            for place, value in node.values.items()
+        }
+        given = {place: value[0] for place, value in values.items()}
+        if node.kind == "kernel":
+            kernel = self._kernel(node.what["kernel"])
+            config = LaunchConfig(**node.what["config"])
+            args = tuple(given[i] for i in range(len(given)))
+            id = graph._add_kernel(deps, config, kernel, args, node.name)
+        elif node.kind == "memset":
+            id = graph._add_memset(deps, given["dst"], node.what["pattern"], node.name)
+        elif "box" in node.what:
+            box = node.what["box"]
+            id = graph._add_box(deps, given["dst"], given["src"], box, node.name)
+        else:
+            id = graph._add_memcpy(deps, given["dst"], given["src"], node.name)
+        if slots := [
+            (place, slot.Slot(value.name, given[place]))
+            for place, value in node.values.items()
+            if isinstance(value, Slotted)
+        ]:
+            slot.check(graph)
+            slot.note(graph, id, node.kind, slots)
+        return id
+
+    def _add_conditional(
+        self, graph: Graph, deps: tuple[int, ...], node: saved.Node, path: str
+    ) -> int:
+        what = node.what
+        number: int = what["condition"]
+        condition = self._conditions[number]._number
+        inside = what["graphs"]
+        id = graph._add_conditional(deps, condition, _TYPES[what["type"]], len(inside), node.name)
+        for i, nodes in enumerate(inside):
+            self._add_all(graph._body(id, i), nodes, inner_path(path, i, len(inside)))
+        return id
+
+    # --- what nodes use
+
+    def _object(self, value: saved.Value) -> Any:
+        value = plain(value)
+        if isinstance(value, Number):
+            if value.kind == "condition":
+                number: int = value.value
+                return self._conditions[number]
+            if value.kind == "float":
+                return float(struct.unpack("<d", value.value)[0])
+            return value.value
+        if value.alloc is None:
+            return self._memory.operand(value)
+        buffer = self._allocated[value.alloc][value.offset : value.offset + value.size]
+        return buffer if value.dtype is None else buffer.view(value.dtype, value.shape)
+
+    def _event(self, number: int) -> Event:
+        if number not in self._events:
+            self._events[number] = self._graph.device.create_event(timing_enabled=True)
+        return self._events[number]
+
+    def _code_of(self, number: int) -> ObjectCode:
+        code = self._code.get(number)
+        if code is None:
+            data = self._archive.read(f"code/{number}")
+            code = self._code[number] = ObjectCode._from(self._saved.code[number].kind, data)
+        return code
+
+    def _kernel(self, number: int) -> Kernel:
+        kernel = self._kernels.get(number)
+        if kernel is None:
+            of = self._saved.kernels[number]
+            kernel = self._code_of(of.code).get_kernel(of.entry, device=self._graph.device)
+            if len(of.parameters) == len(kernel.signature):
+                kernel._names = of.parameters
+            self._kernels[number] = kernel
+        return kernel

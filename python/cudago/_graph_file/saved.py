@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Saved graphs: what the text of a file describes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from .. import _core
+
+FORMAT, VERSION = "cudago graph", 1
+MOST_DEPTH = 64  # of graphs inside graphs
+
+NODE_KINDS = (
+    "kernel",
+    "memcpy",
+    "memset",
+    "host",
+    "empty",
+    "event record",
+    "event wait",
+    "alloc",
+    "free",
+    "child graph",
+    "conditional",
+)
+CODE_KINDS = ("ptx", "cubin", "fatbin")
+MEMORY_KINDS = ("device", "pinned", "managed", "host", "variable")
+
+
+class Code(NamedTuple):
+    """Code of kernels; its bytes are the member ``code/N``."""
+
+    kind: str
+
+
+class Kernel(NamedTuple):
+    """A kernel: its code, its symbol there, and the names of its parameters if they are known."""
+
+    code: int
+    entry: str
+    parameters: tuple[str, ...]
+
+
+class Memory(NamedTuple):
+    """An allocation: its bytes, if they were saved, are the member ``memory/N``.
+
+    `lead` is where it began after an address that is a multiple of 256, so that what was aligned in
+    it stays so. A variable has its code and its name instead.
+    """
+
+    kind: str
+    size: int
+    lead: int
+    code: int | None
+    name: str | None
+
+
+class Operand(NamedTuple):
+    """Bytes of a memory, or of what an alloc node of the outermost graph allocates."""
+
+    memory: int | None
+    alloc: int | None
+    offset: int
+    size: int
+    dtype: str | None
+    shape: tuple[int, ...] | None
+
+
+class Number(NamedTuple):
+    """Another argument of a kernel: an int, a float, bytes, None, or a condition."""
+
+    kind: Literal["int", "float", "bytes", "null", "condition"]
+    value: Any
+
+
+class Slotted(NamedTuple):
+    """An argument or operand with the name of its slot."""
+
+    name: str
+    value: Operand | Number
+
+
+Value: TypeAlias = Operand | Number | Slotted
+
+
+class Node(NamedTuple):
+    """A node: which nodes it waits for, by their numbers, and what it does, by its kind."""
+
+    name: str
+    kind: str
+    after: tuple[int, ...]
+    values: dict[str | int, Value]  # operands of copies and fills; arguments of kernels
+    what: dict[str, Any]
+
+
+class Saved(NamedTuple):
+    """All of a saved graph but the bytes of code and memory."""
+
+    maker: str
+    code: tuple[Code, ...]
+    kernels: tuple[Kernel, ...]
+    memory: tuple[Memory, ...]
+    conditions: tuple[int | None, ...]  # their defaults
+    events: int  # how many there are
+    nodes: tuple[Node, ...]
+
+
+def plain(value: Value) -> Operand | Number:
+    """Return what a slot holds, or the value itself."""
+    return value.value if isinstance(value, Slotted) else value
+
+
+def inner_path(path: str, index: int, count: int) -> str:
+    """Return what the names of nodes inside a node begin with, as in `Graph.diff`."""
+    return f"{path}/" if count == 1 else f"{path}[{index}]/"
+
+
+def nbytes_of(dtype: str, shape: tuple[int, ...]) -> int | None:
+    """Return the bytes of a tensor without gaps; None if there is no such type of whole bytes."""
+    try:
+        name, bits = _core._dtype(dtype)
+    except (TypeError, ValueError):
+        return None
+    if name != dtype or bits % 8 or len(shape) > 32:
+        return None
+    count = 1
+    for size in shape:
+        count *= size
+    return int(count * bits // 8)

@@ -1,0 +1,377 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The text of a file with a graph: every value is checked before anything is made."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from .archive import TEXT
+from .fields import (
+    MOST_BYTES,
+    Fields,
+    Wrong,
+    boolean,
+    list_of,
+    mapping,
+    natural,
+    one_of,
+    sequence,
+    text,
+)
+from .saved import (
+    CODE_KINDS,
+    FORMAT,
+    MEMORY_KINDS,
+    MOST_DEPTH,
+    VERSION,
+    Code,
+    Kernel,
+    Memory,
+    Node,
+    Number,
+    Operand,
+    Saved,
+    Slotted,
+    Value,
+    inner_path,
+    nbytes_of,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .archive import Archive
+
+_MOST_BODIES = 1 << 16
+
+
+def read(archive: Archive) -> Saved:
+    """Return what the text of a file describes; GraphFileError if there is any doubt."""
+    data = archive.read(TEXT)
+    try:
+        return _Parser(archive.sizes).saved(_object(data))
+    except Wrong as e:
+        raise archive.wrong(str(e)) from None
+
+
+def _object(data: bytes) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise Wrong("an object has a key twice")
+        return made
+
+    def no_constant(name: str) -> None:
+        raise Wrong(f"{name} is not JSON")
+
+    try:
+        return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=no_constant)
+    except RecursionError:
+        raise Wrong(f"{TEXT} is nested too deeply") from None
+    except ValueError as e:
+        raise Wrong(f"{TEXT} is not JSON: {e}") from None
+
+
+class _Parser:
+    """Checks a text. What a value may refer to is read before it."""
+
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self._sizes = sizes
+        self._used = {TEXT}
+        self._controlled = set[int]()  # conditions that have their node
+        self._depth = 0  # of the node that is being read
+
+    def saved(self, given: Any) -> Saved:
+        top = Fields(given, TEXT)
+        if top.take("format", text) != FORMAT:
+            raise Wrong(f"its format is not {FORMAT!r}")
+        version = top.take("version", natural())
+        if version != VERSION:
+            raise Wrong(f"it is of version {version}, and this cudago reads version {VERSION}")
+        maker = top.take("maker", text)
+        self._code = top.take("code", list_of(self._one_code))
+        self._kernels = top.take("kernels", list_of(self._one_kernel))
+        self._memory = top.take("memory", list_of(self._one_memory))
+        self._conditions = top.take("conditions", list_of(_default))
+        self._events = top.take("events", natural(1 << 32))
+        self._allocated: dict[int, int] = {}  # sizes of the outermost graph's own memory
+        nodes = self._graph(top.take("nodes", sequence), "", 0)
+        top.end()
+        self._end()
+        return Saved(
+            maker, self._code, self._kernels, self._memory, self._conditions, self._events, nodes
+        )
+
+    def _end(self) -> None:
+        if left := self._sizes.keys() - self._used:
+            raise Wrong(f"nothing refers to its member {min(left)}")
+        if len(self._controlled) != len(self._conditions):
+            raise Wrong("a condition controls no node")
+
+    # --- what nodes refer to
+
+    def _one_code(self, given: Any, where: str) -> Code:
+        fields = Fields(given, where)
+        made = Code(fields.take("kind", one_of(CODE_KINDS)))
+        fields.end()
+        member = f"code/{_index(where)}"
+        if member not in self._sizes:
+            raise Wrong(f"it has no member {member}")
+        self._used.add(member)
+        return made
+
+    def _one_kernel(self, given: Any, where: str) -> Kernel:
+        fields = Fields(given, where)
+        made = Kernel(
+            fields.take("code", natural(len(self._code) - 1)),
+            fields.take("entry", text),
+            fields.take("parameters", list_of(text)),
+        )
+        fields.end()
+        return made
+
+    def _one_memory(self, given: Any, where: str) -> Memory:
+        fields = Fields(given, where)
+        kind = fields.take("kind", one_of(MEMORY_KINDS))
+        of_code = kind == "variable"
+        made = Memory(
+            kind,
+            fields.take("size", natural(MOST_BYTES)),
+            fields.take("lead", natural(255)),
+            fields.take("code", natural(len(self._code) - 1)) if of_code else None,
+            fields.take("name", text) if of_code else None,
+        )
+        contents = fields.take("contents", boolean)
+        fields.end()
+        member = f"memory/{_index(where)}"
+        if contents:
+            self._used.add(member)
+            if self._sizes.get(member) != made.size:
+                raise Wrong(f"member {member} does not have the {made.size} bytes of {where}")
+        return made
+
+    # --- nodes
+
+    def _graph(self, given: list[Any], path: str, depth: int) -> tuple[Node, ...]:
+        if depth > MOST_DEPTH:
+            raise Wrong(f"there are more than {MOST_DEPTH} graphs inside each other")
+        nodes: list[Node] = []
+        names = set[str]()
+        for number, one in enumerate(given):
+            node = self._node(Fields(one, f"node {path}{number}"), path, len(given), depth)
+            if node.name in names:
+                raise Wrong(f"two nodes are called {path + node.name!r}")
+            names.add(node.name)
+            nodes.append(node)
+            if node.kind == "alloc":
+                self._allocated[number] = node.what["size"]
+        _check_order(nodes, path)
+        return tuple(nodes)
+
+    def _node(self, fields: Fields, path: str, count: int, depth: int) -> Node:
+        name = fields.take("name", text)
+        fields.where = f"node {path + name!r}"
+        kind = fields.take("kind", text)
+        after = fields.take("after", list_of(natural(count - 1)))
+        if len(set(after)) != len(after):
+            raise Wrong(f"{fields.where} waits twice for the same node")
+        node = Node(name, kind, after, {}, {})
+        reader = _READERS.get(kind)
+        if reader is None or (kind in ("alloc", "free") and depth):
+            raise Wrong(f"{fields.where} is of kind {kind!r}, which this cudago cannot load there")
+        self._depth = depth
+        reader(self, fields, node)
+        if kind in ("child graph", "conditional"):
+            inside = fields.take("graphs", sequence)
+            node.what["graphs"] = tuple(
+                self._graph(
+                    sequence(g, f"a graph of {fields.where}"),
+                    inner_path(path + name, i, len(inside)),
+                    depth + 1,
+                )
+                for i, g in enumerate(inside)
+            )
+        fields.end()
+        return node
+
+    def _kernel_node(self, fields: Fields, node: Node) -> None:
+        node.what["kernel"] = fields.take("kernel", natural(len(self._kernels) - 1))
+        config = Fields(fields.take("config", mapping), f"config of {fields.where}")
+        dims = list_of(natural(1 << 32), exactly=3)
+        made: dict[str, Any] = {name: config.take(name, dims) for name in ("grid", "block")}
+        made["shared_memory"] = config.take("shared_memory", natural(1 << 32))
+        if "cluster" in config:
+            made["cluster"] = config.take("cluster", dims)
+        if "cooperative" in config:
+            made["cooperative"] = config.take("cooperative", boolean)
+        if "priority" in config:
+            made["priority"] = config.take("priority", _integer)
+        config.end()
+        node.what["config"] = made
+        args = fields.take("args", list_of(self._value))
+        node.values.update(enumerate(args))
+
+    def _memcpy_node(self, fields: Fields, node: Node) -> None:
+        if "box" in fields:
+            node.what["box"] = fields.take("box", list_of(natural(1 << 40), exactly=7))
+        for side in ("dst", "src"):
+            node.values[side] = fields.take(side, self._memory_value)
+            if "box" in node.what and isinstance(node.values[side], Slotted):
+                raise Wrong(f"{fields.where} copies rows, for which slots cannot be")
+
+    def _memset_node(self, fields: Fields, node: Node) -> None:
+        width = fields.take("width", one_of((1, 2, 4)))
+        value = fields.take("value", natural((1 << 8 * width) - 1))
+        node.what["pattern"] = value.to_bytes(width, "little")
+        node.values["dst"] = fields.take("dst", self._memory_value)
+
+    def _event_node(self, fields: Fields, node: Node) -> None:
+        node.what["event"] = fields.take("event", natural(self._events - 1))
+
+    def _alloc_node(self, fields: Fields, node: Node) -> None:
+        node.what["size"] = fields.take("size", natural(MOST_BYTES))
+
+    def _free_node(self, fields: Fields, node: Node) -> None:
+        node.what["alloc"] = fields.take("alloc", natural())
+        if node.what["alloc"] not in self._allocated:
+            raise Wrong(f"{fields.where} frees what no node before it allocates")
+
+    def _child_node(self, fields: Fields, node: Node) -> None:
+        if fields.length("graphs") != 1:
+            raise Wrong(f"{fields.where} must have one graph")
+
+    def _conditional_node(self, fields: Fields, node: Node) -> None:
+        kind = node.what["type"] = fields.take("type", one_of(("if", "while", "switch")))
+        condition = fields.take("condition", natural(len(self._conditions) - 1))
+        if condition in self._controlled:
+            raise Wrong(f"{fields.where} has the condition of another node")
+        self._controlled.add(condition)
+        node.what["condition"] = condition
+        bodies = fields.length("graphs")
+        if not 1 <= bodies <= {"if": 2, "while": 1, "switch": _MOST_BODIES}[kind]:
+            raise Wrong(f"{fields.where}, of type {kind}, has {bodies} bodies")
+
+    def _plain_node(self, fields: Fields, node: Node) -> None:
+        """Read nothing: there is nothing more to say."""
+
+    # --- values
+
+    def _value(self, given: Any, where: str) -> Value:
+        fields = Fields(given, where)
+        slot = fields.take("slot", text) if "slot" in fields else None
+        if slot is not None and self._depth:
+            raise Wrong(f"{where} has a slot, which only the outermost graph can")
+        value: Operand | Number
+        if "memory" in fields or "alloc" in fields:
+            value = self._operand(fields)
+        else:
+            value = self._number(fields)
+        fields.end()
+        return value if slot is None else Slotted(slot, value)
+
+    def _memory_value(self, given: Any, where: str) -> Value:
+        value = self._value(given, where)
+        if isinstance(plain(value), Number):
+            raise Wrong(f"{where} is not memory")
+        return value
+
+    def _number(self, fields: Fields) -> Number:
+        if "int" in fields:
+            return Number("int", fields.take("int", _integer))
+        if "float" in fields:
+            return Number("float", fields.take("float", _bytes_of(8)))
+        if "bytes" in fields:
+            return Number("bytes", fields.take("bytes", _bytes_of(None)))
+        if "condition" in fields:
+            most = len(self._conditions) - 1
+            return Number("condition", fields.take("condition", natural(most)))
+        fields.take("null", boolean)
+        return Number("null", None)
+
+    def _operand(self, fields: Fields) -> Operand:
+        memory = alloc = None
+        if "memory" in fields:
+            memory = fields.take("memory", natural(len(self._memory) - 1))
+            room = self._memory[memory].size
+        else:
+            alloc = fields.take("alloc", natural())
+            if alloc not in self._allocated:
+                raise Wrong(f"{fields.where} is memory that no node before it allocates")
+            room = self._allocated[alloc]
+        offset = fields.take("offset", natural(MOST_BYTES))
+        size = fields.take("size", natural(MOST_BYTES))
+        if offset + size > room:
+            raise Wrong(f"{fields.where} ends {offset + size - room} bytes after its memory")
+        dtype = shape = None
+        if "dtype" in fields:
+            dtype = fields.take("dtype", text)
+            shape = fields.take("shape", list_of(natural(MOST_BYTES)))
+            if nbytes_of(dtype, shape) != size:
+                raise Wrong(f"{fields.where} of {size} bytes cannot be {dtype} of shape {shape}")
+        return Operand(memory, alloc, offset, size, dtype, shape)
+
+
+_READERS: dict[str, Callable[[_Parser, Fields, Node], None]] = {
+    "kernel": _Parser._kernel_node,
+    "memcpy": _Parser._memcpy_node,
+    "memset": _Parser._memset_node,
+    "host": _Parser._plain_node,
+    "empty": _Parser._plain_node,
+    "event record": _Parser._event_node,
+    "event wait": _Parser._event_node,
+    "alloc": _Parser._alloc_node,
+    "free": _Parser._free_node,
+    "child graph": _Parser._child_node,
+    "conditional": _Parser._conditional_node,
+}
+
+
+def _index(where: str) -> int:
+    """Return the number of what `list_of` checks."""
+    return int(where.rpartition("[")[2][:-1])
+
+
+def _integer(given: Any, where: str) -> int:
+    if type(given) is not int or not -(1 << 63) <= given < 1 << 64:
+        raise Wrong(f"{where} must be a number of 64 bits")
+    return given
+
+
+def _default(given: Any, where: str) -> int | None:
+    return None if given is None else int(natural((1 << 32) - 1)(given, where))
+
+
+def _bytes_of(count: int | None) -> Callable[[Any, str], bytes]:
+    def check(given: Any, where: str) -> bytes:
+        try:
+            made = bytes.fromhex(text(given, where))
+        except ValueError:
+            raise Wrong(f"{where} must be hexadecimal") from None
+        if count is not None and len(made) != count:
+            raise Wrong(f"{where} must have {count} bytes, not {len(made)}")
+        return made
+
+    return check
+
+
+def _check_order(nodes: list[Node], path: str) -> None:
+    """Raise an error if nodes wait for themselves."""
+    waits = [len(node.after) for node in nodes]
+    next_of: list[list[int]] = [[] for _ in nodes]
+    for number, node in enumerate(nodes):
+        for before in node.after:
+            next_of[before].append(number)
+    ready = [number for number, count in enumerate(waits) if not count]
+    done = 0
+    while ready:
+        done += 1
+        for number in next_of[ready.pop()]:
+            waits[number] -= 1
+            if not waits[number]:
+                ready.append(number)
+    if done < len(nodes):
+        name = next(node.name for node, count in zip(nodes, waits, strict=True) if count)
+        raise Wrong(f"node {path + name!r} waits for itself, or for nodes that do")

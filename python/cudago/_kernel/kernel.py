@@ -1,0 +1,495 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels, their parameters and attributes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
+
+from .. import _core
+from .._ordinal import device_at
+from .configured import ConfiguredKernel
+from .elements import element_of_pointer
+from .named import arranged
+from .parameter_names import parameter_names
+from .program import ObjectCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._graph.bound import BoundLaunch
+    from .._memory.device import Device
+    from ..typing import KernelArgument
+    from .launch import LaunchConfig
+
+__all__ = ["Kernel", "KernelAttributes", "KernelInfo", "Parameter"]
+
+
+class Parameter(str):
+    """The type of a kernel parameter: ``f32``, ``u64``, or ``b8[24]`` for a struct of 24 bytes.
+
+    Attributes
+    ----------
+    size, offset : int
+        Size of the parameter and its offset among the others, in bytes.
+
+    Notes
+    -----
+    A str, so that it compares with one. Found in `Kernel.signature`.
+    """
+
+    __slots__ = ("offset", "size")
+    size: int
+    offset: int
+
+    def __new__(cls, kind: str, size: int, offset: int) -> Parameter:
+        """Create a parameter."""
+        self = super().__new__(cls, kind)
+        self.size, self.offset = size, offset
+        return self
+
+    def __reduce__(self) -> tuple[type[Parameter], tuple[str, int, int]]:
+        return Parameter, (str(self), self.size, self.offset)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_ATTRIBUTES = {
+    "max_threads_per_block": 0,
+    "shared_size": 1,
+    "const_size": 2,
+    "local_size": 3,
+    "register_count": 4,
+    "ptx_version": 5,
+    "binary_version": 6,
+    "cache_mode_ca": 7,
+    "max_dynamic_shared_size": 8,
+    "shared_memory_preference": 9,
+}
+_SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
+
+
+class KernelAttributes:
+    """Attributes of a kernel on one device; sizes in bytes. The last two can be set.
+
+    Obtained from `Kernel.attributes` and `Kernel.attributes_on`.
+
+    Attributes
+    ----------
+    max_threads_per_block : int
+        Largest block that the kernel can run with, in threads.
+    shared_size, const_size, local_size : int
+        Static shared memory per block, constant memory, and local memory per thread.
+    register_count : int
+        Registers per thread.
+    ptx_version, binary_version : int
+        Versions that it was compiled for, such as 75 for 7.5.
+    cache_mode_ca : int
+        Whether it was compiled to cache global loads in L1.
+    max_dynamic_shared_size : int
+        Dynamic shared memory that a launch may request.
+    shared_memory_preference : int
+        Percentage of the L1 cache to use as shared memory; -1 leaves it to the driver.
+
+    References
+    ----------
+    ``cuFuncGetAttribute``, ``cuFuncSetAttribute``
+    """
+
+    __slots__ = ("_device", "_kernel")
+    _device: Device
+    _kernel: Kernel
+
+    def __init__(self, kernel: Kernel, device: Device) -> None:
+        object.__setattr__(self, "_kernel", kernel)
+        object.__setattr__(self, "_device", device)
+
+    if TYPE_CHECKING:
+
+        @property
+        def max_threads_per_block(self) -> int: ...
+        @property
+        def shared_size(self) -> int: ...
+        @property
+        def const_size(self) -> int: ...
+        @property
+        def local_size(self) -> int: ...
+        @property
+        def register_count(self) -> int: ...
+        @property
+        def ptx_version(self) -> int: ...
+        @property
+        def binary_version(self) -> int: ...
+        @property
+        def cache_mode_ca(self) -> int: ...
+        @property
+        def max_dynamic_shared_size(self) -> int: ...
+        @max_dynamic_shared_size.setter
+        def max_dynamic_shared_size(self, value: int) -> None: ...
+        @property
+        def shared_memory_preference(self) -> int: ...
+        @shared_memory_preference.setter
+        def shared_memory_preference(self, value: int) -> None: ...
+    else:  # type checkers would accept any name
+
+        def __getattr__(self, name: str) -> int:
+            if name not in _ATTRIBUTES:
+                raise AttributeError(
+                    f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
+                )
+            return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
+
+        def __setattr__(self, name: str, value: int) -> None:
+            if name not in _SETTABLE:
+                raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
+            self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
+
+    def __dir__(self) -> list[str]:
+        return list(_ATTRIBUTES)
+
+    def __repr__(self) -> str:
+        return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelInfo:
+    """What a kernel needs of a device, and what it was compiled for. Obtained from `Kernel.info`.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name.
+    device : int
+        The number of the device that this is about.
+    registers : int
+        Registers per thread.
+    shared, local, constant : int
+        Static shared memory per block, local memory per thread, and constant memory, in bytes.
+    spills : int or None
+        Bytes per thread that the compiler stores to local memory for want of registers; None if
+        that is not known: the kernel uses local memory, and the compiler did not say what for. It
+        says so with ``--ptxas-options=-v``, unless NVRTC takes the code from its own cache.
+    max_threads : int
+        Largest block that the kernel can run with, in threads.
+    max_shared : int
+        Dynamic shared memory that a launch may request, in bytes.
+    ptx_version, binary_version : int
+        Versions that it was compiled for, such as 75 for 7.5.
+
+    Examples
+    --------
+    >>> code = cudago.Program('extern "C" __global__ void f() {}').compile()
+    >>> info = code["f"].info()
+    >>> info.name, info.shared, info.spills
+    ('f', 0, 0)
+    """
+
+    name: str
+    device: int
+    registers: int
+    shared: int
+    local: int
+    constant: int
+    spills: int | None
+    max_threads: int
+    max_shared: int
+    ptx_version: int
+    binary_version: int
+
+
+# What ptxas writes with -v, one kernel after the other; the name is the symbol.
+_SPILLS = re.compile(
+    r"Function properties for (?P<symbol>\S+)\n[^\n]*?"
+    r"\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores"
+)
+
+
+def _spilled(log: str, symbol: str) -> int | None:
+    for found in _SPILLS.finditer(log):
+        if found["symbol"] == symbol:
+            return int(found["stores"])
+    return None
+
+
+class Kernel(_core.Kernel):
+    """A function that runs on a device.
+
+    Obtained from `ObjectCode.get_kernel`; launched with `launch`, ``kernel[grid, block, stream]``
+    and `Graph.launch`. It keeps its code loaded, and runs on every device that the code supports.
+
+    Examples
+    --------
+    >>> source = 'extern "C" __global__ void scale(float* x, float by, int n) {}'
+    >>> kernel = cudago.Program(source).compile()["scale"]
+    >>> kernel.signature
+    (u64, f32, u32)
+    """
+
+    __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
+    # Set by _bound.py: it is made of graphs, which know kernels.
+    _bound_launch: ClassVar[type[BoundLaunch]]
+    _code: _core.Handle
+    _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
+    _made: tuple[str, str]  # kind and log of the code
+    _source: tuple[str, str] | None  # "c++" or "ptx", and the text; None: the code may be PTX
+    _names: tuple[str, ...]  # once asked for
+    _types: tuple[str, ...]
+
+    @property
+    def object_code(self) -> ObjectCode:
+        """The ObjectCode that contains the kernel, which keeps the code loaded."""
+        code = self._of()
+        if code is None:  # nobody had it any more: another one over the same code
+            code = ObjectCode(self._code, *self._made)
+            code._source = self._source
+            code._kernels[self.name] = self
+            self._of = ref(code)
+        return code
+
+    @property
+    def signature(self) -> tuple[Parameter, ...]:
+        """Types of the parameters, such as ``(f32, u64, u64, u32)``. Arguments must suit them.
+
+        They come from PTX if there is any, which does not distinguish signed from unsigned
+        integers, nor pointers from 64-bit integers. Otherwise only the sizes are known, from the
+        driver.
+        """
+        return tuple(Parameter(*p) for p in self._parameters())
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters, or an empty tuple if they are not known.
+
+        They come from the C++ source that was compiled, or from PTX that was written with names.
+        """
+        try:
+            return self._names
+        except AttributeError:
+            pass
+        kind, text = self._source or ("ptx", self._ptx())
+        self._names = parameter_names(kind, text, self.name, len(self._parameters()))
+        return self._names
+
+    @property
+    def parameter_types(self) -> tuple[str, ...]:
+        """Types of the parameters in C++, such as ``"const float*"``; empty if they are not known.
+
+        They come from the C++ source that was compiled. Where one is a pointer to numbers, a tensor
+        or another library's array that is passed for it must have elements of that type, whatever
+        the sign of integers. A Buffer and a tensor of bytes hold anything, and will do, as will
+        anything for a pointer to bytes, vectors, other structs and template parameters. Set it to
+        types for code without source, or to an empty tuple so that nothing is checked.
+        """
+        return self._types
+
+    @parameter_types.setter
+    def parameter_types(self, value: Sequence[str]) -> None:
+        if isinstance(value, str) or not all(isinstance(v, str) for v in value):
+            raise TypeError(f"parameter_types must be a sequence of str, got {value!r}")
+        types, count = tuple(value), len(self._parameters())
+        if types and len(types) != count:
+            raise ValueError(
+                f"kernel {self.name} has {count} parameter(s), got {len(types)} type(s) for them"
+            )
+        self._know(types, "")
+
+    def _know(self, types: tuple[str, ...], source: str) -> None:
+        """Check arguments for these types, as names of `source`."""
+        elements = bytes(element_of_pointer(t, source) for t in types)
+        self._set_elements(elements if any(elements) else b"")
+        self._types = types
+
+    def _ptx(self) -> str:
+        return bytes(_core._code_data(self._code.id, "ptx", None)).decode()
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """Attributes of the kernel on device 0; see `attributes_on` for other devices."""
+        return KernelAttributes(self, device_at())
+
+    def attributes_on(self, device: Device) -> KernelAttributes:
+        """Return the attributes of the kernel on a device.
+
+        Parameters
+        ----------
+        device : Device
+            The device.
+
+        Returns
+        -------
+        KernelAttributes
+            Each attribute is read on access.
+        """
+        return KernelAttributes(self, device)
+
+    def bind(
+        self, config: LaunchConfig, /, *args: KernelArgument, **kwargs: KernelArgument
+    ) -> BoundLaunch:
+        """Check a launch and its arguments now, to launch often and fast.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            The launch shape; without cluster or priority, and not cooperative.
+        *args, **kwargs
+            As for `cudago.launch`, which they stay until `BoundLaunch.update` changes them.
+
+        Returns
+        -------
+        BoundLaunch
+            Calling it with a stream launches. It runs on the device of the first argument that has
+            memory on one, else on device 0.
+
+        See Also
+        --------
+        cudago.launch : Checks its arguments each time.
+
+        Notes
+        -----
+        Calls on a stream that is capturing add a kernel node to its graph.
+
+        References
+        ----------
+        ``cuGraphAddKernelNode_v2``, ``cuGraphInstantiateWithParams``, ``cuGraphLaunch``
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = cudago.empty(1, "int32", stream=stream)
+        >>> kernel.bind(cudago.LaunchConfig(grid=1, block=1), x, 5)
+        <cudago.BoundLaunch of set: LaunchConfig(grid=(1, 1, 1), block=(1, 1, 1))>
+        """
+        if kwargs:
+            args = arranged(self, args, kwargs)
+        return self._bound_launch(self, config, args)
+
+    def max_active_blocks(
+        self, block: int, *, shared_memory: int = 0, device: Device | None = None
+    ) -> int:
+        """Return how many blocks can run on one multiprocessor at the same time.
+
+        Parameters
+        ----------
+        block : int
+            Block size in threads.
+        shared_memory : int
+            Dynamic shared memory per block, in bytes.
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        int
+            Number of blocks.
+
+        References
+        ----------
+        ``cuOccupancyMaxActiveBlocksPerMultiprocessor``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> kernel.max_active_blocks(256) > 0
+        True
+        """
+        return int(
+            self._max_active_blocks(device_at() if device is None else device, block, shared_memory)
+        )
+
+    def info(self, *, device: Device | None = None) -> KernelInfo:
+        """Return what the kernel needs of a device: registers, memory, spills, largest block.
+
+        Parameters
+        ----------
+        device : Device, optional
+            By default device 0.
+
+        Returns
+        -------
+        KernelInfo
+            As it is now: `attributes` can be set.
+
+        See Also
+        --------
+        attributes : Reads single attributes, and sets some.
+
+        Notes
+        -----
+        How much is spilled is known if the kernel uses no local memory, or if the code was
+        compiled to machine code with ``options=["--ptxas-options=-v"]``.
+
+        References
+        ----------
+        ``cuFuncGetAttribute``
+
+        Examples
+        --------
+        >>> kernel = cudago.Program('extern "C" __global__ void f() {}').compile()["f"]
+        >>> kernel.info().max_threads
+        1024
+        """
+        on = device_at() if device is None else device
+        a = KernelAttributes(self, on)
+        local = a.local_size
+        return KernelInfo(
+            name=self.name,
+            device=on.ordinal,
+            registers=a.register_count,
+            shared=a.shared_size,
+            local=local,
+            constant=a.const_size,
+            spills=_spilled(self._fact("log"), self._fact("symbol")) if local else 0,
+            max_threads=a.max_threads_per_block,
+            max_shared=a.max_dynamic_shared_size,
+            ptx_version=a.ptx_version,
+            binary_version=a.binary_version,
+        )
+
+    def __getitem__(self, shape: tuple[Any, ...]) -> ConfiguredKernel:
+        """Return the kernel with a launch shape and a stream: call that to launch.
+
+        Parameters
+        ----------
+        shape : tuple
+            ``grid, block, stream`` or ``grid, block, stream, shared_memory``, as Numba spells it;
+            or ``config, stream`` with a `LaunchConfig`.
+
+        Returns
+        -------
+        ConfiguredKernel
+            Launches when it is called with the kernel's arguments.
+
+        Raises
+        ------
+        TypeError
+            If there is no stream: unlike Numba, every launch names the stream that orders it.
+
+        See Also
+        --------
+        launch : The same, with the stream first.
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = cudago.empty(1, "int32", stream=stream)
+        >>> kernel[1, 1, stream](x, 7)
+        >>> x.numpy(stream=stream)
+        array([7], dtype=int32)
+        """
+        return ConfiguredKernel._of(self, shape)
+
+    def _fact(self, what: str) -> str:
+        """Return what the code knows of this kernel."""
+        return bytes(_core._code_data(self._code.id, f"{what} {self.name}", None)).decode()
+
+    def __repr__(self) -> str:
+        return f"<cudago.Kernel {self.name}({', '.join(self.signature)})>"
+
+
+_core._set_class("Kernel", Kernel)

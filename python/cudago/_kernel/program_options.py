@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""How programs are compiled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .headers import built_in, directories, may_include
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["ProgramOptions"]
+
+# Fields that are one option of NVRTC each: switches, those that can be turned on and off, and those
+# with a value.
+_SWITCHES = {
+    "device_as_default_execution_space": "--device-as-default-execution-space",
+    "disable_warnings": "--disable-warnings",
+    "extensible_whole_program": "--extensible-whole-program",
+    "extra_device_vectorization": "--extra-device-vectorization",
+    "minimal": "--minimal",
+    "no_display_error_number": "--no-display-error-number",
+    "no_source_include": "--no-source-include",
+    "pch": "--pch",
+    "relocatable_device_code": "--relocatable-device-code=true",
+    "restrict": "--restrict",
+}
+_CHOICES = {
+    "builtin_initializer_list": "--builtin-initializer-list",
+    "builtin_move_forward": "--builtin-move-forward",
+    "fma": "--fmad",
+    "ftz": "--ftz",
+    "prec_div": "--prec-div",
+    "prec_sqrt": "--prec-sqrt",
+}
+_VALUES = {
+    "create_pch": "--create-pch",
+    "diag_error": "--diag-error",
+    "diag_suppress": "--diag-suppress",
+    "diag_warn": "--diag-warn",
+    "optimization_info": "--optimization-info",
+    "pch_dir": "--pch-dir",
+    "pre_include": "--pre-include",
+    "ptxas_options": "--ptxas-options",
+    "split_compile": "--split-compile",
+    "time": "--time",
+    "use_pch": "--use-pch",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """Compiler options for a `Program`.
+
+    Parameters
+    ----------
+    arch : str, optional
+        Architecture, such as ``"sm_90"`` or ``"compute_80"``; by default the device's.
+    std : str, optional
+        Language standard, such as ``"c++17"``.
+    include_path : str or sequence of str, optional
+        Directories that ``#include`` searches.
+    headers : mapping of str to str, optional
+        Files to include that need not exist: their texts by their names.
+    find_headers : bool
+        Whether ``#include`` also searches, last, where NVIDIA's packages and the CUDA toolkit have
+        CUDA's headers, CUB and libcu++; and finds ``<cstdint>``, ``<cstddef>`` and ``<climits>``.
+    define_macro : str, sequence of str, or dict, optional
+        Macros: ``"NAME"``, ``"NAME=VALUE"``, or a dict of both.
+    undefine_macro : str or sequence of str, optional
+        Macros to leave undefined.
+    pre_include : str or sequence of str, optional
+        Headers to include before the source.
+    fast_math : bool
+        Whether to trade precision for speed.
+    ftz, prec_div, prec_sqrt, fma : bool, optional
+        Whether denormal floats become zero, division and square roots are exact, and products and
+        sums are fused; by default as the compiler does.
+    debug, lineinfo : bool
+        Whether to add debug information, or line numbers only.
+    max_registers : int, optional
+        Maximum number of registers per thread.
+    relocatable_device_code, extensible_whole_program : bool
+        Whether the code is to be linked, or may call what is linked to it.
+    extra_device_vectorization, restrict : bool
+        Whether to vectorize more, and to take pointer parameters for ``__restrict__``.
+    device_as_default_execution_space : bool
+        Whether functions without ``__host__`` or ``__device__`` are the device's.
+    builtin_move_forward, builtin_initializer_list : bool, optional
+        Whether ``std::move``, ``std::forward`` and ``std::initializer_list`` are built in.
+    minimal, no_source_include : bool
+        Whether to leave out what is declared by default, and the directory of the source from those
+        that are searched.
+    pch : bool
+        Whether headers are precompiled, and found precompiled, in `pch_dir`.
+    create_pch, use_pch, pch_dir : str, optional
+        Precompiled header to write or to read, and their directory.
+    ptxas_options : str or sequence of str, optional
+        Options for the assembler, such as ``"-v"``.
+    diag_error, diag_suppress, diag_warn : int or sequence of int, optional
+        Numbers of messages to make errors, to leave out, or to make warnings.
+    disable_warnings, no_display_error_number : bool
+        Whether to leave out warnings, and the numbers of messages.
+    optimization_info : str, optional
+        Optimizations to report: ``"inline"``.
+    split_compile : int, optional
+        Number of threads that optimize; 0 for one per core.
+    time : str, optional
+        File to which the compiler writes how long its phases took.
+    options : sequence of str
+        Passed to the compiler as they are, after all others.
+    name : str
+        Source file name in messages.
+    name_expressions : sequence of str
+        Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
+
+    Examples
+    --------
+    >>> options = cudago.ProgramOptions(std="c++17", define_macro={"SIZE": 4})
+    >>> options.std
+    'c++17'
+    """
+
+    arch: str | None = None
+    std: str | None = None
+    include_path: str | Sequence[str] | None = None
+    headers: Mapping[str, str] | None = None
+    find_headers: bool = True
+    define_macro: str | Sequence[str] | dict[str, Any] | None = None
+    undefine_macro: str | Sequence[str] | None = None
+    pre_include: str | Sequence[str] | None = None
+    fast_math: bool = False
+    ftz: bool | None = None
+    prec_div: bool | None = None
+    prec_sqrt: bool | None = None
+    fma: bool | None = None
+    debug: bool = False
+    lineinfo: bool = False
+    max_registers: int | None = None
+    relocatable_device_code: bool = False
+    extensible_whole_program: bool = False
+    extra_device_vectorization: bool = False
+    restrict: bool = False
+    device_as_default_execution_space: bool = False
+    builtin_move_forward: bool | None = None
+    builtin_initializer_list: bool | None = None
+    minimal: bool = False
+    no_source_include: bool = False
+    pch: bool = False
+    create_pch: str | None = None
+    use_pch: str | None = None
+    pch_dir: str | None = None
+    ptxas_options: str | Sequence[str] | None = None
+    diag_error: int | Sequence[int] | None = None
+    diag_suppress: int | Sequence[int] | None = None
+    diag_warn: int | Sequence[int] | None = None
+    disable_warnings: bool = False
+    no_display_error_number: bool = False
+    optimization_info: str | None = None
+    split_compile: int | None = None
+    time: str | None = None
+    options: Sequence[str] = ()
+    name: str = "program"
+    name_expressions: Sequence[str] = field(default_factory=tuple)
+
+    def _json(self, source: str, cache: bool) -> str:
+        include_path, headers = _strings(self.include_path), _headers_of(self.headers)
+        if self.find_headers and may_include(source, headers, self.pre_include):
+            headers |= built_in(source, headers, include_path)
+            include_path = [*include_path, *directories()]
+        return json.dumps(
+            {
+                "NoCache": not cache,
+                "Name": self.name,
+                "Arch": self.arch or "",
+                "Std": self.std or "",
+                "IncludePath": include_path,
+                "Headers": [{"Name": n, "Source": t} for n, t in headers.items()],
+                "DefineMacro": _macros(self.define_macro),
+                "UndefineMacro": _strings(self.undefine_macro),
+                "FastMath": self.fast_math,
+                "Debug": self.debug,
+                "LineInfo": self.lineinfo,
+                "MaxRegisters": self.max_registers or 0,
+                "Options": self._flags() + _strings(self.options),
+                "NameExpressions": _strings(self.name_expressions),
+            }
+        )
+
+    def _flags(self) -> list[str]:
+        given = self.__dict__
+        flags = [text for name, text in _SWITCHES.items() if given[name]]
+        for name, text in _CHOICES.items():
+            if given[name] is not None:
+                flags.append(f"{text}={'true' if given[name] else 'false'}")
+        for name, text in _VALUES.items():
+            value = given[name]
+            if value is not None:
+                values = [str(value)] if isinstance(value, (int, Path)) else _strings(value)
+                flags += [f"{text}={v}" for v in values]
+        return flags
+
+
+def _headers_of(headers: Mapping[str, str] | None) -> dict[str, str]:
+    found = {} if headers is None else dict(headers)
+    for name, text in found.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(
+                f"headers must map names to texts, both str, got {type(name).__name__} to "
+                f"{type(text).__name__}"
+            )
+        if "\0" in name or "\0" in text or not name:
+            raise ValueError(f"headers must have names, and no NUL, got {name!r}")
+    return found
+
+
+def _strings(value: str | Sequence[Any] | None) -> list[str]:
+    if value is None:
+        return []
+    return [str(value)] if isinstance(value, (str, Path)) else [str(v) for v in value]
+
+
+def _macros(value: str | Sequence[str] | dict[str, Any] | None) -> list[str]:
+    if isinstance(value, dict):
+        return [k if v is None else f"{k}={v}" for k, v in value.items()]
+    return _strings(value)

@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers, pointers, and host memory pinned in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from .. import _core
+from .. import _zconstants as _z
+from .._card import card
+from .._ordinal import device_at
+
+if TYPE_CHECKING:
+    from ..typing import BufferLike, StreamLike, SupportsDLPack
+    from .device import Device
+
+__all__ = ["Buffer", "Pointer", "pin"]
+
+Pointer = _core.Pointer
+_HOST, _NOWHERE = -1, -2  # LOCATION_... in pyext/memory/memory.h
+
+
+def _location_number(location: object, name: str, kinds: str = 'a Device or "host"') -> int:
+    if isinstance(location, _core.Device):
+        return location.ordinal
+    if location == "host":
+        return _HOST
+    kind = ValueError if isinstance(location, str) else TypeError
+    got = repr(location) if isinstance(location, str) else type(location).__name__
+    raise kind(f"{name} must be {kinds}, not {got}")
+
+
+def _location(number: int) -> Device | Literal["host"] | None:
+    if number == _NOWHERE:
+        return None
+    return "host" if number == _HOST else device_at(number)
+
+
+class Buffer(_core.Buffer):
+    """A range of bytes within one allocation.
+
+    Created by `Device.allocate` and the memory resources. ``buf[start:stop]`` is a view of some of
+    the bytes, ``buf.view(dtype, shape)`` a `Tensor` over them, ``buf.ptr`` a `Pointer`. Each of
+    them keeps the allocation alive, as does a graph that uses the buffer. `close` drops this
+    buffer's reference; the memory is freed with the last one.
+
+    Notes
+    -----
+    Sizes are in bytes. Pinned and managed memory supports Python's buffer protocol:
+    ``numpy.frombuffer(buf, dtype)`` is an array over it. Accessing such an array does not wait for
+    device work. Device memory can be shared over DLPack, or copied.
+
+    Two buffers are equal if they are the same bytes of the same allocation; contents are not
+    compared.
+
+    Examples
+    --------
+    >>> with device.allocate(16, stream=stream) as buf:
+    ...     buf.fill(7, stream=stream)
+    ...     out = bytearray(8)
+    ...     buf[8:16].copy_to(out, stream=stream)
+    >>> out[7]
+    7
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device | None:
+        """The device that the memory belongs to; None for host memory."""
+        return None if self._ordinal is None else device_at(self._ordinal)
+
+    def _need_managed(self) -> None:
+        if (kind := self.kind) != "managed":
+            raise TypeError(
+                f"this buffer is {kind} memory: only managed memory, which a ManagedMemoryResource "
+                "allocates, has advice and is prefetched"
+            )
+
+    @property
+    def read_mostly(self) -> bool:
+        """Whether managed memory is read much more often than written. Can be set.
+
+        If true, each reading processor may get its own copy. The advice applies to whole pages; the
+        value is false unless all pages of the buffer have it. `TypeError` for other kinds of
+        memory.
+        """
+        self._need_managed()
+        return bool(self._range()[0])
+
+    @read_mostly.setter
+    def read_mostly(self, value: bool) -> None:
+        self._need_managed()
+        advice = _z.CU_MEM_ADVISE_SET_READ_MOSTLY if value else _z.CU_MEM_ADVISE_UNSET_READ_MOSTLY
+        self._advise(advice, _HOST)
+
+    @property
+    def preferred_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory should stay if possible. Can be set.
+
+        A `Device`, "host", or None. The advice applies to whole pages; the value is None if the
+        buffer's pages differ. `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[1])
+
+    @preferred_location.setter
+    def preferred_location(self, value: Device | Literal["host"] | None) -> None:
+        self._need_managed()
+        if value is None:
+            self._advise(_z.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, _HOST)
+        else:
+            at = _location_number(value, "preferred_location", 'a Device, "host" or None')
+            self._advise(_z.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, at)
+
+    @property
+    def accessed_by(self) -> frozenset[Device | Literal["host"]]:
+        """Which processors managed memory stays mapped for, wherever it is. Can be set.
+
+        Each is a `Device` or "host"; any iterable of them can be assigned. The advice applies to
+        whole pages. The value lists the processors that all pages of the buffer are mapped for;
+        mappings of only some pages are not reported, and assigning does not remove them.
+        `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return frozenset(x for n in self._range()[2] if (x := _location(n)) is not None)
+
+    @accessed_by.setter
+    def accessed_by(self, value: Iterable[Device | Literal["host"]]) -> None:
+        self._need_managed()
+        if isinstance(value, str):
+            raise TypeError(f"accessed_by must be an iterable of locations, not {value!r} alone")
+        wanted = {_location_number(x, "a location in accessed_by") for x in value}
+        known = set(self._range()[2])
+        for at in sorted(known - wanted):
+            self._advise(_z.CU_MEM_ADVISE_UNSET_ACCESSED_BY, at)
+        for at in sorted(wanted - known):
+            self._advise(_z.CU_MEM_ADVISE_SET_ACCESSED_BY, at)
+
+    @property
+    def last_prefetch_location(self) -> Device | Literal["host"] | None:
+        """Where managed memory was last prefetched to: a `Device`, "host", or None.
+
+        It changes when `prefetch` is called, not when the move completes. None if the buffer's
+        pages differ, or some were never prefetched. `TypeError` for other kinds of memory.
+        """
+        self._need_managed()
+        return _location(self._range()[3])
+
+    def prefetch(self, location: Device | Literal["host"], *, stream: StreamLike) -> None:
+        """Move managed memory to where it will be used next.
+
+        Parameters
+        ----------
+        location : Device or "host"
+            The destination.
+        stream : Stream
+            Stream that orders the move.
+
+        Raises
+        ------
+        UnsupportedError
+            If a device cannot use managed memory concurrently with the host.
+
+        See Also
+        --------
+        preferred_location : Where the memory should stay.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Not allowed while `stream` is capturing. Moves whole pages. It
+        only affects the speed of later accesses; on the simulated driver not even that.
+
+        References
+        ----------
+        ``cuMemPrefetchAsync``
+
+        Examples
+        --------
+        >>> buffer = cudago.ManagedMemoryResource(device).allocate(1 << 16)
+        >>> buffer.prefetch(device, stream=stream)
+        >>> buffer.last_prefetch_location == device
+        True
+        """
+        self._need_managed()
+        self._prefetch(_location_number(location, "location"), stream)
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return f"<cudago.Buffer of {self.size} bytes: closed>"
+        return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}>"
+
+
+def _has_buffer(obj: object) -> bool:
+    try:
+        memoryview(obj).release()  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    except (BufferError, ValueError):
+        pass  # it has one, and the native module says what is wrong
+    return True
+
+
+def pin(obj: BufferLike | SupportsDLPack, *, read_only: bool = False) -> Buffer:
+    """Page-lock an object's memory in place, and return it as a pinned buffer.
+
+    Nothing is copied: every device reads and writes the object's own bytes.
+
+    Parameters
+    ----------
+    obj : buffer-protocol object
+        A NumPy array, bytearray, memoryview, mmap, ...: C-contiguous, not empty, and writable
+        unless `read_only` is true. Or a host tensor with ``__dlpack__``, such as PyTorch's.
+    read_only : bool
+        Whether devices may only read the memory. The buffer is then rejected as a destination; a
+        kernel that writes to it fails or has undefined behaviour.
+
+    Returns
+    -------
+    Buffer
+        Of kind "pinned", usable wherever such a buffer is: kernel arguments, graphs, copies,
+        DLPack.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device cannot use such memory.
+    CUDAError
+        If part of the memory is already registered, here or by another library
+        (``CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED``), if CUDA allocated it, or if the system
+        limit of locked memory is reached.
+
+    See Also
+    --------
+    PinnedMemoryResource : Allocates page-locked memory.
+
+    Notes
+    -----
+    Blocks until the pages are locked.
+
+    The object and its buffer export are held until the memory is unlocked, so a bytearray cannot be
+    resized until then. Memory is unlocked on a background thread, after the buffer, its views and
+    the graphs that use it are gone, all work queued by then on any device has completed, and no
+    cudago capture is open. Keep the buffer open while another library captures: unlocking would
+    invalidate that capture. An object that refers to a buffer over itself lives until that buffer
+    is closed.
+
+    Locking takes longer than copying the same bytes: pin memory that is used many times.
+
+    References
+    ----------
+    ``cuMemHostRegister``, ``cuMemHostUnregister``
+
+    Examples
+    --------
+    >>> data = bytearray(4)
+    >>> with cudago.pin(data) as buffer:
+    ...     buffer.fill(7, stream=stream)
+    ...     stream.sync()
+    >>> list(data)
+    [7, 7, 7, 7]
+    """
+    held: Any = obj
+    if not _has_buffer(obj) and hasattr(obj, "__dlpack__"):
+        held = _core.from_dlpack(held).buffer  # PyTorch's tensors have no buffer protocol
+    made: Buffer = _core._pin(held, read_only)
+    return made
+
+
+_core._set_class("Buffer", Buffer)

@@ -1,0 +1,360 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Devices."""
+
+from __future__ import annotations
+
+import logging
+import operator
+from typing import TYPE_CHECKING, SupportsIndex
+
+from .. import _core
+from .._card import card
+from .._cold import read
+from .._gopy import api
+from .._ordinal import device_at
+from .._stream.event import Event
+from .._stream.stream import Stream, _made
+from .properties import DeviceProperties
+from .resource import DeviceMemoryResource, MemoryResource
+
+if TYPE_CHECKING:
+    from ..typing import StreamLike
+    from .buffer import Buffer
+
+__all__ = ["Device"]
+
+_log = logging.getLogger("cudago")
+
+
+class Device(_core.Device):
+    """A CUDA device.
+
+    There is no current device to set: each call makes its device's primary context current for its
+    own duration, and restores the caller's. PyTorch and CuPy use the same context.
+
+    Parameters
+    ----------
+    ordinal : int, optional
+        The device's number; by default 0. Each number has one Device object.
+
+    Notes
+    -----
+    The first use of a device blocks until its primary context exists. Devices are never closed.
+
+    References
+    ----------
+    ``cuDeviceGet``, ``cuDevicePrimaryCtxRetain``
+
+    Examples
+    --------
+    >>> device = cudago.Device(0)
+    >>> device is cudago.Device(), device.ordinal
+    (True, 0)
+    """
+
+    __slots__ = ("_default_stream", "_properties")
+    _default_stream: Stream
+    _properties: DeviceProperties
+
+    if TYPE_CHECKING:
+        # Device memory needs a stream, unless `memory_resource` was set.
+        def allocate(  # type: ignore[override]
+            self, size: SupportsIndex, /, *, stream: StreamLike
+        ) -> Buffer: ...
+
+    def __new__(cls, ordinal: SupportsIndex | None = None) -> Device:
+        """Return the one object of a device."""
+        if ordinal is None:
+            return device_at()
+        if isinstance(ordinal, bool) or not hasattr(ordinal, "__index__"):
+            raise TypeError(f"ordinal must be an int, not {type(ordinal).__name__}")
+        return device_at(operator.index(ordinal))
+
+    @classmethod
+    def all(cls) -> tuple[Device, ...]:
+        """Return every device of the driver in use.
+
+        Returns
+        -------
+        tuple of Device
+            In order of their numbers.
+
+        Notes
+        -----
+        Blocks until every primary context exists.
+
+        References
+        ----------
+        ``cuDeviceGetCount``
+        """
+        return tuple(cls(i) for i in range(read(api.device_count)))
+
+    @property
+    def name(self) -> str:
+        """The product name."""
+        return str(read(api.device_name, self.ordinal))
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """The compute capability, as (major, minor)."""
+        p = self.properties
+        return p.compute_capability_major, p.compute_capability_minor
+
+    @property
+    def total_memory(self) -> int:
+        """Total device memory, in bytes."""
+        return int(read(api.device_properties, self.ordinal).total_memory)
+
+    @property
+    def free_memory(self) -> int:
+        """Device memory that is free now, in bytes."""
+        return int(read(api.device_memory_info, self.ordinal).free)
+
+    @property
+    def uuid(self) -> str:
+        """The device's UUID."""
+        return str(read(api.device_properties, self.ordinal).uuid)
+
+    @property
+    def pci_bus_id(self) -> str:
+        """The device's PCI address."""
+        return str(read(api.device_properties, self.ordinal).pci_bus_id)
+
+    @property
+    def properties(self) -> DeviceProperties:
+        """All attributes of the device."""
+        try:
+            return self._properties
+        except AttributeError:
+            self._properties = DeviceProperties(self.ordinal)
+            return self._properties
+
+    @property
+    def default_stream(self) -> Stream:
+        """The legacy default stream. It cannot be captured.
+
+        It waits for blocking streams, and they for it. Streams of cudago are non-blocking, unless
+        they were made with ``blocking=True``.
+        """
+        try:
+            if not self._default_stream.is_closed:
+                return self._default_stream
+        except AttributeError:
+            pass
+        self._default_stream = _core._stream_wrap(self, 1, None)
+        _made[self._default_stream._id] = self._default_stream
+        return self._default_stream
+
+    @property
+    def stream_priority_range(self) -> tuple[int, int]:
+        """The least and the greatest priority of streams: lower numbers are greater."""
+        found = read(api.device_priority_range, self.ordinal)
+        return int(found.least), int(found.greatest)
+
+    def create_stream(self, *, priority: int = 0, name: str = "", blocking: bool = False) -> Stream:
+        """Create a stream.
+
+        Parameters
+        ----------
+        priority : int
+            Lower numbers have higher priority; values outside `stream_priority_range` are clamped.
+        name : str
+            Shown in reprs; need not be unique.
+        blocking : bool
+            Whether the stream and the legacy default stream wait for each other's work, as streams
+            of the CUDA runtime do.
+
+        Returns
+        -------
+        Stream
+            A new stream.
+
+        References
+        ----------
+        ``cuStreamCreateWithPriority``
+
+        Examples
+        --------
+        >>> with device.create_stream(priority=-1, name="urgent") as urgent:
+        ...     urgent.name
+        'urgent'
+        """
+        stream: Stream = _core._stream_new(self, priority, blocking)
+        _made[stream._id] = stream
+        if name:
+            stream._name = str(name)
+        return stream
+
+    def create_event(self, *, timing_enabled: bool = False, blocking_sync: bool = False) -> Event:
+        """Create an event.
+
+        Parameters
+        ----------
+        timing_enabled : bool
+            Whether the event can measure time, which makes recording it slightly slower.
+        blocking_sync : bool
+            Whether a thread that waits for the event sleeps instead of spinning.
+
+        Returns
+        -------
+        Event
+            Not yet recorded, which counts as complete.
+
+        References
+        ----------
+        ``cuEventCreate``
+        """
+        event: Event = _core._event_new(self, timing_enabled, blocking_sync)
+        return event
+
+    def reset(self) -> None:
+        """Release all that the process has on the device, so that it works again after a fault.
+
+        After a `DeviceFaultError` every call on the device fails; after a reset the device is as
+        good as new, and empty. Its streams, events, memory, graphs and executables, and views of
+        them, are lost: using one raises `ClosedError`, and closing one does nothing. Compiled code
+        and its kernels remain; they are loaded again when needed, with their initial attributes.
+        The default stream and `memory_resource` are replaced. A healthy device can be reset too.
+
+        Raises
+        ------
+        ValueError
+            If a stream is capturing; if pinned or managed memory of the device is open, which the
+            host may be using; if another library holds a tensor over the device's memory, or uses
+            the device itself, since PyTorch, CuPy and JAX share the context; or if another thread
+            is resetting the device. The reset has not begun then.
+        CUDAError
+            In a host callback, before the reset has begun. Or if the device is still broken
+            afterwards, which the message says: with NVIDIA's driver, some faults last until the
+            process ends.
+
+        Notes
+        -----
+        Blocks until calls on other threads and host callbacks have returned; Ctrl-C ends the wait,
+        and the reset with it. Queued work is dropped and running work stopped on the simulated
+        driver; NVIDIA's driver cannot stop it, so the call waits for it. Not allowed while a stream
+        is capturing.
+
+        Pinned memory belongs to device 0. Graphs and queued work of other devices are not lost;
+        those that use memory of this device will fault.
+
+        References
+        ----------
+        ``cuDevicePrimaryCtxRelease``, ``cuDevicePrimaryCtxReset``
+
+        Examples
+        --------
+        >>> lost = device.create_stream()
+        >>> device.reset()
+        >>> lost.is_closed, device.default_stream.is_closed
+        (True, False)
+        """
+        try:
+            self._reset()
+        finally:
+            stream = getattr(self, "_default_stream", None)
+            if stream is not None and stream.is_closed:
+                del self._default_stream
+        _log.info("device %d was reset", self.ordinal)
+
+    def can_access_peer(self, peer: Device) -> bool:
+        """Report whether kernels on this device can access memory of another device.
+
+        Parameters
+        ----------
+        peer : Device
+            The other device.
+
+        Returns
+        -------
+        bool
+            False for the device itself.
+
+        References
+        ----------
+        ``cuDeviceCanAccessPeer``
+        """
+        return _core._peer_access(self, peer, 0)
+
+    def enable_peer_access(self, peer: Device) -> None:
+        """Let this device access memory that other libraries allocated on another device.
+
+        This applies to memory from ``cuMemAlloc`` and ``cudaMalloc`` and to variables of loaded
+        code. Memory of cudago comes from pools, which have access lists of their own:
+        `DeviceMemoryResource.peer_accessible_by`.
+
+        Parameters
+        ----------
+        peer : Device
+            Another device, which owns the memory. Access in the other direction needs its own call.
+
+        Raises
+        ------
+        CUDAError
+            If the device cannot access memory of `peer` (``CUDA_ERROR_PEER_ACCESS_UNSUPPORTED``).
+
+        See Also
+        --------
+        can_access_peer : Tells whether this is possible.
+
+        Notes
+        -----
+        Access is enabled for the whole process; enabling it again has no effect. Copies between
+        devices need no access.
+
+        References
+        ----------
+        ``cuCtxEnablePeerAccess``
+
+        Examples
+        --------
+        >>> for peer in cudago.Device.all():
+        ...     if device.can_access_peer(peer):
+        ...         device.enable_peer_access(peer)
+        """
+        _core._peer_access(self, peer, 1)
+
+    def disable_peer_access(self, peer: Device) -> None:
+        """Undo `enable_peer_access`, for the whole process.
+
+        Parameters
+        ----------
+        peer : Device
+            Another device, which owns the memory.
+
+        Raises
+        ------
+        CUDAError
+            If the device cannot access memory of `peer`.
+
+        Notes
+        -----
+        No work that uses the access may be pending. Disabling access that is not enabled has no
+        effect.
+
+        References
+        ----------
+        ``cuCtxDisablePeerAccess``
+        """
+        _core._peer_access(self, peer, 2)
+
+    def _make_resource(self) -> MemoryResource:
+        return DeviceMemoryResource(self)
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:
+        return f"<cudago.Device {self.ordinal}: {self.name}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.ordinal == self.ordinal
+
+    def __hash__(self) -> int:
+        return hash((Device, self.ordinal))
+
+    def __reduce__(self) -> tuple[type[Device], tuple[int]]:
+        return Device, (self.ordinal,)
+
+
+_core._set_class("Device", Device)

@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Device attributes, read through the cold half of the API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import _zconstants as _z
+from .._cold import read
+from .._gopy import api
+from ..errors import CUDAError, UnsupportedError
+
+__all__ = ["DeviceProperties"]
+
+
+if TYPE_CHECKING:
+    from .._zproperties import Properties as _Names
+else:
+    _Names = object
+
+
+class DeviceProperties(_Names):
+    """The attributes of a device, each read on first access and then kept.
+
+    Obtained from `Device.properties`. It has every attribute of ``CUdevice_attribute`` under its
+    lower-case name, such as ``multiprocessor_count`` or ``max_threads_per_block``; ``dir()`` lists
+    them.
+
+    References
+    ----------
+    ``cuDeviceGetAttribute``
+
+    Examples
+    --------
+    >>> device.properties.warp_size
+    32
+    >>> "max_threads_per_block" in dir(device.properties)
+    True
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
+
+    if not TYPE_CHECKING:  # type checkers would accept any name
+
+        def __getattr__(self, name: str) -> int:
+            if name.startswith("_") or name not in _attribute_names():
+                raise AttributeError(
+                    f"a device has no property {name!r}; dir() lists those that it has"
+                )
+            try:
+                value = read(api.device_attribute, self._ordinal, name)
+            except CUDAError as e:
+                if e.code != _z.CUDA_ERROR_INVALID_VALUE:
+                    raise
+                raise UnsupportedError(f"this driver does not know the property {name!r}") from None
+            setattr(self, name, value)
+            return int(value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(_attribute_names())
+
+    def __repr__(self) -> str:
+        return f"<cudago.DeviceProperties of device {self._ordinal}>"
+
+
+_names: frozenset[str] = frozenset()
+
+
+def _attribute_names() -> frozenset[str]:
+    global _names
+    if not _names:
+        _names = frozenset(api.attribute_name(i) for i in range(api.attribute_count()))
+    return _names

@@ -1,0 +1,428 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory resources, which allocate memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex
+from weakref import WeakSet
+
+from .. import _core
+from .._ordinal import device_at
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from ..typing import StreamLike
+    from .buffer import Buffer
+    from .device import Device
+
+__all__ = [
+    "DeviceMemoryResource",
+    "ManagedMemoryResource",
+    "MemoryResource",
+    "PinnedMemoryResource",
+    "PoolOptions",
+    "PoolStatistics",
+    "VirtualMemoryResource",
+]
+
+
+def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[Device]:
+    """Check the devices that are to have access to memory of another one."""
+    peers = list(value)
+    for peer in peers:
+        if not isinstance(peer, _core.Device):
+            raise TypeError(f"{name} must be devices, not {type(peer).__name__}")
+        if own is not None and peer == own:
+            raise ValueError(
+                f"{name} must be other devices than {own.ordinal}, which owns the memory"
+            )
+    return frozenset(peers)
+
+
+class MemoryResource(_core.MemoryResource):
+    """The base class of memory resources, which allocate memory.
+
+    A context manager: leaving the ``with`` block closes the resource. Its buffers stay valid.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        For the subclass.
+
+    Notes
+    -----
+    A subclass of your own defines ``allocate(self, nbytes, *, stream)`` and returns a `Buffer`,
+    which another resource has allocated. It can be a device's `Device.memory_resource`. There is no
+    ``deallocate``: memory is freed when its last holder lets go, which `finalize` can tell you.
+
+    Examples
+    --------
+    >>> class Counting(cudago.MemoryResource):
+    ...     def __init__(self, inner):
+    ...         self.inner, self.made = inner, 0
+    ...
+    ...     def allocate(self, nbytes, *, stream):
+    ...         self.made += 1
+    ...         return self.inner.allocate(nbytes, stream=stream)
+    >>> counting = Counting(device.memory_resource)
+    >>> cudago.empty(10, stream=stream, resource=counting).nbytes, counting.made
+    (40, 1)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Create a resource of a subclass that allocates by itself."""
+        if cls.allocate is _core.MemoryResource.allocate:
+            raise TypeError(
+                f"{cls.__name__} allocates nothing: a subclass of MemoryResource defines "
+                "allocate(self, nbytes, *, stream)"
+            )
+        return _core._resource_python(cls)
+
+    @property
+    def device(self) -> Device | None:
+        """The device that memory is allocated on; None for host memory."""
+        return None if self._ordinal is None else device_at(self._ordinal)
+
+    def __repr__(self) -> str:
+        return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions:
+    """Options for the pool of a `DeviceMemoryResource`.
+
+    Parameters
+    ----------
+    release_threshold : int, optional
+        Bytes that the pool keeps when a stream, event or the context is synchronised; by default
+        all.
+    max_size : int, optional
+        Maximum size of the pool in bytes; by default unlimited.
+    reuse_follow_event_dependencies : bool
+        Whether memory that was freed on another stream is reused, if events order the two streams.
+    reuse_allow_opportunistic : bool
+        Whether it is reused, if that free has already happened.
+    reuse_allow_internal_dependencies : bool
+        Whether it is reused by making the stream wait for that free.
+    """
+
+    release_threshold: int | None = None
+    max_size: int | None = None
+    reuse_follow_event_dependencies: bool = True
+    reuse_allow_opportunistic: bool = True
+    reuse_allow_internal_dependencies: bool = True
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """Memory use of a pool, in bytes.
+
+    Parameters
+    ----------
+    used, used_high : int
+        Bytes allocated from the pool: now, and the maximum so far.
+    reserved, reserved_high : int
+        Device memory that the pool holds: now, and the maximum so far.
+    """
+
+    used: int
+    used_high: int
+    reserved: int
+    reserved_high: int
+
+
+_ALL = (1 << 63) - 1  # bytes that a pool keeps if it keeps everything
+_THRESHOLD, _RESET_HIGH = 4, 8  # as in resource.go
+_REUSE = (
+    "reuse_follow_event_dependencies",
+    "reuse_allow_opportunistic",
+    "reuse_allow_internal_dependencies",
+)
+_pools: WeakSet[DeviceMemoryResource] = WeakSet()  # for the summary
+
+
+def _check_sizes(options: PoolOptions) -> None:
+    for name in ("release_threshold", "max_size"):
+        value = getattr(options, name)
+        if value is not None and not 0 <= value <= _ALL:
+            raise ValueError(f"{name} must be 0 to 2**63-1 bytes, got {value}")
+
+
+def _set_reuse(resource: DeviceMemoryResource, options: PoolOptions) -> None:
+    for i, name in enumerate(_REUSE, 1):
+        resource._set_stat(_THRESHOLD + i, bool(getattr(options, name)))
+
+
+class DeviceMemoryResource(MemoryResource):
+    """Device memory from a pool, allocated and freed in stream order.
+
+    Parameters
+    ----------
+    device : Device
+        The device.
+    pool : PoolOptions, optional
+        Creates a new pool with these options; by default the device's default pool is used, which
+        other libraries may use too.
+
+    References
+    ----------
+    ``cuMemPoolCreate``, ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> options = cudago.PoolOptions(release_threshold=1 << 20)
+    >>> pool = cudago.DeviceMemoryResource(device, pool=options)
+    >>> pool.allocate(1024, stream=stream).size
+    1024
+    """
+
+    __slots__ = ("_max_size",)
+    _max_size: int | None
+
+    if TYPE_CHECKING:
+        # Device memory needs a stream, which other resources do without.
+        def allocate(  # type: ignore[override]
+            self, size: SupportsIndex, /, *, stream: StreamLike
+        ) -> Buffer: ...
+
+    def __new__(cls, device: Device, *, pool: PoolOptions | None = None) -> DeviceMemoryResource:
+        """Create the resource, or another object over the device's default pool."""
+        if pool is None:
+            made = _core._resource_default_pool(cls, device)
+            made._max_size = None
+        else:
+            _check_sizes(pool)
+            keep = _ALL if pool.release_threshold is None else pool.release_threshold
+            made = _core._resource_pool(cls, device, keep, pool.max_size or 0)
+            made._max_size = pool.max_size or None
+            _set_reuse(made, pool)
+        _pools.add(made)
+        return made
+
+    @property
+    def options(self) -> PoolOptions:
+        """The options of the pool. Can be set, except for ``max_size``.
+
+        Others may share the default pool, and then its options too. To change one option, set
+        ``dataclasses.replace(resource.options, release_threshold=0)``.
+        """
+        keep = self._stat(_THRESHOLD)
+        reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
+        threshold = None if keep >= _ALL else keep
+        return PoolOptions(release_threshold=threshold, max_size=self._max_size, **reuse)
+
+    @options.setter
+    def options(self, value: PoolOptions) -> None:
+        if not isinstance(value, PoolOptions):
+            raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
+        _check_sizes(value)
+        if (value.max_size or None) != self._max_size:
+            raise ValueError(
+                f"the maximum size of a pool cannot change: it is {self._max_size}, got "
+                f"{value.max_size}"
+            )
+        keep = _ALL if value.release_threshold is None else value.release_threshold
+        self._set_stat(_THRESHOLD, keep)
+        _set_reuse(self, value)
+
+    def reset_high_water(self) -> None:
+        """Start the maxima of `statistics` anew, from what is used now.
+
+        References
+        ----------
+        ``cuMemPoolSetAttribute``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.reset_high_water()
+        >>> pool.statistics.used_high
+        0
+        """
+        self._set_stat(_RESET_HIGH, 0)
+
+    @property
+    def statistics(self) -> PoolStatistics:
+        """Memory use of the pool, which others may share."""
+        return PoolStatistics(*(self._stat(i) for i in range(4)))
+
+    @property
+    def peer_accessible_by(self) -> frozenset[Device]:
+        """Other devices whose kernels can access the memory. Can be set, from any iterable of them.
+
+        Access covers all memory of the pool, past and future, and a shared pool shares it. When
+        access is removed, no work that uses it may be pending. Setting raises a `ValueError` for
+        the resource's own device, which always has access, and a `CUDAError` for a device that
+        cannot access the memory.
+        """
+        return frozenset(device_at(i) for i in self._peers())
+
+    @peer_accessible_by.setter
+    def peer_accessible_by(self, value: Iterable[Device]) -> None:
+        wanted = _peers(value, self.device, "peer_accessible_by")
+        known = self.peer_accessible_by
+        for peer in sorted(wanted - known, key=lambda d: d.ordinal):
+            self._set_peer(peer, True)
+        for peer in sorted(known - wanted, key=lambda d: d.ordinal):
+            self._set_peer(peer, False)
+
+    def trim(self, keep: int = 0) -> None:
+        """Return unused memory of the pool to the device.
+
+        Parameters
+        ----------
+        keep : int
+            Bytes that the pool may keep.
+
+        Notes
+        -----
+        Memory that pending work may still use is not returned.
+
+        References
+        ----------
+        ``cuMemPoolTrimTo``
+
+        Examples
+        --------
+        >>> pool = cudago.DeviceMemoryResource(device, pool=cudago.PoolOptions())
+        >>> pool.allocate(1024, stream=stream).close()
+        >>> stream.sync()
+        >>> pool.trim()
+        >>> pool.statistics.reserved
+        0
+        """
+        self._trim(keep)
+
+
+class PinnedMemoryResource(MemoryResource):
+    """Page-locked host memory, which devices access directly.
+
+    Its buffers support Python's buffer protocol: ``numpy.frombuffer(buf, dtype)`` copies nothing.
+
+    Notes
+    -----
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first. Allocating blocks; freeing happens on a background thread.
+
+    References
+    ----------
+    ``cuMemHostAlloc``
+
+    Examples
+    --------
+    >>> memoryview(cudago.PinnedMemoryResource().allocate(4)).nbytes
+    4
+    """
+
+    __slots__ = ()
+
+    def __new__(cls) -> PinnedMemoryResource:
+        """Create the resource."""
+        return _core._resource_pinned(cls)
+
+
+class ManagedMemoryResource(MemoryResource):
+    """Memory that the host and the device use at the same address; the driver moves it.
+
+    Parameters
+    ----------
+    device : Device
+        The device in whose context the memory is allocated.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no managed memory.
+
+    Notes
+    -----
+    Accessing the memory on the host does not wait for device work that uses it: call `Stream.sync`
+    first. Allocating blocks; freeing happens on a background thread.
+
+    References
+    ----------
+    ``cuMemAllocManaged``
+
+    Examples
+    --------
+    >>> buffer = cudago.ManagedMemoryResource(device).allocate(4)
+    >>> buffer.fill(7, stream=stream)
+    >>> stream.sync()
+    >>> memoryview(buffer)[0]
+    7
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: Device) -> ManagedMemoryResource:
+        """Create the resource."""
+        return _core._resource_managed(cls, device)
+
+
+class VirtualMemoryResource(MemoryResource):
+    """Device memory that can grow in place: see `Buffer.grow`.
+
+    Each buffer reserves a range of addresses and maps memory at its start. Growing maps more memory
+    after that, so the address does not change.
+
+    Parameters
+    ----------
+    device : Device
+        The device.
+    reserve : int, optional
+        Bytes of address space per buffer, up to which growing cannot fail for lack of addresses.
+        Addresses cost no memory. By default the size of the device's memory, and at least four
+        times the buffer's size.
+    peers : iterable of Device
+        Other devices whose kernels can access the memory, including what `Buffer.grow` adds.
+
+    Raises
+    ------
+    UnsupportedError
+        If the device has no virtual memory management.
+    CUDAError
+        If a peer cannot access memory of the device.
+
+    Notes
+    -----
+    Allocating blocks until the memory is there, and it can be used on every stream at once. It is
+    unmapped on a background thread, after the work of the stream given to `allocate` and of the
+    stream that used it last. Most devices map memory in units of 2 MiB, so small buffers waste much
+    of it.
+
+    References
+    ----------
+    ``cuMemAddressReserve``, ``cuMemCreate``, ``cuMemMap``, ``cuMemSetAccess``, ``cuMemUnmap``
+
+    Examples
+    --------
+    >>> resource = cudago.VirtualMemoryResource(device, reserve=1 << 24)
+    >>> big = resource.allocate(1 << 21, stream=stream)
+    >>> view = big[:16]
+    >>> big.grow(1 << 23)
+    >>> big.fill(1, stream=stream)
+    >>> view.view("u1").numpy(stream=stream).sum()
+    np.uint64(16)
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, device: Device, *, reserve: int | None = None, peers: Iterable[Device] = ()
+    ) -> VirtualMemoryResource:
+        """Create the resource."""
+        if reserve is not None and not 0 <= reserve < 1 << 63:
+            raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
+        mask = sum(1 << peer.ordinal for peer in _peers(peers, device, "peers"))
+        return _core._resource_virtual(cls, device, reserve or 0, mask)
+
+
+_core._set_class("MemoryResource", MemoryResource)

@@ -1,0 +1,374 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Streams.
+
+Hot and blocking calls are in ``pyext/stream/stream.c``; their documentation is in ``_core.pyi``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from .. import _core
+from .. import _zconstants as _z
+from .._card import card
+from .._ordinal import device_at
+from .fork import Fork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from .._graph.graph import Graph
+    from .._memory.device import Device
+    from ..typing import CaptureMode, StreamLike, SupportsCUDAStream
+    from .event import Event
+
+__all__ = ["Stream"]
+
+_MODES = {
+    "global": _z.CU_STREAM_CAPTURE_MODE_GLOBAL,
+    "thread_local": _z.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+    "relaxed": _z.CU_STREAM_CAPTURE_MODE_RELAXED,
+}
+
+
+class Stream(_core.Stream):
+    """A queue of device work that runs in order.
+
+    Work on different streams may overlap and run in any order, unless `record` and `wait` order it.
+    Created by `Device.create_stream`. ``Stream(obj)`` wraps a stream of another library with
+    ``__cuda_stream__``, `from_handle` wraps any handle. A context manager: leaving the ``with``
+    block closes the stream.
+
+    Parameters
+    ----------
+    obj : object with ``__cuda_stream__``
+        Another library's stream, which is kept alive; a `Stream` is returned as it is. Closing the
+        new object does not destroy the stream.
+
+    Notes
+    -----
+    Closing a stream does not cancel its work, and memory allocated on it stays valid. Threads may
+    share a stream; its work runs in the order of their calls.
+
+    Two open streams are equal if they refer to the same ``CUstream``.
+
+    Examples
+    --------
+    >>> with device.create_stream(name="copies") as copies:
+    ...     buffer = device.allocate(4, stream=copies)
+    ...     buffer.fill(7, stream=copies)
+    ...     stream.wait(copies)
+    >>> out = bytearray(4)
+    >>> buffer.copy_to(out, stream=stream)
+    >>> stream.sync()
+    >>> out[0]
+    7
+    """
+
+    __slots__ = ("_hash", "_name")
+    _hash: int
+    _name: str
+
+    def __new__(cls, obj: SupportsCUDAStream) -> Stream:
+        """Wrap a stream of another library, and keep its object alive."""
+        if isinstance(obj, Stream):
+            return obj
+        stream = _foreign(obj)
+        _made[stream._id] = stream
+        return stream
+
+    @classmethod
+    def from_handle(
+        cls, handle: int, *, device: Device | None = None, owner: object = None
+    ) -> Stream:
+        """Wrap a ``CUstream`` of another library.
+
+        Parameters
+        ----------
+        handle : int
+            The ``CUstream``; 0 and 1 are the legacy default stream, 2 is the per-thread one.
+        device : Device, optional
+            The stream's device, which is not checked; by default device 0.
+        owner : object, optional
+            Object that keeps the handle valid; the stream keeps it alive. Keep the owner yourself
+            until the stream's work has completed and memory allocated on it is gone.
+
+        Returns
+        -------
+        Stream
+            Closing it does not destroy the handle.
+
+        Examples
+        --------
+        >>> cudago.Stream.from_handle(stream.handle, owner=stream) == stream
+        True
+        """
+        stream: Stream = _core._stream_wrap(
+            device_at() if device is None else device, handle, owner
+        )
+        _made[stream._id] = stream
+        return stream
+
+    @property
+    def device(self) -> Device:
+        """The device that the stream belongs to."""
+        return device_at(self._ordinal)
+
+    @property
+    def name(self) -> str:
+        """The name given to the stream, or an empty string."""
+        return getattr(self, "_name", "")
+
+    def record(self, event: Event | None = None) -> Event:
+        """Mark the work queued so far.
+
+        Parameters
+        ----------
+        event : Event, optional
+            The event to record; by default a new one.
+
+        Returns
+        -------
+        Event
+            Complete once all work queued before it has completed. Recording an event again does not
+            change what existing waits wait for.
+
+        Notes
+        -----
+        Stream-ordered on this stream. Captured as a dependency, without a node: a later `wait` in
+        the capture depends on the work before the mark.
+
+        References
+        ----------
+        ``cuEventRecord``
+
+        Examples
+        --------
+        >>> event = stream.record()
+        >>> event.sync()
+        >>> event.is_done
+        True
+        """
+        return self._record(self.device.create_event() if event is None else event)
+
+    def callback(self, func: Callable[..., object], /, *args: Any) -> None:
+        """Call a function on the host after the work queued so far. Later work waits for it.
+
+        Parameters
+        ----------
+        func : callable
+            Runs on a thread of cudago. It must not wait for the device.
+        *args
+            Its arguments; they are kept until it has run.
+
+        See Also
+        --------
+        Graph.callback : Adds such a call to a graph.
+
+        Notes
+        -----
+        Stream-ordered on this stream. Captured as a host node, which keeps function and arguments
+        alive; it then runs at each launch. An exception is reported to `sys.unraisablehook`, and
+        work continues. The function does not run if work before it fails, or after the interpreter
+        has begun to end.
+
+        References
+        ----------
+        ``cuLaunchHostFunc``
+
+        Examples
+        --------
+        >>> done = []
+        >>> stream.callback(done.append, "after the work so far")
+        >>> stream.sync()
+        >>> done
+        ['after the work so far']
+        """
+        self._callback(partial(func, *args) if args else func)
+
+    def wait(self, work: object) -> None:
+        """Make later work wait for an event, or for the work queued on another stream.
+
+        Parameters
+        ----------
+        work : Event, Stream or object that has one
+            What to wait for; it may belong to another device or library, and may be closed right
+            after the call. An event that was never recorded counts as complete. PyTorch's and
+            CuPy's events and streams are understood, as is any object with ``__cuda_stream__``, or
+            with one of those as its attribute ``event`` or ``stream``.
+
+        Raises
+        ------
+        TypeError
+            If `work` is or has neither an event nor a stream.
+        CUDAError
+            If a capturing stream would wait for work outside the capture. This invalidates the
+            capture.
+
+        Notes
+        -----
+        Stream-ordered on this stream: the host does not wait. Captured as a dependency. A stream
+        that waits for a capturing stream joins its capture.
+
+        References
+        ----------
+        ``cuStreamWaitEvent``
+
+        Examples
+        --------
+        >>> with device.create_stream() as other:
+        ...     stream.wait(other.record())
+        """
+        if isinstance(work, _core.Event):
+            self._wait_event(work)
+        elif isinstance(work, Stream):
+            with work.record() as event:
+                self._wait_event(event)
+        elif (handle := _event_handle(work)) is not None:
+            if handle:  # PyTorch creates the event when it is first recorded
+                self._wait_handle(handle)
+        elif _has_stream(work):
+            self.wait(_foreign(work))
+        else:
+            self.wait(_part(work))
+
+    def capture(self, mode: CaptureMode = "global") -> AbstractContextManager[Graph, None]:
+        """Record the work queued in the ``with`` block as a graph, instead of running it.
+
+        Parameters
+        ----------
+        mode : {"global", "thread_local", "relaxed"}
+            Which threads' unsafe CUDA calls invalidate the capture: those of every thread, of this
+            thread, or of none. Releases by cudago never do.
+
+        Returns
+        -------
+        context manager of Graph
+            The graph is usable after the block. It keeps every operand of copies, fills and
+            launches in the block alive.
+
+        Raises
+        ------
+        CUDAError
+            If the stream cannot be captured, as the legacy default stream, or if the capture was
+            invalidated. Nothing is kept then.
+
+        Notes
+        -----
+        Nothing runs before the graph is launched. A stream that is already capturing is refused,
+        and its capture continues.
+
+        Streams that `wait` for this one in the block take part in the capture, and this stream must
+        wait for them before the block ends; `Graph.fork` does both. If the block raises, the
+        recorded work is discarded.
+
+        References
+        ----------
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``
+
+        Examples
+        --------
+        >>> buffer = device.allocate(4, stream=stream)
+        >>> with stream.capture() as graph:
+        ...     buffer.fill(7, stream=stream)
+        >>> [node.kind for node in graph.nodes]
+        ['memset']
+        """
+        if mode not in _MODES:
+            raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+        return _core._capture(self, _MODES[mode])
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        if self.is_closed:
+            return f"<cudago.Stream{name}: closed>"
+        return f"<cudago.Stream{name} {self._number:#x} on device {self._ordinal}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        if self is other:
+            return True
+        if self.is_closed or other.is_closed:
+            return False
+        return (self._ordinal, self._number) == (other._ordinal, other._number)
+
+    def __hash__(self) -> int:
+        # Cached: it must not change when the stream is closed and its handle is gone. A stream that
+        # was closed before its first hash equals only itself, so any hash will do.
+        try:
+            return self._hash
+        except AttributeError:
+            key = None if self.is_closed else (self._ordinal, self._number)
+            self._hash = object.__hash__(self) if key is None else hash(key)
+            return self._hash
+
+
+def _event_handle(obj: object) -> int | None:
+    """Return the ``CUevent`` of another library's event; None if it is no event."""
+    library = type(obj).__module__.partition(".")[0]
+    name = {"torch": "cuda_event", "cupy": "ptr", "cupy_backends": "ptr"}.get(library)
+    if name is None and type(obj).__name__ == "Event":  # cuda.core, Numba
+        name = "handle"
+    if name is None or "Event" not in type(obj).__name__:
+        return None
+    handle = getattr(obj, name, None)
+    handle = getattr(handle, "value", handle)  # Numba's is of ctypes
+    return None if handle is None else int(handle)
+
+
+def _has_stream(obj: object) -> bool:
+    return hasattr(obj, "__cuda_stream__") or hasattr(obj, "cuda_stream")
+
+
+def _part(obj: object) -> object:
+    """Return the event of an object that has one, else its stream."""
+    for name in ("event", "stream"):
+        found = getattr(obj, name, None)
+        if isinstance(found, _core.Event | Stream) or (
+            found is not None and (_has_stream(found) or _event_handle(found) is not None)
+        ):
+            return found
+    raise TypeError(
+        "work must be an event, or it must be a Stream or have __cuda_stream__, not "
+        f"{type(obj).__name__}"
+    )
+
+
+def _foreign(obj: object) -> Stream:
+    """Wrap an object with ``__cuda_stream__`` for one call. Called by the native module."""
+    if isinstance(obj, Fork):
+        return obj.stream
+    protocol = getattr(obj, "__cuda_stream__", None)
+    if protocol is None:
+        handle = getattr(obj, "cuda_stream", None)  # older torch.cuda.Stream, without the protocol
+        if not isinstance(handle, int):
+            raise TypeError(
+                f"stream must be a Stream or have __cuda_stream__, not {type(obj).__name__}"
+            )
+    else:
+        version, handle = protocol()
+        if version != 0:
+            raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
+    index = getattr(getattr(obj, "device", None), "index", None)
+    ordinal = index if isinstance(index, int) else 0
+    # Not added to _made: it is gone after the call, and every launch would pay for that.
+    stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
+    return stream
+
+
+def stream_of(obj: StreamLike) -> Stream:
+    """Return a stream of ours, or one wrapped for one call."""
+    return obj if isinstance(obj, Stream) else _foreign(obj)
+
+
+# Streams created through this API, by id, for _preview.py.
+_made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
+
+_core._set_class("Stream", Stream)

@@ -1,0 +1,297 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Copies between tensors of any strides, by the fewest driver calls.
+
+Where a box of rows describes both sides, it is one ``cuMemcpy3DAsync``. Where none does, a kernel
+of ours copies what a device can access on both sides; otherwise the elements are gathered, by the
+host or by a kernel, and copied in one piece.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from .. import _core
+from .._kernel.launch import launch
+from . import strided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+
+    from .._graph.node import Node
+    from .._stream.stream import Stream
+    from .tensor import Tensor
+
+_CPU = 1
+_PINNED, _MANAGED = 2, 3  # enum cudago_cell_kind
+_MAX_CALLS = 1 << 16
+_FEW_CALLS = 16  # up to here, boxes are better than a detour over other memory
+_MOST_PITCH = (1 << 31) - 1  # CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far
+
+
+def is_pageable(t: Tensor) -> bool:
+    """Whether this is host memory that the driver does not know."""
+    kind, device_type, *_ = t._memory
+    return device_type == _CPU and t._ordinal is None and kind not in (_PINNED, _MANAGED)
+
+
+# --- boxes ----------------------------------------------------------------------------------------
+
+
+class _Dim(NamedTuple):
+    """A dimension: its size, and the bytes from one element to the next on each side."""
+
+    size: int
+    dst: int
+    src: int
+
+
+class _Plan(NamedTuple):
+    """A box, and the dimensions along which it is repeated."""
+
+    start: tuple[int, int]  # bytes from the first elements
+    box: tuple[int, ...]  # as cudago_box
+    repeated: list[_Dim]
+
+    @property
+    def calls(self) -> int:
+        return math.prod(d.size for d in self.repeated)
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        for index in itertools.product(*(range(d.size) for d in self.repeated)):
+            steps = list(zip(index, self.repeated, strict=True))
+            yield (
+                self.start[0] + sum(i * d.dst for i, d in steps),
+                self.start[1] + sum(i * d.src for i, d in steps),
+            )
+
+
+def _merge(dims: list[_Dim]) -> list[_Dim]:
+    """Merge the dimensions that lie in each other on both sides, the slowest of dst first."""
+    out: list[_Dim] = []
+    for dim in sorted(dims, key=lambda d: -d.dst):
+        if out and out[-1].dst == dim.size * dim.dst and out[-1].src == dim.size * dim.src:
+            out[-1] = _Dim(out[-1].size * dim.size, dim.dst, dim.src)
+        else:
+            out.append(dim)
+    return out
+
+
+def _plan(shape: Sequence[int], dst: Sequence[int], src: Sequence[int], item: int) -> _Plan:
+    """Choose the box that is repeated least."""
+    start = (0, 0)
+    dims: list[_Dim] = []
+    for size, d, s in zip(shape, dst, src, strict=True):
+        if size == 1:
+            continue
+        if d < 0:  # from the other end
+            start = start[0] + (size - 1) * d, start[1] + (size - 1) * s
+            d, s = -d, -s
+        dims.append(_Dim(size, d, s))
+    dims = _merge(dims)
+    width = item
+    if dims and dims[-1].dst == dims[-1].src == item:
+        width *= dims.pop().size
+    best = _best(dims, width)
+    rows, slices = (*best, _Dim(1, width, width), _Dim(1, 0, 0))[:2]
+    heights = [
+        getattr(slices, side) // getattr(rows, side) if slices.size > 1 else rows.size
+        for side in ("dst", "src")
+    ]
+    box = (width, rows.size, slices.size, rows.dst, heights[0], rows.src, heights[1])
+    return _Plan(start, box, [d for d in dims if not any(d is b for b in best)])
+
+
+def _best(dims: list[_Dim], width: int) -> list[_Dim]:
+    """Return the dimensions that are best taken as rows, and as slices of rows."""
+    best: list[_Dim] = []
+    for rows in dims:
+        if not (width <= rows.dst <= _MOST_PITCH and width <= rows.src <= _MOST_PITCH):
+            continue
+        slices = [d for d in dims if d is not rows and _is_slice(d, rows)]
+        for chosen in ([rows], *([rows, s] for s in slices)):
+            if math.prod(d.size for d in chosen) > math.prod(d.size for d in best):
+                best = chosen
+    return best
+
+
+def _is_slice(dim: _Dim, rows: _Dim) -> bool:
+    return all(
+        step % row == 0 and step // row >= rows.size
+        for step, row in ((dim.dst, rows.dst), (dim.src, rows.src))
+    )
+
+
+def _plan_of(dst: Tensor, src: Tensor) -> _Plan:
+    sides = strided.Side.of(dst), strided.Side.of(src)
+    return _plan(dst.shape, sides[0].strides, sides[1].strides, dst.itemsize)
+
+
+def _bytes_from(t: Tensor, offset: int) -> Tensor:
+    """Return the bytes of a tensor's memory from its first element plus offset on."""
+    span, first = t._span
+    return span[first + offset :].view("u1")
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def copy(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy between tensors of the same shape, whose elements have the same size."""
+    if not dst.size:
+        return
+    if dst.is_contiguous and src.is_contiguous:
+        _copy_piece(dst, src, stream)
+        return
+    if not (dst.itemsize and src.itemsize):
+        raise BufferError(f"{dst.dtype_name} has less than a byte: both sides must be contiguous")
+    pageable = is_pageable(dst), is_pageable(src)
+    if all(pageable):
+        _host_array(dst)[...] = _host_array(src)
+        return
+    plan = _plan_of(dst, src)
+    if plan.calls > 1 and not any(pageable) and _one_device(dst, src):
+        for launched in strided.copies(dst, src):
+            launch(stream, *launched)
+    elif plan.calls > _FEW_CALLS and any(pageable) and not stream.is_capturing:
+        if pageable[1]:
+            _scatter(dst, src, stream)
+        else:
+            _gather(dst, src, stream)
+    else:
+        _copy_boxes(plan, dst, src, stream)
+
+
+def _copy_boxes(plan: _Plan, dst: Tensor, src: Tensor, stream: Stream) -> None:
+    if plan.calls > _MAX_CALLS:
+        raise BufferError(
+            f"a copy between strides {dst.strides} and {src.strides} of shape {dst.shape} would "
+            f"take {plan.calls} driver calls (at most {_MAX_CALLS}): make one side contiguous first"
+        )
+    for at in plan.places():
+        _core._copy_box(stream, _bytes_from(dst, at[0]), _bytes_from(src, at[1]), plan.box)
+
+
+def _one_device(dst: Tensor, src: Tensor) -> bool:
+    """Whether one device can access both: host memory here is pinned or managed."""
+    return dst._ordinal is None or src._ordinal is None or dst._ordinal == src._ordinal
+
+
+def _copy_piece(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy between two contiguous tensors.
+
+    A tensor operand carries the kind of its memory, which a buffer operand does not.
+    """
+    if not is_pageable(dst):
+        dst.buffer.copy_from(src, stream=stream)
+    elif not is_pageable(src):
+        src.buffer.copy_to(dst, stream=stream)
+    else:
+        memoryview(dst).cast("B")[:] = memoryview(src).cast("B")
+
+
+# --- detours --------------------------------------------------------------------------------------
+
+
+def _host_array(t: Tensor) -> np.ndarray:
+    """Return an array over the host memory of a tensor; elements are bytes, whatever the type."""
+    import numpy as np
+
+    span, first = t._span
+    strides = strided.Side.of(t).strides
+    return np.ndarray(t.shape, f"V{t.itemsize}", memoryview(span), first, strides)
+
+
+def _order(t: Tensor) -> list[int]:
+    """Return the axes, the slowest in memory first."""
+    return sorted(range(t.ndim), key=lambda axis: -t.strides[axis])
+
+
+def _in_order(t: Tensor, order: Sequence[int]) -> Tensor | None:
+    """Return the tensor with its axes in the order of its memory, if it has no gaps then."""
+    if any(s <= 0 for n, s in zip(t.shape, t.strides, strict=True) if n > 1):
+        return None
+    span, first = t._span
+    shape, strides = ([values[axis] for axis in order] for values in (t.shape, t.strides))
+    moved = span[first:].view(t.dtype_name, shape, strides)
+    return moved if moved.is_contiguous else None
+
+
+def _scatter(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy from the host: its elements are put in order there, or spread by a kernel."""
+    import numpy as np
+
+    host, order = _host_array(src), _order(dst)
+    if (moved := _in_order(dst, order)) is not None:
+        _send(moved, np.ascontiguousarray(host.transpose(order)), stream)
+        return
+    with stream.device.allocate(dst.nbytes, stream=stream) as memory:
+        packed = memory.view(dst.dtype_name, dst.shape)
+        _send(packed, np.ascontiguousarray(host), stream)
+        copy(dst, packed, stream)
+        packed.close()
+
+
+def _send(dst: Tensor, host: np.ndarray, stream: Stream) -> None:
+    dst.buffer.copy_from(_core.from_dlpack(host.view("u1").reshape(-1)), stream=stream)
+
+
+def _gather(dst: Tensor, src: Tensor, stream: Stream) -> None:
+    """Copy to the host: the elements are packed by a kernel, or put in order there."""
+    import numpy as np
+
+    order = _order(src)
+    if (moved := _in_order(src, order)) is not None:
+        host = np.empty(moved.shape, f"V{src.itemsize}")
+        _receive(host, moved, stream)
+        _host_array(dst).transpose(order)[...] = host
+        return
+    with stream.device.allocate(src.nbytes, stream=stream) as memory:
+        packed = memory.view(src.dtype_name, src.shape)
+        copy(packed, src, stream)
+        host = np.empty(src.shape, f"V{src.itemsize}")
+        _receive(host, packed, stream)
+        packed.close()
+    _host_array(dst)[...] = host
+
+
+def _receive(host: np.ndarray, src: Tensor, stream: Stream) -> None:
+    """Copy to the host, and wait: the copy is only the first half."""
+    src.buffer.copy_to(_core.from_dlpack(host.view("u1").reshape(-1)), stream=stream)
+    stream.sync()
+
+
+# --- nodes ----------------------------------------------------------------------------------------
+
+
+def node(
+    dst: Tensor,
+    src: Tensor,
+    add_box: Callable[[Tensor, Tensor, tuple[int, ...]], Node],
+    add_launch: Callable[..., Node],
+) -> Node:
+    """Add one node that copies between tensors of the same shape, of which one has gaps."""
+    if dst.shape != src.shape or dst.itemsize != src.itemsize or not dst.itemsize:
+        raise ValueError(
+            f"dst has shape {dst.shape} of {dst.dtype_name}, src {src.shape} of {src.dtype_name}: "
+            "a copy of memory with gaps needs the same shape and elements of one size"
+        )
+    plan = _plan_of(dst, src)
+    if plan.calls == 1 and dst.size:
+        at = next(plan.places())
+        return add_box(_bytes_from(dst, at[0]), _bytes_from(src, at[1]), plan.box)
+    launches = (
+        []
+        if is_pageable(dst) or is_pageable(src) or not _one_device(dst, src)
+        else list(itertools.islice(strided.copies(dst, src), 2))
+    )
+    if len(launches) == 1:
+        return add_launch(*launches[0])
+    raise ValueError(
+        f"one node cannot copy between strides {dst.strides} and {src.strides} of shape "
+        f"{dst.shape}: copy in a capture, or make one side contiguous"
+    )

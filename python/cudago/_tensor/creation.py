@@ -1,0 +1,265 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that create tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._stream.stream import stream_of
+from .element import numpy_dtype
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._memory.resource import MemoryResource
+    from ..typing import Dims, StreamLike
+
+__all__ = ["asarray", "empty", "full", "zeros"]
+
+_ON_DEVICE = (2, 13)  # DLPack: CUDA, managed
+
+
+def _shape(shape: Dims) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Iterable) else (shape,)
+
+
+def empty(
+    shape: Dims,
+    dtype: Any = "float32",
+    *,
+    stream: StreamLike,
+    resource: MemoryResource | None = None,
+) -> Tensor:
+    """Create a tensor without initialising its elements.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes of the dimensions.
+    dtype : dtype_like
+        Element type: a name ("float32", "bfloat16"), a NumPy or PyTorch dtype, or a string such as
+        "f4".
+    stream : Stream
+        Stream that orders the allocation; the tensor is on its device.
+    resource : MemoryResource, optional
+        Allocates the memory; by default the device's own resource.
+
+    Returns
+    -------
+    Tensor
+        Row-major.
+
+    See Also
+    --------
+    zeros : Sets the elements to zero.
+    asarray : Copies the elements of an array.
+
+    Notes
+    -----
+    Stream-ordered on `stream`, and captured as a node that allocates: see
+    `MemoryResource.allocate`.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``
+
+    Examples
+    --------
+    >>> cudago.empty((2, 3), "f4", stream=stream).nbytes
+    24
+    """
+    dims = _shape(shape)
+    name, bits = _core._dtype(dtype)
+    if any(n < 0 for n in dims):
+        raise ValueError(f"dimensions cannot be negative, got {dims}")
+    nbytes = (math.prod(dims) * bits + 7) // 8
+    source = stream_of(stream).device if resource is None else resource
+    memory = source.allocate(nbytes, stream=stream)
+    if not isinstance(memory, _core.Buffer):
+        raise TypeError(
+            f"allocate() of {type(source).__name__} must return a Buffer, not "
+            f"{type(memory).__name__}"
+        )
+    return memory.view(name, dims)
+
+
+def zeros(
+    shape: Dims,
+    dtype: Any = "float32",
+    *,
+    stream: StreamLike,
+    resource: MemoryResource | None = None,
+) -> Tensor:
+    """Create a tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes of the dimensions.
+    dtype : dtype_like
+        Element type, as for `empty`.
+    stream : Stream
+        Stream that orders allocation and fill; the tensor is on its device.
+    resource : MemoryResource, optional
+        Allocates the memory; by default the device's own resource.
+
+    Returns
+    -------
+    Tensor
+        Row-major.
+
+    See Also
+    --------
+    empty : Leaves the elements uninitialised.
+    full : Sets them to any value.
+
+    Notes
+    -----
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemsetD8Async``
+
+    Examples
+    --------
+    >>> cudago.zeros(3, "int32", stream=stream).numpy(stream=stream).tolist()
+    [0, 0, 0]
+    """
+    t = empty(shape, dtype, stream=stream, resource=resource)
+    if t.nbytes:
+        t.buffer.fill(0, stream=stream)
+    return t
+
+
+def full(
+    shape: Dims,
+    value: Any,
+    dtype: Any = "float32",
+    *,
+    stream: StreamLike,
+    resource: MemoryResource | None = None,
+) -> Tensor:
+    """Create a tensor filled with one value.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Sizes of the dimensions.
+    value : number
+        Value of every element, which must fit `dtype`: see `Tensor.fill`.
+    dtype : dtype_like
+        Element type, as for `empty`.
+    stream : Stream
+        Stream that orders allocation and fill; the tensor is on its device.
+    resource : MemoryResource, optional
+        Allocates the memory; by default the device's own resource.
+
+    Returns
+    -------
+    Tensor
+        Row-major.
+
+    See Also
+    --------
+    empty : Leaves the elements uninitialised.
+    zeros : Sets them to zero.
+
+    Notes
+    -----
+    Stream-ordered on `stream`, and captured as nodes: see `empty`.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemsetD32Async``
+
+    Examples
+    --------
+    >>> cudago.full((2,), 1.5, "float64", stream=stream).numpy(stream=stream).tolist()
+    [1.5, 1.5]
+    """
+    t = empty(shape, dtype, stream=stream, resource=resource)
+    t.fill(value, stream=stream)
+    return t
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    stream: StreamLike,
+    resource: MemoryResource | None = None,
+) -> Tensor:
+    """Return an array as a device tensor, without a copy if it already is one.
+
+    Parameters
+    ----------
+    obj : Tensor, array_like or object with ``__dlpack__``
+        A Tensor, or another library's object on a CUDA device, is shared; anything on the host is
+        copied.
+    dtype : dtype_like, optional
+        Element type of the result. Shared memory must have it already.
+    stream : Stream
+        Stream that orders the copy, or on which a shared object will be used.
+    resource : MemoryResource, optional
+        Allocates the memory of a copy; by default the device's own resource.
+
+    Returns
+    -------
+    Tensor
+        On the device.
+
+    Raises
+    ------
+    TypeError
+        If shared memory has another element type.
+
+    See Also
+    --------
+    from_dlpack : Shares memory of any kind, and never copies.
+
+    Notes
+    -----
+    `Tensor.origin` of the result says how `obj` was shared; it is "cudago" after a copy.
+
+    Stream-ordered on `stream`. Blocks until pageable host memory has been read. Captured as nodes,
+    unless nothing is copied: see `empty`. The copy is then made at each launch.
+
+    References
+    ----------
+    ``cuMemAllocFromPoolAsync``, ``cuMemcpyAsync``
+
+    Examples
+    --------
+    >>> cudago.asarray([[1, 2], [3, 4]], "float32", stream=stream).shape
+    (2, 2)
+    """
+    import numpy as np
+
+    shared = obj if isinstance(obj, Tensor) else None
+    theirs = None
+    if shared is None and hasattr(obj, "__dlpack__") and not isinstance(obj, np.ndarray):
+        on_device = obj.__dlpack_device__()[0] in _ON_DEVICE
+        theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
+        if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
+            shared = theirs
+    if shared is not None:
+        if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
+            raise TypeError(
+                f"the tensor has element type {shared.dtype_name}, not {_core._dtype(dtype)[0]}"
+            )
+        return shared
+    name = None if dtype is None else _core._dtype(dtype)[0]
+    if theirs is not None and name in (None, theirs.dtype_name):  # types that NumPy lacks, too
+        t = empty(theirs.shape, theirs.dtype_name, stream=stream, resource=resource)
+        t.copy_from(theirs, stream=stream)
+        return t
+    host = np.asarray(obj, None if name is None else numpy_dtype(name))
+    t = empty(host.shape, host.dtype, stream=stream, resource=resource)
+    if t.nbytes:
+        raw = np.ascontiguousarray(host).reshape(-1).view("u1")  # DLPack may lack the type
+        t.buffer.copy_from(raw, stream=stream)
+    return t

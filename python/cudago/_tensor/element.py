@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""One value as an element of a tensor: which values fit an element type, and their bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_WIDEST_FILL = 4  # bytes; of cuMemsetD32Async
+
+
+def extended_dtype(name: str) -> np.dtype:
+    """Return NumPy's dtype of an element type that needs the package ml_dtypes."""
+    import numpy as np
+
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError(f"NumPy has no {name}; the package ml_dtypes adds it") from None
+    if not hasattr(ml_dtypes, name):
+        raise TypeError(f"neither NumPy nor ml_dtypes has {name}")
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """Return NumPy's dtype of an element type; TypeError if there is none."""
+    import numpy as np
+
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return extended_dtype(name)
+
+
+def element(value: Any, name: str) -> bytes:
+    """Return the bytes of one element of type `name`; ``bytes`` are taken as they are."""
+    bits = _core._dtype(name)[1]
+    if bits % 8 or name.endswith("_x2"):
+        raise TypeError(f"a fill needs elements of whole bytes, not {name}: fill t.buffer instead")
+    if isinstance(value, bytes | bytearray):
+        if len(value) * 8 != bits:
+            raise ValueError(f"an element of {name} has {bits // 8} bytes, got {len(value)}")
+        return bytes(value)
+    number = _number(value)
+    if name == "complex32":
+        return _convert(number.real, "float16") + _convert(number.imag, "float16")
+    return _convert(number, name)
+
+
+def _number(value: Any) -> Any:
+    """Return a Python number with the value of any scalar."""
+    if isinstance(value, bool | int | float | complex):
+        return value
+    import numpy as np
+
+    scalar = np.asarray(value)
+    if scalar.ndim:
+        raise TypeError(f"fill value must be one number, not an array of shape {scalar.shape}")
+    if scalar.dtype.kind not in "biufcV" or scalar.dtype.names:
+        raise TypeError(f"fill value must be a number or bytes, not {type(value)}")
+    if scalar.dtype.kind != "V":
+        return scalar.item()
+    try:
+        return float(scalar[()])  # of ml_dtypes
+    except (TypeError, ValueError):
+        raise TypeError(f"fill value must be a number or bytes, not {type(value)}") from None
+
+
+def _convert(number: Any, name: str) -> bytes:
+    dtype = numpy_dtype(name)
+    if dtype.kind != "c" and isinstance(number, complex):
+        raise TypeError(f"a complex value does not fit {name}")
+    return _convert_to(dtype, number, name)
+
+
+def _convert_to(dtype: np.dtype[Any], number: Any, name: str) -> bytes:
+    import numpy as np
+
+    if dtype.kind in "iu":
+        return np.asarray(_whole(number, name), dtype).tobytes()
+    if dtype.kind == "b":
+        return np.asarray(bool(number), dtype).tobytes()
+    try:
+        exact = complex(number) if dtype.kind == "c" else float(number)
+    except OverflowError:  # an int beyond every float
+        raise _too_large(number, name) from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = np.asarray(exact).astype(dtype)
+    result = complex(out[()])
+    for before, after in ((complex(exact).real, result.real), (complex(exact).imag, result.imag)):
+        if math.isfinite(before) and not math.isfinite(after):
+            raise _too_large(number, name)
+    return out.tobytes()
+
+
+def _whole(number: Any, name: str) -> int:
+    """Return the int that a number is, if `name` has it."""
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError(f"{number!r} is not a whole number, so it does not fit {name}")
+    whole = int(number)
+    bits = _core._dtype(name)[1]
+    least = 0 if name.startswith("u") else -1 << bits - 1
+    if not least <= whole < least + (1 << bits):
+        raise _too_large(whole, name)
+    return whole
+
+
+def _too_large(number: Any, name: str) -> OverflowError:
+    return OverflowError(f"fill value {number!r} does not fit {name}")
+
+
+def shortest(pattern: bytes) -> bytes:
+    """Return the shortest pattern that makes the same fill: the driver's fills are narrow."""
+    while len(pattern) > 1 and pattern[: len(pattern) // 2] == pattern[len(pattern) // 2 :]:
+        pattern = pattern[: len(pattern) // 2]
+    return pattern
+
+
+def is_narrow(pattern: bytes) -> bool:
+    """Whether one of the driver's fills can write the pattern."""
+    return len(pattern) <= _WIDEST_FILL
+
+
+def pattern_for(dst: Any, value: Any) -> Any:
+    """Return what to fill `dst` with: memory with an element type is filled in that type.
+
+    Memory without one is bytes, for which the native module reads the value.
+    """
+    dtype = None if isinstance(dst, _core.Buffer | _core.Pointer) else getattr(dst, "dtype", None)
+    return value if dtype is None else shortest(element(value, _core._dtype(dtype)[0]))

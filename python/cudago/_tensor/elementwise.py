@@ -1,0 +1,299 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels from an expression for one element."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._kernel.launch import LaunchConfig, launch
+from .._kernel.program import Program
+from .creation import empty
+from .dlpack import from_dlpack
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._kernel.kernel import Kernel
+    from .._kernel.program_options import ProgramOptions
+    from .._stream.stream import Stream
+
+__all__ = ["ElementwiseKernel", "elementwise"]
+
+# Element types by the type in C++, and how that is spelled in the source: NVRTC has no <cstdint>.
+_TYPES = {
+    "float": ("float32", "float"),
+    "double": ("float64", "double"),
+    "signed char": ("int8", "signed char"),
+    "short": ("int16", "short"),
+    "int": ("int32", "int"),
+    "long long": ("int64", "long long"),
+    "unsigned char": ("uint8", "unsigned char"),
+    "unsigned short": ("uint16", "unsigned short"),
+    "unsigned int": ("uint32", "unsigned int"),
+    "unsigned": ("uint32", "unsigned int"),
+    "unsigned long long": ("uint64", "unsigned long long"),
+    "int8_t": ("int8", "signed char"),
+    "int16_t": ("int16", "short"),
+    "int32_t": ("int32", "int"),
+    "int64_t": ("int64", "long long"),
+    "uint8_t": ("uint8", "unsigned char"),
+    "uint16_t": ("uint16", "unsigned short"),
+    "uint32_t": ("uint32", "unsigned int"),
+    "uint64_t": ("uint64", "unsigned long long"),
+    "bool": ("bool", "bool"),
+}
+_TAKEN = ("i", "n")  # the element's index, and the number of elements
+_BLOCK = 256
+_MOST_BLOCKS = 1 << 20  # the kernel's loop does the rest
+
+_SOURCE = """extern "C" __global__ void {name}({parameters}, unsigned long long n) {{
+    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {{
+        {loads}
+        {ctype} {out};
+        {{
+#line 1
+{operation};
+        }}
+        cudago_out[i] = {out};
+    }}
+}}
+"""  # noqa: E501
+
+
+def _declared(text: str, what: str) -> list[tuple[str, str]]:
+    """Return the types and names in ``"float x, int y"``."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
+    found: list[tuple[str, str]] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\w+(?:\s+\w+)*)\s+([A-Za-z_]\w*)\s*", part)
+        ctype = " ".join(match[1].split()) if match else ""
+        if match is None or ctype not in _TYPES:
+            raise ValueError(
+                f"{what} must be types and names such as 'float x, int y', got {part.strip()!r}; "
+                f"the types are {', '.join(_TYPES)}"
+            )
+        if match[2] in _TAKEN:
+            raise ValueError(
+                f"{what} must not be called {match[2]!r}: i is the element's index, n "
+                "the number of elements"
+            )
+        found.append((ctype, match[2]))
+    return found
+
+
+class ElementwiseKernel:
+    """Computes each element of a tensor from the same elements of others.
+
+    Created by `elementwise`.
+
+    Parameters
+    ----------
+    inputs, output, operation, name : str
+        As for `elementwise`.
+    options : ProgramOptions, optional
+        Compiler options.
+
+    Notes
+    -----
+    Stream-ordered on the stream of each call. Compiled at the first call for each device, and for
+    each choice of which inputs are numbers.
+
+    Examples
+    --------
+    >>> cudago.elementwise("float x, float a", "float z", "z = a * x")
+    <cudago.ElementwiseKernel elementwise(float x, float a) -> float z>
+    """
+
+    __slots__ = ("_inputs", "_kernels", "_name", "_operation", "_options", "_output")
+
+    def __init__(
+        self,
+        inputs: str,
+        output: str,
+        operation: str,
+        name: str,
+        options: ProgramOptions | None,
+    ) -> None:
+        self._inputs = _declared(inputs, "inputs")
+        outputs = _declared(output, "output")
+        names = [n for _, n in self._inputs + outputs]
+        if len(outputs) != 1:
+            raise ValueError(f"output must be one type and name, got {output!r}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"inputs and output must have different names, got {', '.join(names)}")
+        if not isinstance(operation, str):
+            raise TypeError(f"operation must be a str, not {type(operation).__name__}")
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ValueError(f"name must be a C identifier, got {name!r}")
+        self._output: tuple[str, str] = outputs[0]
+        self._operation: str = operation
+        self._name: str = name
+        self._options: ProgramOptions | None = options
+        self._kernels: dict[tuple[int, tuple[bool, ...]], Kernel] = {}
+
+    def _source(self, is_tensor: tuple[bool, ...]) -> str:
+        parameters: list[str] = []
+        loads: list[str] = []
+        for k, ((ctype, name), many) in enumerate(zip(self._inputs, is_tensor, strict=True)):
+            spelled = _TYPES[ctype][1]
+            parameters.append(f"const {spelled}* cudago_in_{k}" if many else f"{spelled} {name}")
+            if many:
+                loads.append(f"const {spelled} {name} = cudago_in_{k}[i];")
+        ctype, out = self._output
+        parameters.append(f"{_TYPES[ctype][1]}* cudago_out")
+        return _SOURCE.format(
+            name=self._name,
+            parameters=", ".join(parameters),
+            loads=" ".join(loads),
+            ctype=_TYPES[ctype][1],
+            out=out,
+            operation=self._operation,
+        )
+
+    def _kernel(self, device: Any, is_tensor: tuple[bool, ...]) -> Kernel:
+        key = (device.ordinal, is_tensor)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            program = Program(self._source(is_tensor), "c++", options=self._options)
+            code = program.compile(device=device)
+            kernel = self._kernels.setdefault(key, code.get_kernel(self._name, device=device))
+        return kernel
+
+    def __call__(self, *args: Any, stream: Stream, out: Tensor | None = None) -> Tensor:
+        """Compute the elements.
+
+        Parameters
+        ----------
+        *args
+            One for each input: a Tensor, an object with ``__dlpack__``, or a number for all
+            elements. Tensors have the same shape, the element types that were declared, and no
+            gaps.
+        stream : Stream
+            Stream that orders the work.
+        out : Tensor, optional
+            Tensor to write to, which may be one of the inputs; by default a new one.
+
+        Returns
+        -------
+        Tensor
+            `out`, or a new tensor on the device of `stream`.
+
+        Raises
+        ------
+        TypeError
+            If the number of arguments, or the element type of one, is wrong.
+        ValueError
+            If the shapes differ: nothing is broadcast.
+        CompileError
+            If the operation does not compile: ``.log`` has the compiler's output.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. The first call for a device and a choice of tensors blocks while
+        the kernel is compiled. While `stream` is capturing, pass `out`.
+        """
+        if len(args) != len(self._inputs):
+            raise TypeError(f"{self._name} takes {len(self._inputs)} input(s), got {len(args)}")
+        values = [self._input(k, a, stream) for k, a in enumerate(args)]
+        tensors = [v for v in values if isinstance(v, Tensor)]
+        if out is not None:
+            _check(out, self._output, self._name)
+            tensors.append(out)
+        if not tensors:
+            raise TypeError(f"{self._name} needs a tensor among its inputs, or out=")
+        shapes = {t.shape for t in tensors}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"{self._name} needs tensors of one shape, got "
+                + ", ".join(str(t.shape) for t in tensors)
+            )
+        kernel = self._kernel(stream.device, tuple(isinstance(v, Tensor) for v in values))
+        if out is None:
+            out = empty(shapes.pop(), _TYPES[self._output[0]][0], stream=stream)
+        if out.size:
+            blocks = min(-(-out.size // _BLOCK), _MOST_BLOCKS)
+            launch(stream, LaunchConfig(blocks, _BLOCK), kernel, *values, out, out.size)
+        return out
+
+    def _input(self, k: int, value: Any, stream: Stream) -> Any:
+        if not isinstance(value, Tensor):
+            if _is_number(value):
+                return value  # a number: the launch checks it
+            value = from_dlpack(value, stream=stream)
+        _check(value, self._inputs[k], self._name)
+        return value
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{t} {n}" for t, n in self._inputs)
+        return f"<cudago.ElementwiseKernel {self._name}({inputs}) -> {' '.join(self._output)}>"
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is no memory, or a NumPy array without dimensions, which is a value."""
+    kind = type(value)
+    no_dimensions = kind.__module__ == "numpy" and getattr(value, "ndim", 0) == 0
+    return no_dimensions or not hasattr(kind, "__dlpack__")
+
+
+def _check(tensor: Any, declared: tuple[str, str], name: str) -> None:
+    ctype, parameter = declared
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{parameter} of {name} must be a Tensor, not {type(tensor).__name__}")
+    want, got = _TYPES[ctype][0], _core._dtype(tensor.dtype)[0]
+    if want != got:
+        raise TypeError(f"{parameter} of {name} must have elements of type {want}, got {got}")
+
+
+def elementwise(
+    inputs: str,
+    output: str,
+    operation: str,
+    *,
+    name: str = "elementwise",
+    options: ProgramOptions | None = None,
+) -> ElementwiseKernel:
+    """Create a kernel that computes each element of a tensor from the same elements of others.
+
+    Parameters
+    ----------
+    inputs : str
+        Types and names of the inputs, such as ``"float x, float y"``.
+    output : str
+        Type and name of the output, such as ``"float z"``.
+    operation : str
+        C++ statements that set the output for one element. ``i`` is its index among ``n``.
+    name : str
+        Name of the kernel, for messages and profilers.
+    options : ProgramOptions, optional
+        Compiler options.
+
+    Returns
+    -------
+    ElementwiseKernel
+        Called with the inputs and ``stream=``, it returns the output.
+
+    Raises
+    ------
+    ValueError
+        If a declaration is not a type and a name, or a name is there twice.
+
+    See Also
+    --------
+    Program : Compiles any kernel.
+
+    Notes
+    -----
+    Nothing is compiled before the first call.
+
+    Examples
+    --------
+    >>> doubled = cudago.elementwise("float x, float y", "float z", "z = 2 * x + y")
+    >>> x = cudago.full(3, 1.5, "f4", stream=stream)
+    >>> doubled(x, 1, stream=stream).numpy(stream=stream)
+    array([4., 4., 4.], dtype=float32)
+    """
+    return ElementwiseKernel(inputs, output, operation, name, options)

@@ -1,0 +1,262 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that reduce a tensor to one number, from an expression for two."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from .._kernel.launch import LaunchConfig, launch
+from .._kernel.program import Program
+from .creation import empty
+from .dlpack import from_dlpack
+from .elementwise import _TYPES, _check, _declared
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .._kernel.kernel import Kernel
+    from .._kernel.program_options import ProgramOptions
+    from .._stream.stream import Stream
+
+__all__ = ["ReduceKernel", "reduce"]
+
+_BLOCK = 256
+_MOST_BLOCKS = 1024  # what one block then reduces at once
+
+# The threads that have no element take no part: no value of theirs would be neutral for any
+# operation. The threads that have one are the first of their block.
+_SOURCE = """extern "C" __global__ void {name}(const {t}* in, {u}* out, unsigned long long n) {{
+    __shared__ {u} part[{block}];
+    const unsigned long long first = (unsigned long long)blockIdx.x * {block};
+    const unsigned count = n - first < {block} ? (unsigned)(n - first) : {block};
+    const unsigned k = threadIdx.x;
+    if (k < count) {{
+        {u} sum;
+        const unsigned long long step = (unsigned long long)gridDim.x * {block};
+        for (unsigned long long i = first + k; i < n; i += step) {{
+            const {t} {x} = in[i];
+            const {u} b = {map};
+            if (i == first + k) {{
+                sum = b;
+            }} else {{
+                const {u} a = sum;
+                sum = {operation};
+            }}
+        }}
+        part[k] = sum;
+    }}
+    __syncthreads();
+    for (unsigned half = {block} / 2; half; half /= 2) {{
+        if (k < half && k + half < count) {{
+            const {u} a = part[k], b = part[k + half];
+            part[k] = {operation};
+        }}
+        __syncthreads();
+    }}
+    if (k == 0) out[blockIdx.x] = part[0];
+}}
+"""
+
+
+def _expression(text: str, what: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{what} must be a str, not {type(text).__name__}")
+    if not text.strip() or ";" in text:
+        raise ValueError(f"{what} must be one expression in C++, got {text!r}")
+    return f"\n#line 1\n({text})\n"
+
+
+class ReduceKernel:
+    """Reduces all elements of a tensor to one. Created by `reduce`.
+
+    Parameters
+    ----------
+    input, output, operation, map, identity, name : str
+        As for `reduce`.
+    options : ProgramOptions, optional
+        Compiler options.
+
+    Notes
+    -----
+    Stream-ordered on the stream of each call. Compiled at the first call for each device.
+
+    Examples
+    --------
+    >>> cudago.reduce("float x", "float z", "a + b")
+    <cudago.ReduceKernel reduce(float x) -> float z>
+    """
+
+    __slots__ = ("_identity", "_input", "_kernels", "_name", "_options", "_output", "_sources")
+
+    def __init__(
+        self,
+        input: str,
+        output: str,
+        operation: str,
+        map: str | None,
+        identity: Any,
+        name: str,
+        options: ProgramOptions | None,
+    ) -> None:
+        inputs, outputs = _declared(input, "input"), _declared(output, "output")
+        if len(inputs) != 1 or len(outputs) != 1:
+            raise ValueError(
+                f"input and output must be one type and name each, got {input!r} and {output!r}"
+            )
+        if inputs[0][1] in (
+            "a",
+            "b",
+            "in",
+            "out",
+            "part",
+            "first",
+            "count",
+            "k",
+            "sum",
+            "half",
+            "step",
+        ):
+            raise ValueError(f"input must have another name than {inputs[0][1]!r}, which is taken")
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise ValueError(f"name must be a C identifier, got {name!r}")
+        self._input: tuple[str, str] = inputs[0]
+        self._output: tuple[str, str] = outputs[0]
+        self._identity: Any = identity
+        self._name: str = name
+        self._options: ProgramOptions | None = options
+        (t, x), u = inputs[0], _TYPES[outputs[0][0]][1]
+        step = {"name": name, "u": u, "block": _BLOCK, "x": x}
+        step["operation"] = _expression(operation, "operation")
+        mapped = _expression(x if map is None else map, "map")
+        # The second source reduces what the blocks of the first one made.
+        self._sources: tuple[str, str] = (
+            _SOURCE.format(**step, t=_TYPES[t][1], map=mapped),
+            _SOURCE.format(**step, t=u, map=x),
+        )
+        self._kernels: dict[tuple[int, int], Kernel] = {}
+
+    def _kernel(self, device: Any, which: int) -> Kernel:
+        kernel = self._kernels.get((device.ordinal, which))
+        if kernel is None:
+            program = Program(self._sources[which], "c++", options=self._options)
+            made = program.compile(device=device).get_kernel(self._name, device=device)
+            kernel = self._kernels.setdefault((device.ordinal, which), made)
+        return kernel
+
+    def __call__(self, x: Any, /, *, stream: Stream, out: Tensor | None = None) -> Tensor:
+        """Reduce the elements.
+
+        Parameters
+        ----------
+        x : Tensor
+            A tensor, or an object with ``__dlpack__``, of the element type that was declared,
+            without gaps.
+        stream : Stream
+            Stream that orders the work.
+        out : Tensor, optional
+            Tensor of one element to write to; by default a new one without dimensions.
+
+        Returns
+        -------
+        Tensor
+            `out`, or a new tensor on the device of `stream`; `Tensor.item` reads it.
+
+        Raises
+        ------
+        TypeError
+            If an element type is wrong.
+        ValueError
+            If `x` is empty and there is no identity, or `out` has not one element.
+        CompileError
+            If an expression does not compile: ``.log`` has the compiler's output.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. The first call for a device blocks while the kernels are
+        compiled. While `stream` is capturing, pass `out`; one block then does all the work.
+        """
+        if not isinstance(x, Tensor):
+            x = from_dlpack(x, stream=stream)
+        _check(x, self._input, self._name)
+        if out is not None:
+            _check(out, self._output, self._name)
+            if out.size != 1:
+                raise ValueError(f"out must have one element, got {out.size}")
+        if not x.size and self._identity is None:
+            raise ValueError(f"{self._name} of no elements needs an identity")
+        dtype = _TYPES[self._output[0]][0]
+        kernel = self._kernel(stream.device, 0)
+        if out is None:
+            out = empty((), dtype, stream=stream)
+        if not x.size:
+            out.fill(self._identity, stream=stream)
+            return out
+        blocks = 1 if stream.is_capturing else min(-(-x.size // _BLOCK), _MOST_BLOCKS)
+        first = out if blocks == 1 else empty(blocks, dtype, stream=stream)
+        launch(stream, LaunchConfig(blocks, _BLOCK), kernel, x, first, x.size)
+        if blocks > 1:
+            last = self._kernel(stream.device, 1)
+            launch(stream, LaunchConfig(1, _BLOCK), last, first, out, blocks)
+        return out
+
+    def __repr__(self) -> str:
+        what = f"{self._name}({' '.join(self._input)}) -> {' '.join(self._output)}"
+        return f"<cudago.ReduceKernel {what}>"
+
+
+def reduce(
+    input: str,
+    output: str,
+    operation: str,
+    *,
+    map: str | None = None,
+    identity: Any = None,
+    name: str = "reduce",
+    options: ProgramOptions | None = None,
+) -> ReduceKernel:
+    """Create a kernel that reduces all elements of a tensor to one.
+
+    Parameters
+    ----------
+    input : str
+        Type and name of an element, such as ``"float x"``.
+    output : str
+        Type and name of the result, such as ``"float z"``. All is computed in this type.
+    operation : str
+        C++ expression that makes one of two values ``a`` and ``b``, in any order: ``"a + b"``.
+    map : str, optional
+        C++ expression of an element, such as ``"x * x"``; by default the element.
+    identity : number, optional
+        Result for a tensor without elements; by default such a tensor is refused.
+    name : str
+        Name of the kernel, for messages and profilers.
+    options : ProgramOptions, optional
+        Compiler options.
+
+    Returns
+    -------
+    ReduceKernel
+        Called with a tensor and ``stream=``, it returns a tensor of one element.
+
+    Raises
+    ------
+    ValueError
+        If a declaration is not one type and name, or an expression is not one.
+
+    See Also
+    --------
+    elementwise : Computes each element of a tensor.
+
+    Notes
+    -----
+    Nothing is compiled before the first call. The order in which values are combined depends on the
+    number of elements alone, so that floating-point results can be repeated.
+
+    Examples
+    --------
+    >>> squares = cudago.reduce("float x", "float z", "a + b", map="x * x")
+    >>> squares(cudago.full(4, 1.5, "f4", stream=stream), stream=stream).item(stream=stream)
+    9.0
+    """
+    return ReduceKernel(input, output, operation, map, identity, name, options)

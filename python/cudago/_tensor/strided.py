@@ -1,0 +1,277 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of our own, for what the driver has no call for: fills and copies of any strides.
+
+The driver fills with values of up to 4 bytes, and copies boxes whose rows have no gaps. The kernels
+are PTX, so both drivers run them without a compiler, and one launch does a tensor of up to four
+dimensions that cannot be merged. A copy by the driver's calls would take one for each row.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._kernel.launch import LaunchConfig
+from .._kernel.program import ObjectCode
+from .._ordinal import device_at
+from .element import is_narrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .._graph.node import Node
+    from .._kernel.kernel import Kernel
+    from .tensor import Tensor
+
+_BLOCK = 256
+_DIMS = 4
+_MOST_WORDS = 1 << 31  # of one launch: the kernels count in 32 bits
+_WORDS = (1, 2, 4, 8, 16)
+
+# The index of a thread's word, taken apart into one for each dimension, the first the fastest.
+_INDEX = """\
+    .reg .pred %stop;
+    .reg .b32 %n, %i, %q, %x, %y, %z;
+    .reg .b64 %a, %b, %s, %k;
+    mov.u32 %x, %ctaid.x;
+    mov.u32 %y, %ntid.x;
+    mov.u32 %z, %tid.x;
+    mad.lo.u32 %i, %x, %y, %z;
+    ld.param.u32 %n, [n];
+    setp.ge.u32 %stop, %i, %n;
+    @%stop bra done;
+"""
+_SHAPE = ".param .u32 n, .param .u32 n0, .param .u32 n1, .param .u32 n2"
+
+
+def _walk(sides: dict[str, str]) -> str:
+    """Return PTX that advances an address for each side by index times stride, all dimensions."""
+    text = ""
+    for dim in range(_DIMS):
+        if dim < _DIMS - 1:
+            text += f"""\
+    ld.param.u32 %n, [n{dim}];
+    div.u32 %q, %i, %n;
+    mul.lo.u32 %x, %q, %n;
+    sub.u32 %x, %i, %x;
+    mov.u32 %i, %q;
+"""
+        else:
+            text += "    mov.u32 %x, %i;\n"
+        text += "    cvt.u64.u32 %k, %x;\n"
+        for side, register in sides.items():
+            text += f"""\
+    ld.param.s64 %s, [{side}{dim}];
+    mad.lo.s64 {register}, %k, %s, {register};
+"""
+    return text
+
+
+def _strides(side: str) -> str:
+    return ", ".join(f".param .s64 {side}{dim}" for dim in range(_DIMS))
+
+
+def _parts(word: int) -> list[tuple[str, str]]:
+    """Return type, offset and register suffix by which a word is accessed: 16 bytes in two."""
+    return [("b64", ""), ("b64", "+8")] if word == 16 else [(f"b{word * 8}", "")]
+
+
+def _fill_kernel(word: int) -> str:
+    registers = {"b8": ["%h"], "b16": ["%h"], "b32": ["%w"], "b64": ["%v", "%u"]}
+    parts = _parts(word)
+    stores = "".join(
+        f"    st.{width} [%a{offset}], {register};\n"
+        for (width, offset), register in zip(parts, registers[parts[0][0]], strict=False)
+    )
+    parameters = f".param .u64 dst, .param .u64 low, .param .u64 high, {_SHAPE}, {_strides('d')}"
+    return f""".visible .entry fill_{word}({parameters})
+{{
+    .reg .b64 %v, %u;
+    .reg .b32 %w;
+    .reg .b16 %h;
+{_INDEX}    ld.param.u64 %a, [dst];
+    ld.param.u64 %v, [low];
+    ld.param.u64 %u, [high];
+    cvt.u32.u64 %w, %v;
+    cvt.u16.u64 %h, %v;
+{_walk({"d": "%a"})}{stores}done:
+    ret;
+}}
+"""
+
+
+def _copy_kernel(word: int) -> str:
+    parts = _parts(word)
+    loads = "".join(
+        f"    ld.{width} %v{i}, [%b{offset}];\n" for i, (width, offset) in enumerate(parts)
+    )
+    stores = "".join(
+        f"    st.{width} [%a{offset}], %v{i};\n" for i, (width, offset) in enumerate(parts)
+    )
+    parameters = f".param .u64 dst, .param .u64 src, {_SHAPE}, {_strides('d')}, {_strides('s')}"
+    return f""".visible .entry copy_{word}({parameters})
+{{
+    .reg .{"b16" if word == 1 else parts[0][0]} %v0, %v1;
+{_INDEX}    ld.param.u64 %a, [dst];
+    ld.param.u64 %b, [src];
+{_walk({"d": "%a", "s": "%b"})}{loads}{stores}done:
+    ret;
+}}
+"""
+
+
+_codes: list[ObjectCode] = []  # one, or one more for each thread that came at the same time
+_kernels: dict[tuple[str, int], Kernel] = {}
+
+
+def _kernel(name: str, ordinal: int) -> Kernel:
+    """Return a kernel of ours, loaded on the device."""
+    kernel = _kernels.get((name, ordinal))
+    if kernel is None:
+        if not _codes:
+            head = ".version 6.0\n.target sm_50\n.address_size 64\n"
+            _codes.append(
+                ObjectCode.from_ptx(
+                    head + "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
+                )
+            )
+        kernel = _codes[0].get_kernel(name, device=device_at(ordinal))
+        _kernels[name, ordinal] = kernel
+    return kernel
+
+
+def held() -> int:
+    """Return how many objects with code this module holds, which no user made."""
+    return len(_codes)
+
+
+class Side(NamedTuple):
+    """One side of a fill or a copy: its first byte, and its strides in bytes."""
+
+    tensor: Tensor
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Side:
+        """Return the side that a tensor with elements of whole bytes is."""
+        return cls(tensor, tuple(s * tensor.itemsize for s in tensor.strides))
+
+
+class Box(NamedTuple):
+    """A part that one launch can do: where it starts on each side, its shape and strides."""
+
+    offsets: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+
+def word_of(item: int, sides: Sequence[Side], shape: Sequence[int]) -> int:
+    """Return the widest word by which all elements can be accessed: they may be misaligned."""
+    numbers = [item, _WORDS[-1]]
+    for side in sides:
+        numbers.append(side.tensor.handle)
+        numbers += [s for s, n in zip(side.strides, shape, strict=True) if n > 1]
+    return math.gcd(*numbers)
+
+
+def _merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return (size, stride of each side) by dimension, the fastest of the first side first."""
+    dims = [d for d in zip(shape, *strides, strict=True) if d[0] != 1]
+    dims.sort(key=lambda d: abs(d[1]))
+    out: list[tuple[int, ...]] = []
+    for n, *steps in dims:
+        if out and all(s == out[-1][0] * t for s, t in zip(steps, out[-1][1:], strict=True)):
+            out[-1] = (out[-1][0] * n, *out[-1][1:])
+        else:
+            out.append((n, *steps))
+    return out
+
+
+def boxes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> Iterator[Box]:
+    """Divide what has this shape into parts that one launch can do."""
+    return _boxes(_merged(shape, strides), (0,) * len(strides))
+
+
+def _boxes(dims: list[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Box]:
+    """Halve the last dimension until the rest is small enough; of one, nothing is left."""
+    if len(dims) <= _DIMS and math.prod(d[0] for d in dims) < _MOST_WORDS:
+        full = dims + [(1,) + (0,) * len(offsets)] * (_DIMS - len(dims))
+        shape, *strides = zip(*full, strict=True)
+        yield Box(offsets, shape, tuple(strides))
+        return
+    *rest, (n, *steps) = dims
+    if n == 1:
+        yield from _boxes(rest, offsets)
+        return
+    half = n // 2
+    behind = tuple(o + half * s for o, s in zip(offsets, steps, strict=True))
+    yield from _boxes([*rest, (half, *steps)], offsets)
+    yield from _boxes([*rest, (n - half, *steps)], behind)
+
+
+def _launched(
+    name: str, sides: Sequence[Side], box: Box, middle: tuple[Any, ...], start: int
+) -> tuple[Any, ...]:
+    """Return configuration, kernel and arguments of the launch that does a box."""
+    words = math.prod(box.shape)
+    device = sides[0].tensor.device or sides[-1].tensor.device or device_at()
+    pointers = [s.tensor.ptr + (o + start) for s, o in zip(sides, box.offsets, strict=True)]
+    strides = itertools.chain.from_iterable(box.strides)
+    return (
+        LaunchConfig(-(-words // _BLOCK), _BLOCK),
+        _kernel(name, device.ordinal),
+        *pointers,
+        *middle,
+        words,
+        *box.shape[: _DIMS - 1],
+        *strides,
+    )
+
+
+def _fills(tensor: Tensor, pattern: bytes) -> Iterator[tuple[Any, ...]]:
+    side = Side.of(tensor)
+    item = tensor.itemsize
+    pattern *= item // len(pattern)  # it may have been shortened
+    word = word_of(item, [side], tensor.shape)
+    for start in range(0, item, word):
+        value = int.from_bytes(pattern[start : start + word], "little")
+        halves = value & (1 << 64) - 1, value >> 64
+        for box in boxes(tensor.shape, [side.strides]):
+            yield _launched(f"fill_{word}", [side], box, halves, start)
+
+
+def fill(tensor: Tensor, pattern: bytes, launch: Callable[..., object]) -> None:
+    """Write the bytes of one element into every element."""
+    for launched in _fills(tensor, pattern):
+        launch(*launched)
+
+
+def fill_node(tensor: Tensor, pattern: bytes, launch: Callable[..., Node]) -> Node:
+    """Do the same with one node."""
+    launches = list(itertools.islice(_fills(tensor, pattern), 2))
+    if len(launches) != 1:
+        raise ValueError(
+            f"one node cannot fill a tensor of shape {tensor.shape}, strides {tensor.strides} and "
+            f"type {tensor.dtype_name}: fill it in a capture, or parts of it"
+        )
+    return launch(*launches[0])
+
+
+def copies(dst: Tensor, src: Tensor) -> Iterator[tuple[Any, ...]]:
+    """Return configuration, kernel and arguments of each launch that a copy takes."""
+    sides = [Side.of(dst), Side.of(src)]
+    word = word_of(dst.itemsize, sides, dst.shape)
+    strides = [side.strides for side in sides]
+    shape = dst.shape
+    if word < dst.itemsize:  # the words of an element are one dimension more
+        shape += (dst.itemsize // word,)
+        strides = [(*s, word) for s in strides]
+    for box in boxes(shape, strides):
+        yield _launched(f"copy_{word}", sides, box, (), 0)
+
+
+def needs_kernel(tensor: Tensor, pattern: bytes) -> bool:
+    """Whether none of the driver's fills can do it: gaps, a wide pattern, or a misaligned start."""
+    return not (tensor.is_contiguous and is_narrow(pattern) and tensor.handle % len(pattern) == 0)

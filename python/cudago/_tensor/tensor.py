@@ -1,0 +1,381 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors: typed, shaped views of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .. import _core
+from .._card import card
+from .._kernel.launch import launch
+from .._ordinal import device_at
+from .._stream.stream import stream_of
+from ..errors import ClosedError
+from . import strided
+from .copy import copy, is_pageable
+from .element import element, numpy_dtype, shortest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .._memory.buffer import Pointer
+    from .._memory.device import Device
+    from ..typing import StreamLike
+
+__all__ = ["Tensor"]
+
+_T = TypeVar("_T")
+
+
+def _into_native(cls: type[_T]) -> type[_T]:
+    """Move a subclass's members into the native type, and return that type.
+
+    Instances of a Python subclass take part in garbage collection, which would double the cost of
+    creating a tensor. Tensors hold nothing that the collector needs to see.
+    """
+    native: Any = cls.__base__
+    for name, member in vars(cls).items():
+        if name not in ("__dict__", "__module__", "__slots__", "__weakref__"):
+            setattr(native, name, member)
+    return cast("type[_T]", native)
+
+
+@_into_native
+class Tensor(_core.Tensor):
+    """A typed, shaped view of memory.
+
+    Created by `Buffer.view`, `empty`, `zeros`, `full`, `asarray` and `from_dlpack`. A tensor keeps
+    its memory alive, as do its views and whatever another library makes from it over DLPack.
+    Indexing with integers, slices, ``None`` and ``...`` returns further views. Nothing is copied
+    unless a method's name says so.
+
+    Notes
+    -----
+    Two tensors are equal if they are the same view of the same memory; elements are not compared.
+
+    Examples
+    --------
+    >>> t = cudago.zeros((4, 8), "float32", stream=stream)
+    >>> t[:, 4:8].shape, t.T.shape, t.strides
+    ((4, 4), (8, 4), (8, 1))
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device | None:
+        """The device that the memory belongs to; None for host memory."""
+        ordinal = self._ordinal
+        return None if ordinal is None else device_at(ordinal)
+
+    @property
+    def ptr(self) -> Pointer:
+        """Pointer to the first element, bounded by the bytes that the tensor spans."""
+        span, offset = self._span
+        return span.ptr + offset
+
+    def numpy(self, *, stream: StreamLike) -> np.ndarray:
+        """Copy the elements to a new NumPy array, and wait for the copy.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the copy.
+
+        Returns
+        -------
+        numpy.ndarray
+            Row-major, with this tensor's shape and element type. Types that NumPy lacks need the
+            package ml_dtypes.
+
+        Raises
+        ------
+        ValueError
+            If `stream` is capturing: use `copy_to` with an array of your own.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``, ``cuStreamSynchronize``
+
+        Examples
+        --------
+        >>> cudago.full((2, 2), 7, "int32", stream=stream).numpy(stream=stream)
+        array([[7, 7],
+               [7, 7]], dtype=int32)
+        """
+        import numpy as np
+
+        on = stream_of(stream)
+        if on.is_capturing:  # else the copy would be captured before the wait is refused
+            raise ValueError(
+                "a stream that is capturing cannot be waited for: copy with "
+                "t.copy_to(array, stream=...) instead"
+            )
+        dtype = numpy_dtype(self.dtype_name)
+        raw = np.empty(self.nbytes, "u1")
+        if self.nbytes:
+            bits = _core.from_dlpack(raw).buffer.view(self.dtype_name, self.shape)
+            copy(bits, self, on)
+        on.sync()
+        return raw.view(dtype).reshape(self.shape)
+
+    def copy_from(self, src: Any, *, stream: StreamLike) -> None:
+        """Copy elements into this tensor.
+
+        Parameters
+        ----------
+        src : Tensor or array_like
+            Source, with this tensor's shape. Tensors, NumPy arrays and objects with ``__dlpack__``
+            must have its element type; numbers and lists are converted.
+        stream : Stream
+            Stream that orders the copy.
+
+        Raises
+        ------
+        BufferError
+            If, during a capture, the copy would take more than 65536 nodes.
+
+        See Also
+        --------
+        copy_to : Copies the other way.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until `src` has been read if it is pageable memory.
+
+        One driver call copies all rows where both sides have them at regular distances, as any
+        slices of matrices. Otherwise a kernel copies, if both sides are memory that a device can
+        access; else the elements are packed first. Captured as one memcpy node for each such call,
+        or as a kernel node; the nodes keep both sides alive.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``
+
+        Examples
+        --------
+        >>> t = cudago.empty((2, 2), "float32", stream=stream)
+        >>> t.copy_from([[1, 2], [3, 4]], stream=stream)
+        >>> t.T.numpy(stream=stream).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if self.is_readonly:
+            raise ValueError("the tensor is read-only")
+        source = _as_source(src, self, stream)
+        _check_alike("src", source, self)
+        copy(self, source, stream_of(stream))
+
+    def copy_to(self, dst: Any, *, stream: StreamLike) -> None:
+        """Copy the elements into an array or another tensor.
+
+        Parameters
+        ----------
+        dst : Tensor, array or any object with ``__dlpack__`` or the buffer protocol
+            Destination, with this tensor's shape and element type.
+        stream : Stream
+            Stream that orders the copy.
+
+        Raises
+        ------
+        BufferError
+            If, during a capture, the copy would take more than 65536 nodes.
+
+        See Also
+        --------
+        copy_from : Copies the other way.
+        numpy : Copies to a new array, and waits.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done if `dst` is pageable memory.
+        Captured and divided as `copy_from` is.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuMemcpy3DAsync``
+
+        Examples
+        --------
+        >>> array = numpy.empty((2, 2), "float32")
+        >>> cudago.full((2, 2), 7, stream=stream).copy_to(array, stream=stream)
+        >>> array.tolist()
+        [[7.0, 7.0], [7.0, 7.0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        target = _as_target(dst, stream)
+        if target.is_readonly:
+            raise ValueError("dst is read-only")
+        _check_alike("dst", target, self)
+        copy(target, self, stream_of(stream))
+
+    def item(self, *, stream: StreamLike) -> Any:
+        """Return the only element as a Python number, and wait for its copy.
+
+        Parameters
+        ----------
+        stream : Stream
+            Stream that orders the copy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element.
+
+        Raises
+        ------
+        ValueError
+            If there is not exactly one element, or if `stream` is capturing.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Blocks until the copy is done.
+
+        References
+        ----------
+        ``cuMemcpyAsync``, ``cuStreamSynchronize``
+
+        Examples
+        --------
+        >>> cudago.full((2, 2), 7, "int32", stream=stream)[1, 0].item(stream=stream)
+        7
+        """
+        if self.size != 1:
+            raise ValueError(f"a tensor of {self.size} elements is not one number")
+        element = self.numpy(stream=stream).reshape(())
+        return element.astype("f4").item() if element.dtype.kind == "V" else element.item()
+
+    def fill(self, value: Any, *, stream: StreamLike) -> None:
+        """Set every element to one value.
+
+        Parameters
+        ----------
+        value : number or bytes
+            Converted to the element type, which it must fit: whole numbers of its range for
+            integers, finite values that stay finite for floating-point types. ``bytes`` are taken
+            as those of one element.
+        stream : Stream
+            Stream that orders the fill.
+
+        Raises
+        ------
+        OverflowError, ValueError, TypeError
+            If `value` does not fit the element type.
+        BufferError
+            If the tensor is host memory that the driver does not know: fill the array itself.
+
+        See Also
+        --------
+        Buffer.fill : Fills bytes.
+
+        Notes
+        -----
+        Stream-ordered on `stream`. Captured as a memset node, or as kernel nodes where the driver
+        has no fill: for values of 8 and 16 bytes that do not repeat every 4 bytes, and for tensors
+        with gaps between their elements. Either keeps the tensor's memory alive.
+
+        References
+        ----------
+        ``cuMemsetD8Async``, ``cuMemsetD16Async``, ``cuMemsetD32Async``
+
+        Examples
+        --------
+        >>> t = cudago.zeros((2, 3), "int32", stream=stream)
+        >>> t[:, 1].fill(5, stream=stream)
+        >>> t.numpy(stream=stream).tolist()
+        [[0, 5, 0], [0, 5, 0]]
+        """
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if self.is_readonly:
+            raise ValueError("the tensor is read-only")
+        if is_pageable(self):
+            raise BufferError("the tensor is pageable host memory: fill the array itself")
+        pattern = shortest(element(value, self.dtype_name))
+        if not strided.needs_kernel(self, pattern):
+            self.buffer.fill(pattern, stream=stream)
+        elif self.size:
+            strided.fill(self, pattern, lambda *args: launch(stream, *args))
+
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
+        # Otherwise NumPy would treat the tensor as a sequence, and make an array of tensors.
+        raise TypeError(
+            "a cudago Tensor is not converted to a NumPy array by itself: use "
+            "t.numpy(stream=...), which copies"
+        )
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<Tensor closed>"
+        where = "host" if self._ordinal is None else f"device {self._ordinal}"
+        return f"<Tensor {self.dtype_name}{list(self.shape)} on {where} at {self.handle:#x}>"
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def _as_source(src: Any, like: Tensor, stream: StreamLike) -> Tensor:
+    if isinstance(src, Tensor):
+        return src
+    if not hasattr(src, "__dlpack__"):
+        import numpy as np
+
+        src = np.ascontiguousarray(src, like.dtype).reshape(np.shape(src))
+    return _core.from_dlpack(src, stream=stream)
+
+
+def as_tensor(memory: Any) -> Tensor:
+    """Return a tensor over any memory that has a shape."""
+    return memory if isinstance(memory, Tensor) else _core.from_dlpack(memory)
+
+
+def _as_target(dst: Any, stream: StreamLike) -> Tensor:
+    if isinstance(dst, Tensor):
+        return dst
+    if hasattr(dst, "__dlpack__"):
+        return _core.from_dlpack(dst, stream=stream)
+    import numpy as np
+
+    view = memoryview(dst)
+    if view.readonly:
+        raise ValueError("dst is read-only")
+    return _core.from_dlpack(np.asarray(view))
+
+
+def _check_alike(name: str, other: Tensor, tensor: Tensor) -> None:
+    if other.shape != tensor.shape:
+        raise ValueError(f"{name} has shape {other.shape}, the tensor {tensor.shape}")
+    if other.dtype_name != tensor.dtype_name:
+        raise TypeError(
+            f"{name} has element type {other.dtype_name}, the tensor {tensor.dtype_name}: "
+            "convert it first"
+        )
+
+
+def _device_copy(t: Tensor, to_host: int) -> Tensor:
+    """Copy device memory for an export with ``copy=True``. Called by the native module.
+
+    The work on `t` has completed; on return, so has the copy.
+    """
+    device = t.device
+    if device is None:
+        raise BufferError(
+            "the memory is neither the host's nor of a known device, so it cannot be copied for "
+            "an export"
+        )
+    stream = device.default_stream
+    if to_host:
+        return _core.from_dlpack(t.numpy(stream=stream))
+    copy = device.allocate(t.nbytes, stream=stream).view(t.dtype_name, t.shape)
+    copy.copy_from(t, stream=stream)
+    stream.sync()
+    return copy
