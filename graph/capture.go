@@ -45,6 +45,7 @@ type recordedOp struct {
 	name   string
 	params any
 	bundle *bundle
+	memory *allocation // of an alloc node
 }
 
 // Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing after
@@ -140,6 +141,8 @@ type Operation struct {
 	// Operands belong to the capture from the call on; if it fails they are
 	// released.
 	Operands []Operand
+
+	memory *allocation // of an alloc node
 }
 
 // Record runs call, which makes one driver call that enqueues in s, and
@@ -202,7 +205,7 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 		c.loose = append(c.loose, b)
 		return 0, nil
 	}
-	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b}
+	c.recorded[node] = &recordedOp{name: op.Name, params: op.Params, bundle: b, memory: op.memory}
 	c.noteUses(s, node, b)
 	if op.Name != "" {
 		c.names[op.Name] = true
@@ -407,7 +410,7 @@ func (c *Capture) nameNodes(g *Graph) {
 			continue
 		}
 		delete(c.recorded, n.handle)
-		n.name, n.params, n.bundle = op.name, op.params, op.bundle
+		n.name, n.params, n.bundle, n.memory = op.name, op.params, op.bundle, op.memory
 		if n.name != "" {
 			g.byName[n.name] = n
 		}

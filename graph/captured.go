@@ -16,13 +16,13 @@ import (
 // capture has become a graph; if there is no graph, the address ends with the
 // capture. Until then only operations of that capture can use the memory.
 type CapturedMemory struct {
-	ptr, size uint64
-	c         *Capture
-	stream    *cuda.Stream
-	onEnd     func(isGraph bool)
+	allocation allocation
+	size       uint64
+	c          *Capture
+	stream     *cuda.Stream
+	onEnd      func(isGraph bool)
 
-	freed bool                         // guarded by c.mu; a free node was captured
-	last  map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
+	last map[streamID]cuda.NodeHandle // guarded by c.mu; the latest captured use in each stream
 
 	mu       sync.Mutex // a leaf, below all others
 	state    capturedState
@@ -39,7 +39,9 @@ const (
 )
 
 // Ptr returns the address, which all launches will use.
-func (m *CapturedMemory) Ptr() uint64 { return m.ptr }
+func (m *CapturedMemory) Ptr() uint64 { return m.allocation.ptr }
+
+func (m *CapturedMemory) node() *allocation { return &m.allocation }
 
 // Stream returns the stream in which the memory was allocated.
 func (m *CapturedMemory) Stream() *cuda.Stream { return m.stream }
@@ -73,6 +75,7 @@ func (m *CapturedMemory) end(h *hierarchy) {
 	m.state = inNothing
 	if h != nil {
 		m.state = inGraph
+		m.allocation.h.Store(h)
 	}
 	if m.released {
 		return
@@ -101,7 +104,7 @@ func (m *CapturedMemory) usable(c *Capture) error {
 		return nil
 	case m.c != c:
 		return badValue("memory", "of a capture that is still open can be used in that capture only")
-	case m.freed:
+	case m.allocation.freed.Load():
 		return &cuda.ClosedError{What: "memory that this capture has freed"}
 	}
 	return nil
@@ -148,10 +151,10 @@ func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), c
 	m := &CapturedMemory{size: size, c: c, stream: s, onEnd: onEnd, last: make(map[streamID]cuda.NodeHandle)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var op Operation
+	op := Operation{memory: &m.allocation}
 	_, err := c.recordLocked(s, &op, nil, func() (err error) {
-		m.ptr, err = call()
-		op.Params = AllocParams{m.ptr, size}
+		m.allocation.ptr, err = call()
+		op.Params = AllocParams{m.Ptr(), size}
 		return err
 	})
 	if err != nil {
@@ -191,18 +194,18 @@ func (c *Capture) free(m *CapturedMemory, s *cuda.Stream, b *bundle) error {
 		}
 	}
 	var before []cuda.NodeHandle
-	n, err := c.recordLocked(s, &Operation{Params: FreeParams{m.ptr}}, b, func() error {
+	n, err := c.recordLocked(s, &Operation{Params: FreeParams{m.Ptr()}}, b, func() error {
 		info, err := s.CaptureInfo()
 		if err != nil {
 			return err
 		}
 		before = info.Dependencies
-		return s.Context().FreeAsync(m.ptr, s)
+		return s.Context().FreeAsync(m.Ptr(), s)
 	})
 	if err != nil {
 		return err
 	}
-	m.freed = true
+	m.allocation.freed.Store(true)
 	// The call cannot be undone, so a free that comes too early must not become
 	// a graph.
 	c.spoiled = errors.Join(c.spoiled, c.orderFree(m, s, n, before))
@@ -276,7 +279,7 @@ func (c *Capture) endMemory(h *hierarchy) {
 	for _, m := range c.memory {
 		m.end(h)
 		if h != nil {
-			h.remember(m.ptr)
+			h.remember(m.Ptr())
 		}
 	}
 	c.memory = nil

@@ -132,11 +132,11 @@ func (c *scenario) special() {
 	n, err := g.Alloc(8, NodeOptions{Operands: c.operand()})
 	c.try(err)
 	if n != nil {
-		_, err = g.Free(n.Params().(AllocParams).Ptr, NodeOptions{Operands: c.operand()})
-		c.try(err)
 		hold, err := n.Memory()
 		c.try(err)
 		defer hold.Release()
+		_, err = g.Free(hold, NodeOptions{Operands: c.operand()})
+		c.try(err)
 	}
 	e, err := c.ctx.NewEvent(cuda.EventOptions{})
 	c.try(err)

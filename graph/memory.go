@@ -18,6 +18,45 @@ type AllocParams struct{ Ptr, Size uint64 }
 // FreeParams are those of a free node.
 type FreeParams struct{ Ptr uint64 }
 
+// Memory is what an alloc node allocates: see [Node.Memory] and [Capture.Alloc].
+// Until it is released, the address stays reserved.
+type Memory interface {
+	Retainer
+	// Ptr is the address, which all launches use. Memory that comes after a free
+	// of this one may have the same.
+	Ptr() uint64
+	node() *allocation
+}
+
+// An allocation is the memory of one alloc node, as distinct from others that
+// have its address.
+type allocation struct {
+	ptr   uint64
+	h     atomic.Pointer[hierarchy] // of the node; nil while a capture is open
+	freed atomic.Bool               // by a node of the graph itself, which cannot be removed again
+}
+
+// freeable returns why nothing more can free the memory, or nil. The driver
+// would free what has the address now.
+func (a *allocation) freeable() error {
+	if a.freed.Load() {
+		return badValue("memory", "%#x is freed by a node of the graph that allocates it", a.ptr)
+	}
+	return nil
+}
+
+// FreeAsync frees m, which a launch has left allocated, after the work that is
+// in s. It calls cuMemFreeAsync.
+//
+// Errors: an [*cuda.ArgumentError] if a node of the graph of m frees it;
+// otherwise an [*cuda.Error].
+func FreeAsync(m Memory, s *cuda.Stream) error {
+	if err := m.node().freeable(); err != nil {
+		return err
+	}
+	return s.Context().FreeAsync(m.Ptr(), s)
+}
+
 // Alloc adds a node that allocates device memory at each launch, always at the
 // same address: see [AllocParams] and [Node.Memory]. The content is undefined
 // each time. Memory that no free node of the graph frees stays allocated after
@@ -49,20 +88,28 @@ func (g *Graph) addAlloc(size uint64, o NodeOptions, b *bundle) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.params = p
+	n.params, n.memory = p, &allocation{ptr: p.Ptr}
+	n.memory.h.Store(g.h)
 	g.h.remember(p.Ptr)
 	return n, nil
 }
 
-// Free adds a node that frees what an alloc node has allocated at ptr: one of
-// this graph, or of another that is launched before. It calls
-// cuGraphAddMemFreeNode.
+// Free adds a node that frees what an alloc node allocates: one of this graph, or
+// of another that is launched before. It calls cuGraphAddMemFreeNode.
 //
-// Errors: an [*cuda.Error] if ptr is not the start of such memory, or a node of
-// this graph frees it already.
-func (g *Graph) Free(ptr uint64, o NodeOptions) (*Node, error) {
-	return g.add(cuda.FreeNode, o, FreeParams{ptr}, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddFreeNode(g.handle, deps, ptr)
+// Errors: an [*cuda.ArgumentError] if a node of the graph of m frees it already;
+// an [*cuda.Error] if another node of this graph does.
+func (g *Graph) Free(m Memory, o NodeOptions) (*Node, error) {
+	a := m.node()
+	return g.add(cuda.FreeNode, o, FreeParams{a.ptr}, func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
+		if err := a.freeable(); err != nil {
+			return n, err
+		}
+		n, err = g.h.ctx.AddFreeNode(g.handle, deps, a.ptr)
+		if err == nil && a.h.Load() == g.h {
+			a.freed.Store(true)
+		}
+		return n, err
 	})
 }
 
@@ -70,7 +117,7 @@ func (g *Graph) Free(ptr uint64, o NodeOptions) (*Node, error) {
 // the address stays reserved, even if the graph is closed.
 //
 // Errors: an [*cuda.ArgumentError] for a node of another kind; [cuda.ErrClosed].
-func (n *Node) Memory() (Retainer, error) {
+func (n *Node) Memory() (Memory, error) {
 	h := n.g.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,14 +131,23 @@ func (n *Node) Memory() (Retainer, error) {
 		return nil, &RemovedError{n.String()}
 	}
 	h.holders++
-	return &memoryHold{h: h}, nil
+	if n.memory == nil {
+		return nil, badValue("node", "%q was captured without a trace of its memory", n.name)
+	}
+	return &memoryHold{h: h, allocation: n.memory}, nil
 }
 
 // memoryHold is a holder of a hierarchy, on behalf of memory in it.
 type memoryHold struct {
-	h        *hierarchy
-	released atomic.Bool
+	h          *hierarchy
+	allocation *allocation
+	released   atomic.Bool
 }
+
+// Ptr implements [Memory].
+func (m *memoryHold) Ptr() uint64 { return m.allocation.ptr }
+
+func (m *memoryHold) node() *allocation { return m.allocation }
 
 // Release implements [Retainer].
 func (m *memoryHold) Release() {

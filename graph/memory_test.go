@@ -34,16 +34,27 @@ func isAllocated(t testing.TB, ctx *cuda.Context, ptr uint64) bool {
 	return is
 }
 
+// memoryOf holds the memory of an alloc node until the test ends.
+func memoryOf(t testing.TB, alloc *Node) Memory {
+	t.Helper()
+	m, err := alloc.Memory()
+	require.NoError(t, err)
+	t.Cleanup(m.Release)
+	return m
+}
+
 func TestGraphAllocatesAndFrees(t *testing.T) {
 	ctx := open(t)
 	s, b := newStream(t, ctx), buffers(t, ctx, 1, 8)
 	g, alloc, last := allocating(t, ctx, b[0])
-	ptr := alloc.Params().(AllocParams).Ptr
-	free, err := g.Free(ptr, NodeOptions{Deps: []*Node{last}})
+	m := memoryOf(t, alloc)
+	ptr := m.Ptr()
+	require.Equal(t, alloc.Params().(AllocParams).Ptr, ptr)
+	free, err := g.Free(m, NodeOptions{Deps: []*Node{last}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"alloc_0", "memset_0", "memcpy_0", "free_0"}, []string{alloc.Name(), "memset_0", last.Name(), free.Name()})
-	_, err = g.Free(ptr, NodeOptions{})
-	require.ErrorIs(t, err, cuda.ErrorInvalidValue)
+	_, err = g.Free(m, NodeOptions{})
+	require.ErrorContains(t, err, "is freed by a node of the graph that allocates it")
 	_, err = g.Alloc(0, NodeOptions{})
 	require.ErrorContains(t, err, "size must be at least 1 byte")
 	_, err = g.Clone(Options{})
@@ -150,15 +161,21 @@ func TestAnAddressThatTwoNodesHaveIsFreedOnce(t *testing.T) {
 	ctx := open(t)
 	s, b := newStream(t, ctx), buffers(t, ctx, 1, 8)
 	g, alloc, last := allocating(t, ctx, b[0])
-	ptr := alloc.Params().(AllocParams).Ptr
-	free, err := g.Free(ptr, NodeOptions{Deps: []*Node{last}})
+	m, err := alloc.Memory()
+	require.NoError(t, err)
+	ptr := m.Ptr()
+	free, err := g.Free(m, NodeOptions{Deps: []*Node{last}})
 	require.NoError(t, err)
 	again, err := g.Alloc(8, NodeOptions{Deps: []*Node{free}})
 	require.NoError(t, err)
 	require.Equal(t, ptr, again.Params().(AllocParams).Ptr)
+	_, err = g.Free(m, NodeOptions{Deps: []*Node{again}})
+	require.ErrorContains(t, err, "is freed by a node", "it would free what came after it")
 	x := instantiate(t, g, ExecOptions{})
 	require.NoError(t, x.Launch(s))
 	require.True(t, isAllocated(t, ctx, ptr))
+	require.ErrorContains(t, FreeAsync(m, s), "is freed by a node")
+	m.Release()
 	require.NoError(t, x.Close())
 	require.NoError(t, g.Close())
 	require.True(t, Reaper().Flush(patience)) // a second free would be a warning, which fails the test

@@ -19,6 +19,7 @@ type Node struct {
 	name   string          // immutable
 	child  *Graph          // immutable; of a child graph node
 	bodies []*Graph        // immutable; of a conditional node
+	memory *allocation     // immutable; of an alloc node
 
 	params any     // guarded by g.h.mu; see Params
 	bundle *bundle // guarded by g.h.mu

@@ -327,6 +327,8 @@
     "\n" \
     "Raises\n" \
     "------\n" \
+    "ValueError\n" \
+    "    If a node of the graph frees it.\n" \
     "CUDAError\n" \
     "    If the memory is not allocated now: no launch has allocated it since it was last freed.\n" \
     "\n" \

@@ -40,6 +40,11 @@ static QUIET int whole_memory(PyObject *buffer) {
     return PyErr_SetString(PyExc_ValueError, "buffer must be the whole of what the graph allocates, and is a view of some of it"), -1;
 }
 
+/* Which of the allocations that have its address. */
+static QUIET uint64_t memory_number(BufferObject *buffer) {
+    return ((cudago_go_cell *)buffer->cell)->id;
+}
+
 /* _add_free(deps, buffer, name): the buffer may belong to another graph; its address must stay reserved */
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
@@ -51,7 +56,8 @@ PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t
     cudago_ref ref;
     cudago_status st = {0};
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
-    uint64_t node = cudagoGraphFree(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, o->address, &ref, &st);
+    uint64_t memory = memory_number((BufferObject *)args[1]);
+    uint64_t node = cudagoGraphFree(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, memory, &ref, &st);
     Py_DECREF(o);
     return cudago_node_added(node, &st);
 }
@@ -83,22 +89,21 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     return cudago_buffer_new(&c->cell, ptr, size, self->device);
 }
 
-static int free_away(cudago_stream *s, uint64_t ptr) {
+static int free_away(cudago_stream *s, uint64_t memory) {
     cudago_status st = {0};
     cudago_leave l = cudago_gil_leave(s);
-    cudagoGraphMemoryFree(s->id, ptr, &st);
+    cudagoGraphMemoryFree(s->id, memory, &st);
     cudago_gil_back(&l, st.kind);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
 }
 /* A node of the graph that is captured, which frees the memory at each launch. */
-static int capture_free_away(cudago_stream *s, OperandObject *o) {
+static int capture_free_away(cudago_stream *s, uint64_t memory, OperandObject *o) {
     cudago_ref ref;
     cudago_status st = {0};
-    uint64_t ptr = o->address;
     cudago_ref_set(&ref, (PyObject *)o, o->nbytes, ROLE_MEMORY, REASON_FREE);
     cudago_leave l = cudago_gil_leave(s);
-    cudagoCaptureFree(s->id, ptr, &ref, &st);
+    cudagoCaptureFree(s->id, memory, &ref, &st);
     cudago_gil_back(&l, 1);
     cudago_leave_end(&l);
     return st.kind ? cudago_raise(&st) : 0;
@@ -109,9 +114,9 @@ static QUIET int free_now(BufferObject *buffer, StreamObject *stream, OperandObj
     if (!s || whole_memory((PyObject *)buffer)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing) return o ? capture_free_away(s, o) : CUDAGO_AGAIN;
+    if (capturing) return o ? capture_free_away(s, memory_number(buffer), o) : CUDAGO_AGAIN;
     if (cudago_captured_is(buffer->cell, CAPTURED_OPEN)) return cudago_cell_allocated(buffer->cell);
-    return free_away(s, buffer->ptr);
+    return free_away(s, memory_number(buffer));
 }
 static int free_on(PyObject *buffer, StreamObject *stream) {
     int r = free_now((BufferObject *)buffer, stream, NULL);

@@ -24,15 +24,19 @@ func cudagoGraphAlloc(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 }
 
 //export cudagoGraphFree
-func cudagoGraphFree(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, ptr C.uint64_t,
+func cudagoGraphFree(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, memory C.uint64_t,
 	ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
-		return g.Free(uint64(ptr), o)
+		m, err := memories.Get(uint64(memory))
+		if err != nil {
+			return nil, err
+		}
+		return g.Free(m, o)
 	})
 }
 
 // memories hold graphs' memory, one for each allocation that Python has.
-var memories = border.NewTable[graph.Retainer]("graph memory")
+var memories = border.NewTable[graph.Memory]("graph memory")
 
 // cudagoGraphMemory describes the memory that an alloc node allocates, and holds
 // it.
@@ -70,14 +74,17 @@ func cudagoGraphMemoryRelease(memory C.uint64_t) {
 }
 
 //export cudagoGraphMemoryFree
-func cudagoGraphMemoryFree(on, ptr C.uint64_t, st *C.cudago_status) {
+func cudagoGraphMemoryFree(on, memory C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {
 		s, err := stream.Streams.Get(uint64(on))
 		if err != nil {
 			return err
 		}
-		c := s.Context()
-		c.Driver().Relaxed(func() { err = c.FreeAsync(uint64(ptr), s) })
+		m, err := memories.Get(uint64(memory))
+		if err != nil {
+			return err
+		}
+		s.Context().Driver().Relaxed(func() { err = graph.FreeAsync(m, s) })
 		return err
 	})
 }

@@ -120,20 +120,25 @@ func cudagoCaptureFreeLast(number C.uint64_t) {
 // captured, or of another.
 //
 //export cudagoCaptureFree
-func cudagoCaptureFree(on, ptr C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+func cudagoCaptureFree(on, memory C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
+	m, err := memories.Get(uint64(memory))
+	if err != nil {
+		guard(st, func() error { return err })
+		return
+	}
 	list := operands(ref, 1)
-	if m := list[0].Memory; m != nil {
+	if mine := list[0].Memory; mine != nil {
 		s, err := stream.Streams.Get(uint64(on))
 		var c *graph.Capture
 		if err == nil {
 			c, err = graph.CaptureOf(s)
 		}
-		if err == nil && c == m.Capture() {
-			guard(st, func() error { return c.Free(m, s, list) })
+		if err == nil && c == mine.Capture() {
+			guard(st, func() error { return c.Free(mine, s, list) })
 			return
 		}
 	}
-	record(on, graph.Operation{Params: graph.FreeParams{Ptr: uint64(ptr)}, Operands: list}, st, func(s *cuda.Stream) error {
-		return s.Context().FreeAsync(uint64(ptr), s)
+	record(on, graph.Operation{Params: graph.FreeParams{Ptr: m.Ptr()}, Operands: list}, st, func(s *cuda.Stream) error {
+		return graph.FreeAsync(m, s)
 	})
 }

@@ -385,6 +385,8 @@ class Buffer:
 
         Raises
         ------
+        ValueError
+            If a node of the graph frees it.
         CUDAError
             If the memory is not allocated now: no launch has allocated it since it was last freed.
 

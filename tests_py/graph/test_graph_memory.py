@@ -163,7 +163,7 @@ def test_wrong_arguments(graph, device, stream):
     with pytest.raises(TypeError, match="takes stream="):
         buffer.free()
     filled.free(buffer)
-    with pytest.raises(cu.CUDAError, match="INVALID_VALUE"):
+    with pytest.raises(ValueError, match="is freed by a node of the graph that allocates it"):
         filled.free(buffer)
     buffer.close()
     with pytest.raises(cu.ClosedError):
@@ -171,6 +171,27 @@ def test_wrong_arguments(graph, device, stream):
 
 
 # --- events ---------------------------------------------------------------------------------------
+
+
+def test_memory_that_comes_after_a_free_is_not_freed_in_its_place(graph, stream):
+    """Both have one address, so the driver would not notice."""
+    first, filled = allocating(graph)
+    again = filled.free(first).allocate(first.size)
+    second = again.buffer
+    assert second.handle == first.handle
+    with pytest.raises(ValueError, match="is freed by a node"):
+        again.free(first)
+    again.memset(second, 7)
+    with graph.instantiate() as step:
+        step.launch(stream)
+        with pytest.raises(ValueError, match="is freed by a node"):
+            first.free(stream=stream)
+        with stream.capture(), pytest.raises(ValueError, match="is freed by a node"):
+            first.free(stream=stream)
+        assert set(second.view("u1").numpy(stream=stream).tolist()) == {7}
+        second.free(stream=stream)
+        step.launch(stream)
+    stream.sync()
 
 
 def test_events_in_graphs(device, stream):

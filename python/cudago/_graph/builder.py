@@ -421,8 +421,10 @@ class Builder(Branching):
 
         Raises
         ------
+        ValueError
+            If a node of the graph that allocates the memory already frees it.
         CUDAError
-            If another node of the graph already frees the memory.
+            If another node of this graph already frees the memory of another graph.
 
         References
         ----------
