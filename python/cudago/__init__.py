@@ -56,10 +56,13 @@ from ._graph.profile import GraphProfile, NodeTime  # noqa: E402
 from ._graph.retained import Retained  # noqa: E402
 from ._graph.slot import Slot, slot  # noqa: E402
 from ._graph.who import Holder, who_retains  # noqa: E402
+from ._kernel.attributes import KernelAttributes  # noqa: E402
 from ._kernel.configured import ConfiguredKernel  # noqa: E402
-from ._kernel.kernel import Kernel, KernelAttributes, KernelInfo, Parameter  # noqa: E402
+from ._kernel.info import KernelInfo  # noqa: E402
+from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
-from ._kernel.program import ObjectCode, Program  # noqa: E402
+from ._kernel.object_code import ObjectCode  # noqa: E402
+from ._kernel.program import Program  # noqa: E402
 from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402

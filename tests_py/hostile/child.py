@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import cudago as cu
 
-from . import situations, together
+from . import order, together
 from .cases import UNFIT, Seen, Unit, choices, find, play, wrong
 from .forms import Trap
 from .world import Canary, World, changes, live
@@ -53,7 +53,7 @@ class Child:
     def unit(self, name: str, skip: set[str], only: str) -> None:
         """Run the cases of a unit, but for those that were run before."""
         if name.startswith("situation|"):
-            self._one(name, skip, lambda: situations.SITUATIONS[name.partition("|")[2]]())
+            self._one(name, skip, lambda: order.SITUATIONS[name.partition("|")[2]]())
         elif name.startswith(("thread|", "signal|", "wait|")):
             rounds = together.rounds("full" if only else self.selection)
             for case, run in together.cases(name, self.seed, rounds):

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from . import cases, recipes, situations, together
+from . import cases, order, recipes, together
 
 
 def main() -> None:
     """Print the names, or say what is missing."""
     if missing := recipes.missing():
         raise SystemExit("no recipe in tests_py/hostile/recipes.py:\n" + "\n".join(missing))
-    for name in situations.SITUATIONS:
+    for name in order.SITUATIONS:
         print(f"situation|{name}")
     for unit in together.units():
         print(unit)

@@ -8,8 +8,8 @@ import pytest
 
 from . import recipes
 from .__main__ import options
+from .order import SITUATIONS
 from .parent import run
-from .situations import SITUATIONS
 
 pytestmark = pytest.mark.parametrize("driver", ["sim"], indirect=True)
 

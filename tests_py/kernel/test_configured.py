@@ -180,6 +180,6 @@ ptxas info    : Used 24 registers, used 1 barriers
 ptxas info    : Function properties for near2
 ptxas         .     16 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
 """
-    assert cu._kernel.kernel._spilled(log, "near") == 44
-    assert cu._kernel.kernel._spilled(log, "near2") == 4
-    assert cu._kernel.kernel._spilled(log, "far") is None
+    assert cu._kernel.info.spilled(log, "near") == 44
+    assert cu._kernel.info.spilled(log, "near2") == 4
+    assert cu._kernel.info.spilled(log, "far") is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from .._kernel.launch import LaunchConfig
-from .._kernel.program import ObjectCode
+from .._kernel.object_code import ObjectCode
 
 if TYPE_CHECKING:
     from .._kernel.kernel import Kernel

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _zconstants as _z
 from .._graph import slot
 from .._kernel.launch import LaunchConfig
-from .._kernel.program import ObjectCode
+from .._kernel.object_code import ObjectCode
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
 from .bindings import Bindings

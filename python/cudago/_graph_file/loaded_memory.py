@@ -12,7 +12,7 @@ from .._tensor.element import numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._kernel.program import ObjectCode
+    from .._kernel.object_code import ObjectCode
     from .._memory.buffer import Buffer
     from .._stream.stream import Stream
     from .archive import Archive

@@ -1,21 +1,21 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels, their parameters and attributes."""
+"""Kernels and their parameters."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
 from .. import _core
 from .._ordinal import device_at
+from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
 from .elements import element_of_pointer
+from .info import KernelInfo, spilled
 from .named import arranged
+from .object_code import ObjectCode
 from .parameter_names import parameter_names
-from .program import ObjectCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..typing import KernelArgument
     from .launch import LaunchConfig
 
-__all__ = ["Kernel", "KernelAttributes", "KernelInfo", "Parameter"]
+__all__ = ["Kernel", "Parameter"]
 
 
 class Parameter(str):
@@ -58,163 +58,6 @@ class Parameter(str):
         return str(self)
 
 
-_ATTRIBUTES = {
-    "max_threads_per_block": 0,
-    "shared_size": 1,
-    "const_size": 2,
-    "local_size": 3,
-    "register_count": 4,
-    "ptx_version": 5,
-    "binary_version": 6,
-    "cache_mode_ca": 7,
-    "max_dynamic_shared_size": 8,
-    "shared_memory_preference": 9,
-}
-_SETTABLE = ("max_dynamic_shared_size", "shared_memory_preference")
-
-
-class KernelAttributes:
-    """Attributes of a kernel on one device; sizes in bytes. The last two can be set.
-
-    Obtained from `Kernel.attributes` and `Kernel.attributes_on`.
-
-    Attributes
-    ----------
-    max_threads_per_block : int
-        Largest block that the kernel can run with, in threads.
-    shared_size, const_size, local_size : int
-        Static shared memory per block, constant memory, and local memory per thread.
-    register_count : int
-        Registers per thread.
-    ptx_version, binary_version : int
-        Versions that it was compiled for, such as 75 for 7.5.
-    cache_mode_ca : int
-        Whether it was compiled to cache global loads in L1.
-    max_dynamic_shared_size : int
-        Dynamic shared memory that a launch may request.
-    shared_memory_preference : int
-        Percentage of the L1 cache to use as shared memory; -1 leaves it to the driver.
-
-    References
-    ----------
-    ``cuFuncGetAttribute``, ``cuFuncSetAttribute``
-    """
-
-    __slots__ = ("_device", "_kernel")
-    _device: Device
-    _kernel: Kernel
-
-    def __init__(self, kernel: Kernel, device: Device) -> None:
-        object.__setattr__(self, "_kernel", kernel)
-        object.__setattr__(self, "_device", device)
-
-    if TYPE_CHECKING:
-
-        @property
-        def max_threads_per_block(self) -> int: ...
-        @property
-        def shared_size(self) -> int: ...
-        @property
-        def const_size(self) -> int: ...
-        @property
-        def local_size(self) -> int: ...
-        @property
-        def register_count(self) -> int: ...
-        @property
-        def ptx_version(self) -> int: ...
-        @property
-        def binary_version(self) -> int: ...
-        @property
-        def cache_mode_ca(self) -> int: ...
-        @property
-        def max_dynamic_shared_size(self) -> int: ...
-        @max_dynamic_shared_size.setter
-        def max_dynamic_shared_size(self, value: int) -> None: ...
-        @property
-        def shared_memory_preference(self) -> int: ...
-        @shared_memory_preference.setter
-        def shared_memory_preference(self, value: int) -> None: ...
-    else:  # type checkers would accept any name
-
-        def __getattr__(self, name: str) -> int:
-            if name not in _ATTRIBUTES:
-                raise AttributeError(
-                    f"a kernel has no attribute {name!r}; it has {', '.join(_ATTRIBUTES)}"
-                )
-            return int(self._kernel._attribute(self._device, _ATTRIBUTES[name]))
-
-        def __setattr__(self, name: str, value: int) -> None:
-            if name not in _SETTABLE:
-                raise AttributeError(f"{name!r} cannot be set; {' and '.join(_SETTABLE)} can")
-            self._kernel._set_attribute(self._device, _ATTRIBUTES[name], value)
-
-    def __dir__(self) -> list[str]:
-        return list(_ATTRIBUTES)
-
-    def __repr__(self) -> str:
-        return "KernelAttributes(" + ", ".join(f"{n}={getattr(self, n)}" for n in _ATTRIBUTES) + ")"
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelInfo:
-    """What a kernel needs of a device, and what it was compiled for. Obtained from `Kernel.info`.
-
-    Parameters
-    ----------
-    name : str
-        The kernel's name.
-    device : int
-        The number of the device that this is about.
-    registers : int
-        Registers per thread.
-    shared, local, constant : int
-        Static shared memory per block, local memory per thread, and constant memory, in bytes.
-    spills : int or None
-        Bytes per thread that the compiler stores to local memory for want of registers; None if
-        that is not known: the kernel uses local memory, and the compiler did not say what for. It
-        says so with ``--ptxas-options=-v``, unless NVRTC takes the code from its own cache.
-    max_threads : int
-        Largest block that the kernel can run with, in threads.
-    max_shared : int
-        Dynamic shared memory that a launch may request, in bytes.
-    ptx_version, binary_version : int
-        Versions that it was compiled for, such as 75 for 7.5.
-
-    Examples
-    --------
-    >>> code = cudago.Program('extern "C" __global__ void f() {}').compile()
-    >>> info = code["f"].info()
-    >>> info.name, info.shared, info.spills
-    ('f', 0, 0)
-    """
-
-    name: str
-    device: int
-    registers: int
-    shared: int
-    local: int
-    constant: int
-    spills: int | None
-    max_threads: int
-    max_shared: int
-    ptx_version: int
-    binary_version: int
-
-
-# What ptxas writes with -v, one kernel after the other; the name is the symbol.
-_SPILLS = re.compile(
-    r"Function properties for (?P<symbol>\S+)\n[^\n]*?"
-    r"\d+ bytes stack frame, (?P<stores>\d+) bytes spill stores"
-)
-
-
-def _spilled(log: str, symbol: str) -> int | None:
-    for found in _SPILLS.finditer(log):
-        if found["symbol"] == symbol:
-            return int(found["stores"])
-    return None
-
-
 class Kernel(_core.Kernel):
     """A function that runs on a device.
 
@@ -230,7 +73,7 @@ class Kernel(_core.Kernel):
     """
 
     __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
-    # Set by _bound.py: it is made of graphs, which know kernels.
+    # Set by _graph/bound.py: it is made of graphs, which know kernels.
     _bound_launch: ClassVar[type[BoundLaunch]]
     _code: _core.Handle
     _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
@@ -443,7 +286,7 @@ class Kernel(_core.Kernel):
             shared=a.shared_size,
             local=local,
             constant=a.const_size,
-            spills=_spilled(self._fact("log"), self._fact("symbol")) if local else 0,
+            spills=spilled(self._fact("log"), self._fact("symbol")) if local else 0,
             max_threads=a.max_threads_per_block,
             max_shared=a.max_dynamic_shared_size,
             ptx_version=a.ptx_version,

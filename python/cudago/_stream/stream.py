@@ -368,7 +368,7 @@ def stream_of(obj: StreamLike) -> Stream:
     return obj if isinstance(obj, Stream) else _foreign(obj)
 
 
-# Streams created through this API, by id, for _preview.py.
+# Streams created through this API, by id, for _display/preview.py.
 _made: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 _core._set_class("Stream", Stream)

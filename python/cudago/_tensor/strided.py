@@ -14,7 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._kernel.launch import LaunchConfig
-from .._kernel.program import ObjectCode
+from .._kernel.object_code import ObjectCode
 from .._ordinal import device_at
 from .element import is_narrow
 

@@ -1,0 +1,280 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled code, its kernels and variables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .. import _core
+from .._ordinal import device_at
+from ..errors import KernelNotFoundError
+from .parameter_names import parameter_types
+
+if TYPE_CHECKING:
+    import os
+
+    from .._memory.buffer import Buffer
+    from .._memory.device import Device
+    from .kernel import Kernel
+
+__all__ = ["ObjectCode"]
+
+_PTX_BEGINS = re.compile(r"\s*($|\.version\b|//|/\*)")  # any other str is a path
+
+
+class ObjectCode:
+    """Compiled code, which is loaded on a device when one of its kernels is first needed there.
+
+    Created by `Program.compile`, or from existing code by the class methods. ``code[name]`` is
+    ``code.get_kernel(name)``, or ``code.get_global(name)`` if there is no kernel of that name. The
+    code stays loaded until it, its kernels and the buffers over its variables are gone.
+
+    Attributes
+    ----------
+    kind : str
+        ``"ptx"``, ``"cubin"``, ``"ltoir"`` or ``"fatbin"``.
+    log : str
+        The compiler's output, such as warnings.
+
+    Examples
+    --------
+    >>> code = cudago.Program('extern "C" __global__ void nothing() {}').compile()
+    >>> code.kernels
+    ('nothing',)
+    >>> code["nothing"]
+    <cudago.Kernel nothing()>
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_kernels", "_source", "kind", "log")
+    _source: tuple[str, str] | None  # what was compiled: "c++" or "ptx", and the text
+
+    def __init__(self, handle: Any, kind: str, log: str = "") -> None:
+        self._handle = handle
+        self._kernels: dict[str, Kernel] = {}
+        self._source = None
+        self.kind: str = kind
+        self.log: str = log
+
+    @classmethod
+    def _from(cls, kind: str, code: str | bytes | Path) -> ObjectCode:
+        if isinstance(code, Path):
+            code = code.read_bytes()
+        if isinstance(code, str):
+            is_text = kind == "ptx" and ("\n" in code or _PTX_BEGINS.match(code))
+            code = code.encode() if is_text else Path(code).read_bytes()
+        return cls(_core._code_from(kind, code), kind)
+
+    @classmethod
+    def from_ptx(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap PTX: its text, or the path of a file.
+
+        Parameters
+        ----------
+        code : str, bytes or Path
+            PTX, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded, which may raise `PTXError`.
+        """
+        return cls._from("ptx", code)
+
+    @classmethod
+    def from_cubin(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap machine code for one architecture: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The code, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded. The simulated driver runs only PTX.
+        """
+        return cls._from("cubin", code)
+
+    @classmethod
+    def from_fatbin(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap a bundle of code for several architectures: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The code, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Checked when it is loaded. The simulated driver runs only PTX.
+        """
+        return cls._from("fatbin", code)
+
+    @property
+    def code(self) -> bytes:
+        """The code itself."""
+        return bytes(_core._code_data(self._handle.id, "data", None))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the code to a file, which `from_ptx`, `from_cubin` or `from_fatbin` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, which is replaced if it exists.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        The name expressions that the program was compiled with are not in the file: kernels that
+        are templates are found by their mangled names. Blocks until the file is written.
+        """
+        Path(path).write_bytes(self.code)
+
+    @property
+    def ptx(self) -> str | None:
+        """The code as PTX, or None if it is not known."""
+        text = bytes(_core._code_data(self._handle.id, "ptx", None)).decode()
+        return text or None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels; loads the code on device 0."""
+        text = bytes(_core._code_data(self._handle.id, "kernels", device_at())).decode()
+        return tuple(text.split("\n")) if text else ()
+
+    def get_kernel(self, name: str, *, device: Device | None = None) -> Kernel:
+        """Return a kernel.
+
+        Parameters
+        ----------
+        name : str
+            Name of the kernel, or a name expression that the program was compiled with.
+        device : Device, optional
+            Device to load the code on first; by default device 0. The kernel runs on others too.
+
+        Returns
+        -------
+        Kernel
+            Always the same object for a name.
+
+        Raises
+        ------
+        KernelNotFoundError
+            If there is no such kernel; the message lists those that exist.
+        PTXError
+            If the code is PTX that the driver rejects.
+        UnsupportedError
+            If the kernel needs something that the simulated driver lacks.
+        CUDAError
+            If the code is for another architecture. Or in a host callback, if the code is not
+            loaded yet: loading waits for the device, which waits for the callback.
+
+        Notes
+        -----
+        Blocks until the code is loaded.
+
+        References
+        ----------
+        ``cuModuleLoadDataEx``, ``cuModuleGetFunction``
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = _core._kernel_new(
+                self._handle, self._handle.id, name, device_at() if device is None else device
+            )
+            kernel._code, kernel._source = self._handle, self._source
+            kernel._of, kernel._made = ref(self), (self.kind, self.log)
+            source = self._source[1] if self._source and self._source[0] == "c++" else ""
+            types = parameter_types(source, name, len(kernel._parameters())) if source else ()
+            kernel._know(types, source)
+            self._kernels[name] = kernel
+        return kernel
+
+    def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
+        """Return a ``__device__`` or ``__constant__`` variable, as a Buffer over its memory.
+
+        Parameters
+        ----------
+        name : str
+            Name of the variable, or a name expression such as ``"&weights"`` that the program was
+            compiled with.
+        device : Device, optional
+            Device whose copy of the variable to return; by default device 0.
+
+        Returns
+        -------
+        Buffer
+            Of the variable's size. It keeps the code loaded, as do its views and tensors.
+
+        Raises
+        ------
+        KernelNotFoundError
+            If there is no such variable; the message lists the names that exist.
+
+        Notes
+        -----
+        Blocks until the code is loaded. Kernels use the variable without being given it, so you
+        order their work and yours, by using one stream. Other libraries that are given the memory
+        wait for everything that was queued on the device before.
+
+        The compiler may leave out a variable that no kernel uses, and its name may be mangled if it
+        is ``static`` or in a namespace: a name expression finds it in either case.
+
+        References
+        ----------
+        ``cuModuleGetGlobal``
+
+        Examples
+        --------
+        >>> source = '__device__ int hits; extern "C" __global__ void hit() { hits++; }'
+        >>> code = cudago.Program(source).compile()
+        >>> code["hit"][1, 1, stream]()
+        >>> code.get_global("hits").view("int32").numpy(stream=stream)
+        array([1], dtype=int32)
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        on = device_at() if device is None else device
+        return _core._code_variable(self._handle.id, name, on)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the kernel or the variable of a name.
+
+        Parameters
+        ----------
+        name : str
+            As for `get_kernel` or `get_global`.
+
+        Returns
+        -------
+        Kernel or Buffer
+            A kernel, or a Buffer over a variable on device 0.
+
+        Raises
+        ------
+        KernelNotFoundError
+            If there is neither; the message lists the names that exist.
+        """
+        try:
+            return self.get_kernel(name)
+        except KernelNotFoundError as no_kernel:
+            try:
+                return self.get_global(name)
+            except KernelNotFoundError:
+                raise no_kernel from None
+
+    def __repr__(self) -> str:
+        return f"<cudago.ObjectCode: {self.kind}>"
