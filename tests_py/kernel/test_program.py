@@ -75,6 +75,8 @@ def test_program_checks_its_arguments():
         cu.Program("", "cuda")
     with pytest.raises(TypeError, match="source must be a str, not bytes"):
         cu.Program(b"")
+    with pytest.raises(ValueError, match="source must have no NUL, and has one in line 2"):
+        cu.Program("int x;\nint\0 y;")
 
 
 def test_compile_error(driver):

@@ -51,6 +51,24 @@ SCRIPTS = {
         assert len(graph.nodes) == 1
         a.disable_peer_access(b)
         """,
+    "streams of other libraries": """
+        class Theirs:
+            def __init__(self, **what):
+                self.__dict__.update(what)
+            def __cuda_stream__(self):
+                return 0, sb.handle
+        class Of:
+            def __init__(self, **what):
+                self.__dict__.update(what)
+        core, torch = Of(device_id=1), Of(index=1)
+        for theirs in Theirs(device=torch), Theirs(device=core), Theirs(device_id=1):
+            assert cu.Stream(theirs).device is b
+            with b.allocate(64, stream=sb) as memory:
+                memory.fill(3, stream=theirs)
+                assert numbers(memory)[0] == 0x03030303
+        for theirs in Theirs(), Theirs(device_id=-1), Theirs(device=Of(index=None)):
+            assert cu.Stream(theirs).device is a
+        """,
     "pools": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
         before = pool.allocate(64, stream=sb)

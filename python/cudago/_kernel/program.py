@@ -65,6 +65,9 @@ class Program:
             raise TypeError(f"source must be a str, not {type(source).__name__}")
         if kind not in ("c++", "ptx"):
             raise ValueError(f"kind must be 'c++' or 'ptx', got {kind!r}")
+        if (at := source.find("\0")) >= 0:  # the compilers would end there
+            line = source.count("\n", 0, at) + 1
+            raise ValueError(f"source must have no NUL, and has one in line {line}")
         if options is not None and not isinstance(options, ProgramOptions):
             raise TypeError(
                 f"options must be ProgramOptions, not {type(options).__name__}: "

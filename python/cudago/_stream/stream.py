@@ -356,11 +356,22 @@ def _foreign(obj: object) -> Stream:
         version, handle = protocol()
         if version != 0:
             raise TypeError(f"version {version} of __cuda_stream__ is not supported, only 0")
-    index = getattr(getattr(obj, "device", None), "index", None)
-    ordinal = index if isinstance(index, int) else 0
     # Not added to _made: it is gone after the call, and every launch would pay for that.
-    stream: Stream = _core._stream_wrap(device_at(ordinal), handle or 1, obj)
+    stream: Stream = _core._stream_wrap(device_at(_ordinal_of(obj)), handle or 1, obj)
     return stream
+
+
+def _ordinal_of(obj: object) -> int:
+    """Return the device of another library's stream; 0 where it does not tell."""
+    device = getattr(obj, "device", None)
+    for told in (
+        getattr(device, "index", None),  # torch
+        getattr(device, "device_id", None),  # cuda.core
+        getattr(obj, "device_id", None),  # CuPy, where default streams have -1
+    ):
+        if isinstance(told, int) and told >= 0:
+            return told
+    return 0
 
 
 def stream_of(obj: StreamLike) -> Stream:
