@@ -96,13 +96,16 @@ func TestUnregisterWaitsForCaptures(t *testing.T) {
 	require.False(t, c.drv.Capturing())
 	require.NoError(t, s.BeginCapture(CaptureGlobal))
 	require.True(t, c.drv.Capturing())
-	released := false
+	released, asked := false, 0
+	c.drv.OnCaptureEnd(func() { asked++ })
 	b, err := c.RegisterHost(HostRegistration{Ptr: 0x70000, Size: 64, Release: func() { released = true }})
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	require.Equal(t, 1, c.Drain(), "still capturing")
 	require.Zero(t, stub.count("cuCtxSynchronize"))
 	require.False(t, released)
+	require.Zero(t, asked, "it would be asked again and again until the capture ends")
+	c.drv.OnCaptureEnd(nil)
 	_, err = s.EndCapture()
 	require.NoError(t, err)
 	require.False(t, c.drv.Capturing())
