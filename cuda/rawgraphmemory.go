@@ -41,11 +41,12 @@ func (c *Context) IsAllocated(ptr uint64) (bool, error) {
 		return false, err
 	}
 	defer leave()
-	_, _, r := c.drv.api.CuMemGetAddressRange(driver.CUdeviceptr(ptr))
+	base, _, r := c.drv.api.CuMemGetAddressRange(driver.CUdeviceptr(ptr))
 	if r == driver.CUDA_ERROR_NOT_FOUND || r == driver.CUDA_ERROR_INVALID_VALUE {
 		return false, nil
 	}
-	return r == driver.CUDA_SUCCESS, c.check("cuMemGetAddressRange", r)
+	// Memory of a later node may lie around an address that is free.
+	return r == driver.CUDA_SUCCESS && uint64(base) == ptr, c.check("cuMemGetAddressRange", r)
 }
 
 // FreeAsync frees stream-ordered memory, which that of alloc nodes is too, after

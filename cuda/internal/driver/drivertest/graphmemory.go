@@ -67,6 +67,9 @@ func memoryLeft(s *suite) {
 	s.launchAndWait(x, st)
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphLaunch(x, st)) // it is still allocated
 	s.same(7, p)
+	base, _, r := s.CuMemGetAddressRange(p + 500)
+	s.ok(r)
+	require.Equal(s.T, p, base)
 	s.ok(s.CuMemFreeAsync(p, st))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuMemFreeAsync(p, st))
 	s.launchAndWait(x, st)
