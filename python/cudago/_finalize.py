@@ -32,7 +32,7 @@ class finalize(_core.Finalizer):  # as weakref.finalize
     *args
         Arguments for `func`.
     stream : Stream, optional
-        Delays the call until the work that is queued on this stream when `obj` goes has completed.
+        Delays the call until the work that is queued on this stream when `obj` dies has completed.
     **kwargs
         Keyword arguments for `func`; ``obj`` and ``func`` may be among them.
 
@@ -46,7 +46,7 @@ class finalize(_core.Finalizer):  # as weakref.finalize
     finalizer raises it. After exit, `func` is no longer called. In a forked child it is not called
     either: a finalizer can still be inspected there, but not be called, changed or created.
 
-    Without a stream, no driver is opened. With a stream, `obj` goes first and the host does not
+    Without a stream, no driver is opened. With a stream, `obj` dies first and the host does not
     wait: once the work has completed, a Python thread calls `func` at its next opportunity, which
     is its next cudago call or, in the main thread, any function call. Until then the finalizer is
     alive, and calling it calls `func` without waiting. Work queued after `obj` went is not waited
