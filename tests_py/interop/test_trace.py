@@ -301,6 +301,8 @@ def test_a_deleter_does_not_meet_the_exception_of_a_failed_import(producer, trac
     assert trace.live == ()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # JAX's, of forks
+@pytest.mark.filterwarnings("ignore:.*fork")
 def test_a_fork_while_a_trace_is_on(producer, trace):
     t = cu.from_dlpack(producer())
     child = os.fork()
