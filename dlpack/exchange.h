@@ -12,6 +12,7 @@
  * NumPy's before 1.24 needs it (numpy/numpy#22507). */
 #pragma once
 #include "cell.h"
+#include "peer.h"
 
 #include <stddef.h>
 
@@ -132,8 +133,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
 
 /* Makes a managed tensor for t, which describes memory of cell: one malloc, one count of cell. Strides are explicit,
  * those of dimensions of size 0 or 1 are made canonical, byte_offset is 0, and data is NULL if the tensor is empty,
- * because consumers differ (iree-org/iree#21153, pytorch/pytorch#117273). NULL: no memory. */
-DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags);
+ * because consumers differ (iree-org/iree#21153, pytorch/pytorch#117273). way, TABLE or CAPSULE, is what the export is
+ * counted as. NULL: no memory. */
+DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
 
 /* --- import ------------------------------------------------------------------------------------------------------ */
@@ -145,13 +147,14 @@ DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
 cudago_cell *cudago_foreign_new(void);
 
 /* Puts the producer's tensor into the cell, which from now on runs its deleter. t is m's, e what cudago_tensor_check
- * said. Cannot fail. */
-void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cudago_extent *e);
-void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e);
+ * said; of counts it, and its end. Cannot fail. */
+void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cudago_extent *e, cudago_imports *of);
+void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e, cudago_imports *of);
 
 /* The same for a tensor that lasts as long as an object, which is the caller's to have counted: release(object) is called
  * once, as a deleter is. */
-void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, void *object, void (*release)(void *));
+void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, cudago_imports *of, void *object,
+                                void (*release)(void *));
 
 /* Runs a managed tensor's deleter, if it has one: what a consumer owes a tensor that it does not keep. */
 void cudago_dl_delete(DLManagedTensorVersioned *m);
@@ -164,10 +167,15 @@ void cudago_exchange_set_guard(void (*guard)(void (*run)(void *), void *m));
 /* --- statistics and faults --------------------------------------------------------------------------------------- */
 
 typedef struct {
-    int64_t exports_made, exports_released; /* managed tensors given away, and their deleters run */
-    int64_t imports_taken, imports_released;
+    struct {
+        int64_t made, released; /* managed tensors given away, and their deleters run */
+    } exports[CUDAGO_WAYS];
+    int64_t imports_taken, imports_released; /* the array interface's aside: of all peers, which have them one by one */
 } cudago_exchange_stats;
 cudago_exchange_stats cudago_exchange_read_stats(void); /* GIL held */
+
+/* The array interface was read: an export of which nobody says when it ends. GIL held. */
+void cudago_exchange_count_interface(void);
 
 /* Exports of a class of cells whose deleters have not run. Any thread. */
 int64_t cudago_exports_open(uint32_t class);

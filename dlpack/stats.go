@@ -35,12 +35,12 @@ type Stats struct {
 // Python: imports are counted without atomics.
 func ReadStats() Stats {
 	s := C.cudago_exchange_read_stats()
-	return Stats{
-		ExportsMade:     int64(s.exports_made),
-		ExportsReleased: int64(s.exports_released),
-		ImportsTaken:    int64(s.imports_taken),
-		ImportsReleased: int64(s.imports_released),
+	sum := Stats{ImportsTaken: int64(s.imports_taken), ImportsReleased: int64(s.imports_released)}
+	for _, e := range s.exports[:C.CUDAGO_WAY_INTERFACE] {
+		sum.ExportsMade += int64(e.made)
+		sum.ExportsReleased += int64(e.released)
 	}
+	return sum
 }
 
 // Pending reports whether cells wait to be released.

@@ -152,7 +152,7 @@ func (c Cell) Export(t Tensor, legacy bool) (x Export, ok bool) {
 		if legacy {
 			x.legacy = C.cudago_export_legacy(d, c.c)
 		} else {
-			x.versioned = C.cudago_export(d, c.c, 0)
+			x.versioned = C.cudago_export(d, c.c, 0, C.CUDAGO_WAY_CAPSULE)
 		}
 	})
 	return x, x.legacy != nil || x.versioned != nil
@@ -197,15 +197,16 @@ func Import(legacy, withoutDeleter bool) (Cell, bool) {
 	}
 	c := C.cudago_foreign_new()
 	e := C.cudago_extent{itemsize: 4, size: 4, high: 16}
+	of := &C.cudago_peer_named(nil).ways
 	switch {
 	case legacy && c == nil:
 		C.cudago_dl_delete_legacy(C.probe_foreign_legacy(without))
 	case c == nil:
 		C.cudago_dl_delete(C.probe_foreign(without))
 	case legacy:
-		C.cudago_foreign_take_legacy(c, C.probe_foreign_legacy(without), &e)
+		C.cudago_foreign_take_legacy(c, C.probe_foreign_legacy(without), &e, &of[C.CUDAGO_WAY_LEGACY])
 	default:
-		C.cudago_foreign_take(c, C.probe_foreign(without), &e)
+		C.cudago_foreign_take(c, C.probe_foreign(without), &e, &of[C.CUDAGO_WAY_CAPSULE])
 	}
 	return Cell{c}, c != nil
 }

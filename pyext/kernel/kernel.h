@@ -90,6 +90,7 @@ typedef struct {
     uint8_t element;     /* of a tensor: cudago_element; 0: not known */
     uintptr_t stream;    /* the interface's: pending work is queued there; 0: none is */
     void *call;          /* the record of a Python callable, from cudago_call_new */
+    cudago_imports *of;  /* the interface's: counts it; else NULL */
 } OperandObject;
 
 /* operand.c: the only way from a Python object to an address and to what keeps it valid. */

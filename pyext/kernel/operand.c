@@ -79,7 +79,7 @@ static int from_dlpack(OperandObject *o, PyObject *object, const char *what) {
 }
 
 /* dict -> address and size; strides must be absent or in C order. */
-static int from_cai(OperandObject *o, PyObject *interface, int flags, const char *what) {
+static int from_cai(OperandObject *o, PyObject *object, PyObject *interface, int flags, const char *what) {
     unsigned long long address = 0, nbytes = 0;
     PyObject *stream = NULL;
     PyObject *errors = PyImport_ImportModule("cudago._kernel.interop");
@@ -93,7 +93,10 @@ static int from_cai(OperandObject *o, PyObject *interface, int flags, const char
     o->nbytes = nbytes;
     o->device = -1;
     o->interface = 1;
-    return ok ? 0 : -1;
+    if (!ok) return -1;
+    o->of = &cudago_producer_of(Py_TYPE(object)).peer->ways[CUDAGO_WAY_INTERFACE];
+    o->of->taken++;
+    return 0;
 }
 
 static int resolve(OperandObject *o, PyObject *object, int flags, const char *what) {
@@ -108,7 +111,7 @@ static int resolve(OperandObject *o, PyObject *object, int flags, const char *wh
     if (exports) return exports < 0 ? -1 : from_dlpack(o, object, what);
     PyObject *cai = PyObject_GetAttrString(object, "__cuda_array_interface__");
     if (cai) {
-        int r = from_cai(o, cai, flags, what);
+        int r = from_cai(o, object, cai, flags, what);
         Py_DECREF(cai);
         return r;
     }
@@ -192,6 +195,7 @@ static void operand_dealloc(OperandObject *self) {
     if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes);
     if (self->call) cudago_call_free(self->call);
     Py_XDECREF(self->export);
+    if (self->of) self->of->released++;
     if (self->theirs) cudago_cell_release_gil(self->theirs);
     if (self->cell) cudago_cell_release_gil(self->cell);
     Py_XDECREF(self->object);

@@ -316,19 +316,6 @@ static PyType_Spec spec = {
 
 /* --- module ------------------------------------------------------------------------------------------------------- */
 
-/* _dlpack_stats(): exports made and released, imports taken and released, live cells per kind. */
-static PyObject *stats(PyObject *module, PyObject *unused) {
-    (void)module;
-    (void)unused;
-    cudago_exchange_stats s = cudago_exchange_read_stats();
-    int64_t live[CUDAGO_CELL_KINDS];
-    for (uint32_t k = 0; k < CUDAGO_CELL_KINDS; k++) live[k] = cudago_cells_live(k);
-    PyObject *cells = cudago_tuple_of(CUDAGO_CELL_KINDS, live, 1);
-    if (!cells) return NULL;
-    return Py_BuildValue("(LLLLN)", (long long)s.exports_made, (long long)s.exports_released, (long long)s.imports_taken,
-                         (long long)s.imports_released, cells);
-}
-
 static PyObject *fail_at(PyObject *module, PyObject *n) {
     (void)module;
     long v = PyLong_AsLong(n);
@@ -348,7 +335,6 @@ static PyMethodDef functions[] = {
     {"from_dlpack", METHOD(cudago_from_dlpack), METH_FASTCALL | METH_KEYWORDS, DOC_FROM_DLPACK},
     {"to_torch", cudago_to_torch, METH_O, DOC_TO_TORCH},
     {"_dtype", dtype_of, METH_O, NULL},
-    {"_dlpack_stats", stats, METH_NOARGS, NULL},
     {"_dlpack_fail_at", fail_at, METH_O, NULL},
     {0},
 };
@@ -363,5 +349,5 @@ int cudago_tensor_room(PyObject *module) {
     if (cudago_add_methods(CLS_BUFFER, cudago_buffer_exchange) ||
         cudago_add_attributes(CLS_BUFFER, cudago_buffer_exchange_attributes))
         return -1;
-    return PyModule_AddFunctions(module, functions);
+    return PyModule_AddFunctions(module, functions) ? -1 : PyModule_AddFunctions(module, cudago_trace_functions);
 }

@@ -10,11 +10,13 @@
  *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
  *   tensor_import.c   from_dlpack, foreign kernel arguments
- *   tensor_table.c    DLPack's C exchange table: ours, and those of other types */
+ *   tensor_table.c    DLPack's C exchange table: ours, and those of other types
+ *   tensor_trace.c    counts of exchanges, and notes of where they were made */
 #pragma once
 #include "memory/memory.h"
 
 #include "../../dlpack/dtype.h"
+#include "../../dlpack/note.h"
 
 enum { CUDAGO_SMALL_NDIM = 4 }; /* shapes up to this need no second allocation */
 
@@ -169,19 +171,37 @@ int cudago_tensor_exportable(TensorObject *t, const DLTensor *as);
 void cudago_tensor_adopt(TensorObject *t, cudago_cell *c, const DLTensor *d, const cudago_extent *e);
 int cudago_never_changes(PyObject *o); /* its library has read-only tensors and does not say so in its capsules */
 PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
-/* A Tensor that owns m. On failure m still belongs to the caller. */
-PyObject *cudago_tensor_import(DLManagedTensorVersioned *m);
-/* Moves the tensor of a new `__dlpack__` capsule into a new cell: describes it in out and computes the extent that it
- * reaches. */
-cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e);
+/* A Tensor that owns m, a tensor of peer's. On failure m still belongs to the caller. */
+PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
+/* Moves the tensor of a new `__dlpack__` capsule of peer's into a new cell: describes it in out and computes the extent
+ * that it reaches. */
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer);
 
-/* The exchange table of a type, or NULL without an exception if it has none. */
-const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type);
-static inline const DLPackExchangeAPI *cudago_exchange_table(PyObject *o) {
-    return cudago_exchange_table_of(Py_TYPE(o));
-}
-/* The table of o's type, if what it lends lasts as long as o; else NULL. */
-const DLPackExchangeAPI *cudago_exchange_lends(PyObject *o);
+/* What is known of the objects of a type, and kept. */
+typedef struct {
+    const DLPackExchangeAPI *api; /* the type's exchange table; NULL: it has none */
+    cudago_peer *peer;            /* the library that the type is of */
+    int lasts;                    /* what the table lends lasts as long as the object */
+} cudago_producer;
+/* Cannot fail; runs Python the first time. */
+cudago_producer cudago_producer_of(PyTypeObject *type);
 int cudago_exchange_init(PyObject *type);
 
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
+
+/* While cudago_tracing: note an exchange that is complete; cannot fail. They look at the thread's frames, which may run a
+ * garbage collection. */
+void cudago_trace_export(DLManagedTensorVersioned *m, enum cudago_exchange_way way, int32_t ordinal);
+void cudago_trace_export_legacy(DLManagedTensor *m, int32_t ordinal);
+void cudago_trace_import(PyObject *tensor, const cudago_peer *peer);
+
+/* The lines of the program that the thread is in, outside of this package. */
+typedef struct {
+    size_t n; /* bytes in text; 0: not looked for */
+    char text[1024];
+} cudago_lines;
+void cudago_lines_find(cudago_lines *p);
+/* Notes an import of which the caller has a count, at a place that was found before: nothing runs here. */
+QUIET void cudago_trace_cell(cudago_cell *theirs, const DLTensor *d, const cudago_peer *peer, int32_t ordinal, const cudago_lines *p);
+
+extern PyMethodDef cudago_trace_functions[];

@@ -100,10 +100,11 @@ static void capsule_legacy_gone(PyObject *capsule) {
 }
 
 static PyObject *capsule_versioned(const DLTensor *d, cudago_cell *cell, uint64_t flags) {
-    DLManagedTensorVersioned *m = cudago_export(d, cell, flags);
+    DLManagedTensorVersioned *m = cudago_export(d, cell, flags, CUDAGO_WAY_CAPSULE);
     if (!m) return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(m, versioned_name, capsule_versioned_gone);
     if (!capsule) cudago_dl_delete(m);
+    else if (cudago_tracing) cudago_trace_export(m, CUDAGO_WAY_CAPSULE, cell->ordinal);
     return capsule;
 }
 
@@ -112,6 +113,7 @@ static PyObject *capsule_legacy(const DLTensor *d, cudago_cell *cell) {
     if (!m) return PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(m, legacy_name, capsule_legacy_gone);
     if (!capsule) cudago_dl_delete_legacy(m);
+    else if (cudago_tracing) cudago_trace_export_legacy(m, cell->ordinal);
     return capsule;
 }
 
@@ -221,7 +223,7 @@ QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {
 /* PyTorch's exchange table, or NULL without an exception if PyTorch is too old to have one. */
 static const DLPackExchangeAPI *torch_table(PyObject *torch) {
     PyObject *type = PyObject_GetAttrString(torch, "Tensor");
-    const DLPackExchangeAPI *api = type ? cudago_exchange_table_of((PyTypeObject *)type) : NULL;
+    const DLPackExchangeAPI *api = type ? cudago_producer_of((PyTypeObject *)type).api : NULL;
     Py_XDECREF(type);
     return api;
 }
@@ -246,8 +248,9 @@ static PyObject *table_export(TensorObject *t, cudago_cell *cell, DLTensor *d, c
                cudago_cell_order(cell, stream ? (intptr_t)stream : 1)) {
         return NULL;
     }
-    DLManagedTensorVersioned *m = cudago_export(d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+    DLManagedTensorVersioned *m = cudago_export(d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, CUDAGO_WAY_TABLE);
     if (!m) return PyErr_NoMemory();
+    if (cudago_tracing) cudago_trace_export(m, CUDAGO_WAY_TABLE, cell->ordinal);
     if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
     cudago_dl_delete(m); /* PyTorch takes it over only on success */
     return NULL;

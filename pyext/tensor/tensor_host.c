@@ -114,6 +114,7 @@ PyObject *cudago_tensor_cai(TensorObject *t, void *unused) {
     cudago_cell *cell = cudago_tensor_hold(t, &d);
     if (!cell) return NULL;
     PyObject *r = interface(t, cell);
+    if (r) cudago_exchange_count_interface();
     cudago_cell_let_go(cell);
     return r;
 }

@@ -34,14 +34,14 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
 
 /* --- capsules ----------------------------------------------------------------------------------------------------------- */
 
-cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e) {
+cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer) {
     cudago_cell *c;
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
         if (check_versioned(m, e)) return NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor_versioned")) return cudago_cell_release_gil(c), NULL;
-        cudago_foreign_take(c, m, e);
+        cudago_foreign_take(c, m, e, &peer->ways[CUDAGO_WAY_CAPSULE]);
         *out = m->dl_tensor;
         return c;
     }
@@ -51,7 +51,7 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
         if (wrong) return refuse(wrong, &m->dl_tensor), NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
-        cudago_foreign_take_legacy(c, m, e);
+        cudago_foreign_take_legacy(c, m, e, &peer->ways[CUDAGO_WAY_LEGACY]);
         *out = m->dl_tensor;
         return c;
     }
@@ -93,7 +93,7 @@ void cudago_tensor_adopt(TensorObject *t, cudago_cell *c, const DLTensor *d, con
     if (d->strides) canonical_strides(t);
 }
 
-PyObject *cudago_tensor_import(DLManagedTensorVersioned *m) {
+PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer) {
     cudago_extent e = {0};
     if (check_versioned(m, &e)) return NULL;
     TensorObject *t = cudago_tensor_alloc(m->dl_tensor.ndim);
@@ -103,17 +103,17 @@ PyObject *cudago_tensor_import(DLManagedTensorVersioned *m) {
         Py_DECREF(t);
         return PyErr_NoMemory();
     }
-    cudago_foreign_take(c, m, &e);
+    cudago_foreign_take(c, m, &e, &peer->ways[CUDAGO_WAY_TABLE]);
     cudago_tensor_adopt(t, c, &m->dl_tensor, &e);
     t->origin = ORIGIN_TABLE;
     return (PyObject *)t;
 }
 
-static PyObject *import_capsule(PyObject *capsule) {
+static PyObject *import_capsule(PyObject *capsule, cudago_peer *peer) {
     DLTensor d;
     cudago_extent e = {0};
     int legacy = PyCapsule_IsValid(capsule, "dltensor");
-    cudago_cell *c = cudago_capsule_take(capsule, &d, &e);
+    cudago_cell *c = cudago_capsule_take(capsule, &d, &e, peer);
     if (!c) return NULL;
     TensorObject *t = cudago_tensor_alloc(d.ndim);
     if (!t) return cudago_cell_let_go(c), NULL;
@@ -249,18 +249,18 @@ static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DL
 static void let_object_go(void *o) { Py_DECREF((PyObject *)o); }
 
 /* A cell of what o lends, which counts o instead of a managed tensor. */
-static cudago_cell *hold_lent(PyObject *o, const DLTensor *d, cudago_extent *e) {
+static cudago_cell *hold_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, cudago_extent *e) {
     const char *wrong = cudago_tensor_check(d, 0, e);
     if (wrong) return refuse(wrong, d), NULL;
     cudago_cell *c = cudago_foreign_new();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
-    cudago_foreign_take_object(c, d, e, NEW_REF(o), let_object_go);
+    cudago_foreign_take_object(c, d, e, &peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), let_object_go);
     return c;
 }
 
-static PyObject *import_lent(PyObject *o, const DLTensor *d) {
+static PyObject *import_lent(PyObject *o, cudago_peer *peer, const DLTensor *d) {
     cudago_extent e = {0};
-    cudago_cell *c = hold_lent(o, d, &e);
+    cudago_cell *c = hold_lent(o, peer, d, &e);
     TensorObject *t = c ? cudago_tensor_alloc(d->ndim) : NULL;
     if (!t) return c ? cudago_cell_let_go(c), NULL : NULL;
     cudago_tensor_adopt(t, c, d, &e);
@@ -278,26 +278,36 @@ int cudago_never_changes(PyObject *o) {
     return r;
 }
 
-static PyObject *import(PyObject *o, intptr_t stream, PyObject *copy) {
-    if (PyCapsule_CheckExact(o)) return import_capsule(o);
-    const DLPackExchangeAPI *api = copy == Py_True ? NULL : cudago_exchange_lends(o);
+static PyObject *import(PyObject *o, const cudago_producer *p, intptr_t stream, PyObject *copy) {
+    if (PyCapsule_CheckExact(o)) return import_capsule(o, p->peer);
     DLManagedTensorVersioned *m = NULL;
-    if (api) {
+    if (copy == Py_True || !p->api) {
+        /* Only __dlpack__ copies. */
+    } else if (p->lasts) {
         DLTensor d;
-        int lent = borrow(api, o, stream, &d);
-        if (lent) return lent < 0 ? NULL : import_lent(o, &d);
-    } else if (copy != Py_True && (api = cudago_exchange_table(o)) && through_table(api, o, stream, &m)) {
+        int lent = borrow(p->api, o, stream, &d);
+        if (lent) return lent < 0 ? NULL : import_lent(o, p->peer, &d);
+    } else if (through_table(p->api, o, stream, &m)) {
         return NULL;
     }
     if (m) {
-        PyObject *t = cudago_tensor_import(m);
+        PyObject *t = cudago_tensor_import(m, p->peer);
         if (!t) cudago_dl_delete(m);
         return t;
     }
     PyObject *capsule = ask(o, stream, copy);
-    PyObject *t = capsule ? import_capsule(capsule) : NULL;
+    PyObject *t = capsule ? import_capsule(capsule, p->peer) : NULL;
     cudago_drop_capsule(capsule);
     if (t && ((TensorObject *)t)->origin == ORIGIN_LEGACY && cudago_never_changes(o)) ((TensorObject *)t)->flags |= TENSOR_READONLY;
+    return t;
+}
+
+static PyObject *import_object(PyObject *o, intptr_t stream, PyObject *copy) {
+    cudago_producer p = {.peer = NULL};
+    if (PyCapsule_CheckExact(o)) p.peer = cudago_peer_named(NULL); /* it does not say whose it is */
+    else p = cudago_producer_of(Py_TYPE(o));
+    PyObject *t = import(o, &p, stream, copy);
+    if (cudago_tracing && t) cudago_trace_import(t, p.peer);
     return t;
 }
 
@@ -352,7 +362,7 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
     if (read_stream(stream, &number, &held)) return NULL;
     TensorObject *t = (TensorObject *)args[0];
     PyObject *first = device != Py_None && copy == Py_True ? Py_None : copy; /* copied once, to where it is to be */
-    PyObject *r = !cudago_is_tensor(args[0]) ? import(args[0], number, first)
+    PyObject *r = !cudago_is_tensor(args[0]) ? import_object(args[0], number, first)
                   : first == Py_True         ? cudago_tensor_copy(t, 0)
                                              : cudago_tensor_derive(t, t->ptr, t->dtype, t->ndim, t->shape, t->strides);
     if (device != Py_None) r = placed(r, device, copy);
@@ -362,48 +372,49 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
 
-static int lent_argument(PyObject *o, const DLTensor *d, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr) {
-    cudago_extent e = {0};
-    if (!(*theirs = hold_lent(o, d, &e))) return -1;
-    *own = own_memory(d, &e, ptr);
+static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, cudago_cell **theirs, cudago_extent *e) {
+    DLManagedTensorVersioned *m = NULL;
+    if (p->lasts) {
+        int lent = borrow(p->api, o, -1, out);
+        if (lent) return lent > 0 && (*theirs = hold_lent(o, p->peer, out, e)) ? 0 : -1;
+    } else if (p->api && through_table(p->api, o, -1, &m)) {
+        return -1;
+    }
+    if (!m) {
+        PyObject *capsule = ask(o, 1, Py_None);
+        if (capsule) *theirs = cudago_capsule_take(capsule, out, e, p->peer);
+        cudago_drop_capsule(capsule);
+        return *theirs ? 0 : -1;
+    }
+    cudago_cell *c = check_versioned(m, e) ? NULL : cudago_foreign_new();
+    if (!c) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        cudago_dl_delete(m);
+        return -1;
+    }
+    cudago_foreign_take(c, m, e, &p->peer->ways[CUDAGO_WAY_TABLE]);
+    *out = m->dl_tensor;
+    *theirs = c;
     return 0;
 }
 
 /* A producer that is asked through __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the
  * same one: so the producer's pending work comes before whoever waits for that stream. */
 int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr) {
-    const DLPackExchangeAPI *api = cudago_exchange_lends(o);
-    DLManagedTensorVersioned *m = NULL;
+    cudago_producer p = cudago_producer_of(Py_TYPE(o));
     cudago_extent e = {0};
+    cudago_lines place;
     *theirs = *own = NULL;
-    if (api) {
-        int lent = borrow(api, o, -1, out);
-        if (lent) return lent < 0 ? -1 : lent_argument(o, out, theirs, own, ptr);
-    } else if ((api = cudago_exchange_table(o)) && through_table(api, o, -1, &m)) {
-        return -1;
-    }
-    if (!m) {
-        PyObject *capsule = ask(o, 1, Py_None);
-        if (capsule) *theirs = cudago_capsule_take(capsule, out, &e);
-        cudago_drop_capsule(capsule);
-        if (*theirs) *own = own_memory(out, &e, ptr);
-        return *theirs ? 0 : -1;
-    }
-    cudago_cell *c = check_versioned(m, &e) ? NULL : cudago_foreign_new();
-    if (!c) {
-        if (!PyErr_Occurred()) PyErr_NoMemory();
-        cudago_dl_delete(m);
-        return -1;
-    }
-    cudago_foreign_take(c, m, &e);
-    *out = m->dl_tensor;
-    *theirs = c;
+    place.n = 0;
+    if (cudago_tracing) cudago_lines_find(&place); /* now: nothing may run once PyTorch has lent its tensor */
+    if (take_argument(o, &p, out, theirs, &e)) return -1;
     *own = own_memory(out, &e, ptr);
+    if (cudago_tracing) cudago_trace_cell(*theirs, out, p.peer, *own ? (*own)->ordinal : (*theirs)->ordinal, &place);
     return 0;
 }
 
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream) {
-    const DLPackExchangeAPI *api = cudago_exchange_table(o);
+    const DLPackExchangeAPI *api = cudago_producer_of(Py_TYPE(o)).api;
     void *theirs = NULL;
     *stream = 1;
     if (!api || device.device_type == kDLCPU) return 0;

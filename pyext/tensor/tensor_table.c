@@ -32,8 +32,9 @@ static int from_py(void *o, DLManagedTensorVersioned **out) {
     if (!cell) return -1;
     /* The table need not synchronise, but a consumer of host memory has no stream to name and reads at once. */
     int r = cudago_tensor_exportable(t, &d) || cudago_tensor_settle(cell, &d) ? -1 : 0;
-    if (!r && !(*out = cudago_export(&d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0)))
+    if (!r && !(*out = cudago_export(&d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, CUDAGO_WAY_TABLE)))
         r = (PyErr_NoMemory(), -1);
+    if (cudago_tracing && !r) cudago_trace_export(*out, CUDAGO_WAY_TABLE, cell->ordinal);
     cudago_cell_let_go(cell);
     return r;
 }
@@ -51,7 +52,9 @@ static int borrow(void *o, DLTensor *out) {
 static int to_py(DLManagedTensorVersioned *m, void **out) {
     *out = NULL;
     if (cudago_unusable) return cudago_raise_unusable();
-    *out = cudago_tensor_import(m);
+    cudago_peer *peer = cudago_peer_named(NULL); /* the caller does not say who it is */
+    *out = cudago_tensor_import(m, peer);
+    if (cudago_tracing && *out) cudago_trace_import(*out, peer);
     return *out ? 0 : -1;
 }
 
@@ -85,7 +88,7 @@ static int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *contex
     cudago_cell *c = cudago_host_cell(e.high);
     if (!c) return fail(context, "MemoryError", "no memory for a tensor"), -1;
     d.data = (void *)(uintptr_t)c->host;
-    *out = cudago_export(&d, c, 0);
+    *out = cudago_export(&d, c, 0, CUDAGO_WAY_TABLE);
     cudago_cell_release(c); /* the export holds its own count */
     return *out ? 0 : (fail(context, "MemoryError", "no memory for a tensor"), -1);
 }
@@ -116,8 +119,7 @@ int cudago_exchange_init(PyObject *type) {
 enum { SLOTS = 64 };
 static struct {
     PyTypeObject *type;
-    const DLPackExchangeAPI *api;
-    int lasts;
+    cudago_producer producer;
 } seen[SLOTS];
 
 static const DLPackExchangeAPI *ask(PyTypeObject *type) {
@@ -149,22 +151,27 @@ static int is_torch(PyTypeObject *type) {
     return text_is(t, "__module__", "torch.nn.parameter") && text_is(t, "__name__", "Parameter");
 }
 
-const DLPackExchangeAPI *cudago_exchange_lends(PyObject *o) {
-    const DLPackExchangeAPI *api = cudago_exchange_table(o);
-    size_t i = ((uintptr_t)Py_TYPE(o) >> 4) % SLOTS;
-    return api && seen[i].type == Py_TYPE(o) && seen[i].lasts ? api : NULL;
+static cudago_peer *peer_of(PyTypeObject *type) {
+    PyObject *module = PyObject_GetAttrString((PyObject *)type, "__module__");
+    const char *name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+    cudago_peer *peer = cudago_peer_named(name);
+    PyErr_Clear();
+    Py_XDECREF(module);
+    return peer;
 }
 
-const DLPackExchangeAPI *cudago_exchange_table_of(PyTypeObject *type) {
-    size_t i = ((uintptr_t)type >> 4) % SLOTS;
-    if (seen[i].type == type) return seen[i].api;
-    const DLPackExchangeAPI *api = ask(type);
-    int lasts = api && api->dltensor_from_py_object_no_sync && is_torch(type);
+static cudago_producer look_at(PyTypeObject *type, size_t i) {
+    cudago_producer p = {.api = ask(type), .peer = peer_of(type)};
+    p.lasts = p.api && p.api->dltensor_from_py_object_no_sync && is_torch(type);
     PyTypeObject *old = seen[i].type;
     Py_INCREF(type);
     seen[i].type = type;
-    seen[i].api = api;
-    seen[i].lasts = lasts;
+    seen[i].producer = p;
     Py_XDECREF(old); /* last: it may run foreign code */
-    return api;
+    return p;
+}
+
+cudago_producer cudago_producer_of(PyTypeObject *type) {
+    size_t i = ((uintptr_t)type >> 4) % SLOTS;
+    return seen[i].type == type ? seen[i].producer : look_at(type, i);
 }

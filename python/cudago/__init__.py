@@ -28,6 +28,7 @@ _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 from . import _exit  # noqa: E402
 from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
+from . import dlpack as dlpack  # noqa: E402
 from . import sim as sim  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
@@ -90,7 +91,13 @@ from ._tensor.creation_like import (  # noqa: E402
     ones_like,
     zeros_like,
 )
-from ._tensor.dlpack import ExchangeStats, exchange_stats, from_dlpack, to_torch  # noqa: E402
+from ._tensor.dlpack import (  # noqa: E402
+    ExchangeCount,
+    ExchangeStats,
+    exchange_stats,
+    from_dlpack,
+    to_torch,
+)
 from ._tensor.elementwise import ElementwiseKernel, elementwise  # noqa: E402
 from ._tensor.reduce import ReduceKernel, reduce  # noqa: E402
 from ._tensor.tensor import Tensor  # noqa: E402
@@ -132,6 +139,7 @@ __all__ = [
     "ElementwiseKernel",
     "Event",
     "EventNodeParams",
+    "ExchangeCount",
     "ExchangeStats",
     "ExecNode",
     "Finalizer",

@@ -301,6 +301,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "program_options": lambda w: cu.ProgramOptions(),
     "pool_options": lambda w: cu.PoolOptions(),
     "exchange_stats": lambda w: cu.exchange_stats(),
+    "exchange_count": lambda w: cu.exchange_stats().imports["capsule"],
 }
 
 

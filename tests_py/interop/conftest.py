@@ -204,3 +204,38 @@ def balance():
         gc.collect()  # only if needed: with a big framework loaded it takes long
         time.sleep(0.001)
     assert _held() == before
+
+
+# --- statistics and traces ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tensor(device, stream):
+    """2 x 3 float32 of a device."""
+    t = cu.zeros((2, 3), "f4", stream=stream)
+    stream.sync()
+    yield t
+    t.close()
+
+
+@pytest.fixture
+def trace():
+    """A trace of exchanges, until the end of the test."""
+    with cu.dlpack.trace() as t:
+        yield t
+
+
+@pytest.fixture
+def changes():
+    """Function that says what two looks at counts tell apart: how much more in total, and live."""
+
+    def between(before, after):
+        none = cu.ExchangeCount(0, 0)
+        found = {}
+        for key, now in after.items():
+            then = before.get(key, none)
+            if now != then:
+                found[key] = (now.total - then.total, now.live - then.live)
+        return found
+
+    return between

@@ -20,6 +20,7 @@ import pytest
 import cudago
 import cudago.compile_cache
 import cudago.debug
+import cudago.dlpack
 import cudago.sim
 import cudago.testing
 import cudago.typing
@@ -31,6 +32,7 @@ MODULES = (
     cudago,
     cudago.compile_cache,
     cudago.debug,
+    cudago.dlpack,
     cudago.sim,
     cudago.testing,
     cudago.typing,

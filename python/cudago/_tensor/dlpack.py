@@ -13,11 +13,31 @@ from .creation import empty
 from .tensor import _device_copy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .tensor import Tensor
 
-__all__ = ["ExchangeStats", "exchange_stats", "from_dlpack", "to_torch"]
+__all__ = ["ExchangeCount", "ExchangeStats", "exchange_stats", "from_dlpack", "to_torch"]
 
 _KINDS = ("pool", "device", "pinned", "managed", "host", "foreign", "python", "graph", "variable")
+
+
+_WAYS = ("exchange table", "capsule", "legacy capsule", "array interface")  # as `Tensor.origin`
+
+
+class ExchangeCount(NamedTuple):
+    """How many tensors were exchanged in one way, or with one library.
+
+    Parameters
+    ----------
+    total : int
+        Since the process started.
+    live : int
+        Those of them that were not given back yet.
+    """
+
+    total: int
+    live: int
 
 
 class ExchangeStats(NamedTuple):
@@ -31,6 +51,14 @@ class ExchangeStats(NamedTuple):
         Tensors taken from other libraries, and those of them that were given back.
     live : dict of str to int
         Allocations and foreign tensors that are still held, by kind of memory.
+    exports, imports : dict of str to ExchangeCount
+        By the way they went, as `Tensor.origin` names it, and by ``"array interface"``, which is
+        not among the four counts above. Nobody says when an export through that ends, so none
+        is live.
+    peers : dict of str to ExchangeCount
+        Imports by library: the first part of the name of the module that has the producer's
+        type. ``"unknown"`` for bare capsules, and for what a library puts into the exchange
+        table of cudago. Who takes an export, no protocol says.
     """
 
     exports_made: int
@@ -38,6 +66,18 @@ class ExchangeStats(NamedTuple):
     imports_taken: int
     imports_released: int
     live: dict[str, int]
+    exports: dict[str, ExchangeCount]
+    imports: dict[str, ExchangeCount]
+    peers: dict[str, ExchangeCount]
+
+
+def _count(counts: Sequence[int]) -> ExchangeCount:
+    """Count from numbers that were begun and ended, in turns."""
+    return ExchangeCount(sum(counts[::2]), sum(counts[::2]) - sum(counts[1::2]))
+
+
+def _by_way(counts: Sequence[int]) -> dict[str, ExchangeCount]:
+    return {way: _count(counts[2 * i : 2 * i + 2]) for i, way in enumerate(_WAYS)}
 
 
 def exchange_stats() -> ExchangeStats:
@@ -48,9 +88,24 @@ def exchange_stats() -> ExchangeStats:
     ExchangeStats
         Counts since the process started, for leak tests: if `exports_made` and `exports_released`
         grew equally, no other library holds our memory.
+
+    See Also
+    --------
+    cudago.dlpack.trace : Notes where each exchange is made.
     """
-    made, released, taken, returned, live = _dlpack_stats()
-    return ExchangeStats(made, released, taken, returned, dict(zip(_KINDS, live, strict=True)))
+    exports, peers, live = _dlpack_stats()
+    imports = [sum(column) for column in zip(*(counts for _, counts in peers), strict=True)]
+    owned = 2 * _WAYS.index("array interface")
+    return ExchangeStats(
+        sum(exports[:owned:2]),
+        sum(exports[1:owned:2]),
+        sum(imports[:owned:2]),
+        sum(imports[1:owned:2]),
+        dict(zip(_KINDS, live, strict=True)),
+        _by_way(exports),
+        _by_way(imports),
+        {name: _count(counts) for name, counts in peers if any(counts)},
+    )
 
 
 # --- from_dlpack(device=) -------------------------------------------------------------------------
