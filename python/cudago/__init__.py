@@ -63,6 +63,7 @@ from ._kernel.program import ObjectCode, Program  # noqa: E402
 from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
+from ._memory.limits import DeviceLimits  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
@@ -123,6 +124,7 @@ __all__ = [
     "ConfiguredKernel",
     "Device",
     "DeviceFaultError",
+    "DeviceLimits",
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",
