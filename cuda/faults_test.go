@@ -75,6 +75,8 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"range attributes":    done(func() error { _, err := managed.RangeAttributes(); return err }),
 		"enable peer access":  done(func() error { return c.dev.EnablePeerAccess(peer) }),
 		"disable peer access": done(func() error { return c.dev.DisablePeerAccess(peer) }),
+		"get limit":           done(func() error { _, err := c.dev.Limit(StackSize); return err }),
+		"set limit":           done(func() error { return c.dev.SetLimit(StackSize, 2048) }),
 		"set peer access":     done(func() error { return mr.SetPeerAccess(peer, true) }),
 		"get peer access":     done(func() error { _, err := mr.PeerAccess(peer); return err }),
 		"synchronize":         done(s.Synchronize),

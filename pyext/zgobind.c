@@ -615,42 +615,25 @@ PyObject * _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), Py
 
 
 PyObject *
-_wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
+    int64_t ordinal;
+    char *name;
+    const char *keywords[] = {"ordinal", "name", NULL};
 
-    retval = api_DriverVersion();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
+        return NULL;
+    }
+    retval = api_DeviceAttribute(ordinal, name);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultName(code);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -670,70 +653,6 @@ PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyOb
 
 
 PyObject *
-_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceName(ordinal);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_Linked();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultExplanation(code);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
 _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -750,19 +669,82 @@ PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyOb
 
 
 PyObject *
-_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    int64_t value;
+    const char *keywords[] = {"ordinal", "limit", "value", NULL};
 
-    retval = api_AttributeCount();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
+        return NULL;
+    }
+    retval = api_SetDeviceLimit(ordinal, limit, value);
     if (PyErr_Occurred()) {
         return NULL;
     }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    const char *keywords[] = {"ordinal", "limit", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
+        return NULL;
+    }
+    retval = api_DeviceLimit(ordinal, limit);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverNotice();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_DriverVersion();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverVersion(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -789,28 +771,6 @@ PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), P
 
 
 PyObject *
-_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    char *name;
-    const char *keywords[] = {"ordinal", "name", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
-        return NULL;
-    }
-    retval = api_DeviceAttribute(ordinal, name);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
 _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -826,6 +786,24 @@ _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBIND
     return py_retval;
 }
 PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_Linked();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -847,12 +825,17 @@ PyObject * _wrap__gobind_api_LiveObjects(PyObject *PYBINDGEN_UNUSED(_args), PyOb
 
 
 PyObject *
-_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
 
-    retval = api_DriverNotice();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultExplanation(code);
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -861,7 +844,69 @@ _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBI
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultName(code);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_AttributeCount();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceName(ordinal);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 static PyMethodDef _gobind_functions[] = {
     {(char *) "GoPyInit", (PyCFunction) _wrap__gobind_GoPyInit, METH_NOARGS, "GoPyInit()\n\n" },
@@ -895,19 +940,21 @@ static PyMethodDef _gobind_functions[] = {
     {(char *) "api_DevicePriorityRange", (PyCFunction) _wrap__gobind_api_DevicePriorityRange, METH_KEYWORDS|METH_VARARGS, "api_DevicePriorityRange(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DeviceProperties", (PyCFunction) _wrap__gobind_api_DeviceProperties, METH_KEYWORDS|METH_VARARGS, "api_DeviceProperties(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
-    {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
-    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
-    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
-    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
-    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
-    {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
-    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
-    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
     {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
-    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
-    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
+    {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
+    {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
+    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
+    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
     {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
+    {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
+    {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
+    {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
+    {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
+    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
+    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
+    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
+    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
     {NULL, NULL, 0, NULL}
 };
 #if PY_VERSION_HEX >= 0x03000000

@@ -417,10 +417,10 @@ func api_DriverObjects() *C.char {
 	return C.CString(cret)
 }
 
-//export api_DriverVersion
-func api_DriverVersion() C.longlong {
+//export api_DeviceAttribute
+func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverVersion()
+	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -430,14 +430,6 @@ func api_DriverVersion() C.longlong {
 		return C.longlong(0)
 	}
 	return C.longlong(cret)
-}
-
-//export api_ResultName
-func api_ResultName(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultName(int(code)))
-
 }
 
 //export api_DeviceCount
@@ -455,10 +447,93 @@ func api_DeviceCount() C.longlong {
 	return C.longlong(cret)
 }
 
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
+//export api_LiveStreams
+func api_LiveStreams() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
+	cret, __err := api.LiveStreams()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_SetDeviceLimit
+func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DeviceLimit
+func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DriverNotice
+func api_DriverNotice() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverNotice()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverVersion
+func api_DriverVersion() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverVersion()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_AttributeName
+func api_AttributeName(i C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.AttributeName(int(i)))
+
+}
+
+//export api_DriverName
+func api_DriverName() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverName()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -485,75 +560,6 @@ func api_Linked() *C.char {
 	return C.CString(cret)
 }
 
-//export api_ResultExplanation
-func api_ResultExplanation(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultExplanation(int(code)))
-
-}
-
-//export api_LiveStreams
-func api_LiveStreams() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveStreams()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_AttributeCount
-func api_AttributeCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.AttributeCount())
-
-}
-
-//export api_AttributeName
-func api_AttributeName(i C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.AttributeName(int(i)))
-
-}
-
-//export api_DeviceAttribute
-func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DriverName
-func api_DriverName() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverName()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
 //export api_LiveObjects
 func api_LiveObjects() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
@@ -569,10 +575,34 @@ func api_LiveObjects() *C.char {
 	return C.CString(cret)
 }
 
-//export api_DriverNotice
-func api_DriverNotice() *C.char {
+//export api_ResultExplanation
+func api_ResultExplanation(code C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverNotice()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultExplanation(int(code)))
+
+}
+
+//export api_ResultName
+func api_ResultName(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultName(int(code)))
+
+}
+
+//export api_AttributeCount
+func api_AttributeCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.longlong(api.AttributeCount())
+
+}
+
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceName(int(ordinal))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {

@@ -33,6 +33,8 @@ var failing = map[string]func() error{
 	"DeviceProperties":    func() error { _, err := DeviceProperties(0); return err },
 	"DeviceMemoryInfo":    func() error { _, err := DeviceMemoryInfo(0); return err },
 	"DevicePriorityRange": func() error { _, err := DevicePriorityRange(0); return err },
+	"DeviceLimit":         func() error { _, err := DeviceLimit(0, 0); return err },
+	"SetDeviceLimit":      func() error { _, err := SetDeviceLimit(0, 0, 1024); return err },
 	"DeviceAttribute":     func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
 }
 

@@ -116,6 +116,35 @@ func DevicePriorityRange(ordinal int) (p *PriorityRange, err error) {
 	return &PriorityRange{least, greatest}, nil
 }
 
+// DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+// makes the primary context, if nobody did.
+func DeviceLimit(ordinal, limit int) (value int, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	n, err := d.Limit(cuda.Limit(limit))
+	if err != nil {
+		return 0, err
+	}
+	return int(n), nil
+}
+
+// SetDeviceLimit asks for one of a device's limits, and returns what the driver
+// has made of it.
+func SetDeviceLimit(ordinal, limit, value int) (result int, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.SetLimit(cuda.Limit(limit), uint64(value)); err != nil {
+		return 0, err
+	}
+	return DeviceLimit(ordinal, limit)
+}
+
 // The names are sorted, so that an index means the same name for the life of
 // the process.
 var (

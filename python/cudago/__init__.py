@@ -67,6 +67,7 @@ from ._kernel.program import Program  # noqa: E402
 from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
+from ._memory.limits import DeviceLimits  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
@@ -133,6 +134,7 @@ __all__ = [
     "ConfiguredKernel",
     "Device",
     "DeviceFaultError",
+    "DeviceLimits",
     "DeviceMemoryResource",
     "DeviceProperties",
     "DriverNotFoundError",

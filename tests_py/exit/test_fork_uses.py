@@ -62,8 +62,9 @@ other.sync()
 s.sync()
 
 objects = {
-    "Device": d, "DeviceProperties": d.properties, "Stream": s, "capturing Stream": capturing,
-    "foreign Stream": cu.Stream.from_handle(1), "Event": event, "Buffer": buffer, "view": view,
+    "Device": d, "DeviceProperties": d.properties, "DeviceLimits": d.limits, "Stream": s,
+    "capturing Stream": capturing, "foreign Stream": cu.Stream.from_handle(1), "Event": event,
+    "Buffer": buffer, "view": view,
     "pinned Buffer": pinned, "managed Buffer": managed, "virtual Buffer": virtual,
     "pooled Buffer": pooled, "locked Buffer": locked, "Buffer of a graph": buffer_of_graph,
     "Pointer": pointer, "Tensor": tensor, "foreign Tensor": foreign,

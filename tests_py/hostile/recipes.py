@@ -63,6 +63,7 @@ RECEIVERS = {
     "ConfiguredKernel": "configured",
     "Device": "device",
     "DeviceMemoryResource": "resource",
+    "DeviceLimits": "limits",
     "DeviceProperties": "properties",
     "ElementwiseKernel": "elementwise",
     "ReduceKernel": "reduce",
@@ -179,6 +180,11 @@ VALUES: dict[str, list[Value]] = {
     "reset": plain(True),
     **dict.fromkeys(["reuse_follow_event_dependencies", "reuse_allow_opportunistic"], plain(True)),
     "reuse_allow_internal_dependencies": plain(False),
+    **{
+        f"{name}.value": plain(2048, np.int64(4096))
+        for name in vars(cu.DeviceLimits)
+        if not name.startswith("_")
+    },
     "keep": INT,
     "reserve": plain(1 << 24),
     "resource": things("resource", "pinned_resource"),

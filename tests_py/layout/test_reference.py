@@ -148,6 +148,7 @@ CHECKS = {
 # Users do not make these, nor protocols: their constructors' parameters are nobody's business.
 MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
+    "cudago.DeviceLimits",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
     "cudago.Fork",

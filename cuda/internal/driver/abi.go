@@ -105,6 +105,19 @@ const (
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH                     CUmemPool_attribute = 8
 )
 
+// CUlimit names a limit of a context. From cuda.h, CUDA 12.4.
+type CUlimit int32
+
+const (
+	CU_LIMIT_STACK_SIZE                       CUlimit = 0
+	CU_LIMIT_PRINTF_FIFO_SIZE                 CUlimit = 1
+	CU_LIMIT_MALLOC_HEAP_SIZE                 CUlimit = 2
+	CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH           CUlimit = 3
+	CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT CUlimit = 4
+	CU_LIMIT_MAX_L2_FETCH_GRANULARITY         CUlimit = 5
+	CU_LIMIT_PERSISTING_L2_CACHE_SIZE         CUlimit = 6
+)
+
 // CUmemorytype is the kind of memory behind a pointer. From cuda.h, CUDA 12.4.
 type CUmemorytype uint32
 

@@ -93,6 +93,13 @@ type ContextAPI interface {
 	CuCtxGetDevice() (CUdevice, CUresult)
 	CuCtxSynchronize() CUresult
 	CuCtxGetStreamPriorityRange() (least, greatest int32, r CUresult)
+	// CuCtxSetLimit asks for a limit, which the driver may round and clamp:
+	// CuCtxGetLimit says what it has become. CUDA_ERROR_UNSUPPORTED_LIMIT if the
+	// device or the driver does not have the limit; CUDA_ERROR_INVALID_VALUE for
+	// a value that it cannot have, also for those of printf and malloc once a
+	// kernel that uses them was launched.
+	CuCtxSetLimit(limit CUlimit, value uint64) CUresult
+	CuCtxGetLimit(limit CUlimit) (value uint64, r CUresult)
 	// CuCtxEnablePeerAccess lets kernels of the current context access memory
 	// of cuMemAlloc on the peer. Pools have their own access lists.
 	CuCtxEnablePeerAccess(peer CUcontext, flags uint32) CUresult

@@ -22,6 +22,7 @@ typedef uintptr_t CUhostFn;
 typedef int32_t CUstreamCaptureMode;
 typedef int32_t CUstreamCaptureStatus;
 typedef int32_t CUmemPool_attribute;
+typedef int32_t CUlimit;
 typedef uint32_t CUmemorytype;
 typedef int32_t CUpointer_attribute;
 typedef int32_t CUfunction_attribute;
@@ -221,6 +222,13 @@ enum {
 	CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
 	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
 	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+	CU_LIMIT_STACK_SIZE = 0,
+	CU_LIMIT_PRINTF_FIFO_SIZE = 1,
+	CU_LIMIT_MALLOC_HEAP_SIZE = 2,
+	CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 3,
+	CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 4,
+	CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 5,
+	CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 6,
 	CU_MEMORYTYPE_HOST = 1,
 	CU_MEMORYTYPE_DEVICE = 2,
 	CU_MEMORYTYPE_ARRAY = 3,

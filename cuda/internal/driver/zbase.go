@@ -114,6 +114,16 @@ func (d *Base) CuCtxGetStreamPriorityRange() (least int32, greatest int32, resul
 	return
 }
 
+func (d *Base) CuCtxSetLimit(limit CUlimit, value uint64) (result CUresult) {
+	result = d.answer("cuCtxSetLimit")
+	return
+}
+
+func (d *Base) CuCtxGetLimit(limit CUlimit) (value uint64, result CUresult) {
+	result = d.answer("cuCtxGetLimit")
+	return
+}
+
 func (d *Base) CuCtxEnablePeerAccess(peer CUcontext, flags uint32) (result CUresult) {
 	result = d.answer("cuCtxEnablePeerAccess")
 	return

@@ -379,45 +379,18 @@ def driver_objects():
 	destroy, as LiveObjects does. It opens the driver.
 	"""
 	return _gobind.api_DriverObjects()
-def driver_version():
-	"""DriverVersion() int version, str err
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
 
-	DriverVersion returns the CUDA version that the driver implements, as 12040
-	for 12.4. It opens the driver.
+	DeviceAttribute returns one attribute of a device by its name.
 	"""
-	return _gobind.api_DriverVersion()
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)
+	return _gobind.api_DeviceAttribute(ordinal, name)
 def device_count():
 	"""DeviceCount() int n, str err
 
 	DeviceCount returns the number of devices. It opens the driver.
 	"""
 	return _gobind.api_DeviceCount()
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
-
-	DeviceName returns a device's product name.
-	"""
-	return _gobind.api_DeviceName(ordinal)
-def linked():
-	"""Linked() str versions, str err
-
-	Linked returns what the native module was built with and has in it, as a JSON
-	object from names to versions: "go", and the modules of others.
-	"""
-	return _gobind.api_Linked()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
-
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
-	"""
-	return _gobind.api_ResultExplanation(code)
 def live_streams():
 	"""LiveStreams() int n, str err
 
@@ -425,12 +398,34 @@ def live_streams():
 	default streams that nobody holds. It opens no driver.
 	"""
 	return _gobind.api_LiveStreams()
-def attribute_count():
-	"""AttributeCount() int
+def set_device_limit(ordinal, limit, value):
+	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
 
-	AttributeCount returns how many device attributes this version knows.
+	SetDeviceLimit asks for one of a device's limits, and returns what the driver
+	has made of it.
 	"""
-	return _gobind.api_AttributeCount()
+	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
+
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceLimit(ordinal, limit)
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()
+def driver_version():
+	"""DriverVersion() int version, str err
+
+	DriverVersion returns the CUDA version that the driver implements, as 12040
+	for 12.4. It opens the driver.
+	"""
+	return _gobind.api_DriverVersion()
 def attribute_name(i):
 	"""AttributeName(int i) str
 
@@ -438,18 +433,19 @@ def attribute_name(i):
 	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
 	"""
 	return _gobind.api_AttributeName(i)
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
 def driver_name():
 	"""DriverName() str name, str err
 
 	DriverName returns "nvidia" or "sim". It opens the driver.
 	"""
 	return _gobind.api_DriverName()
+def linked():
+	"""Linked() str versions, str err
+
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
+	"""
+	return _gobind.api_Linked()
 def live_objects():
 	"""LiveObjects() str counts, str err
 
@@ -458,10 +454,28 @@ def live_objects():
 	absent. It opens no driver.
 	"""
 	return _gobind.api_LiveObjects()
-def driver_notice():
-	"""DriverNotice() str notice, str err
+def result_explanation(code):
+	"""ResultExplanation(int code) str
 
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
 	"""
-	return _gobind.api_DriverNotice()
+	return _gobind.api_ResultExplanation(code)
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
+
+	DeviceName returns a device's product name.
+	"""
+	return _gobind.api_DeviceName(ordinal)

@@ -15,6 +15,7 @@ from .._gopy import api
 from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.stream import Stream, _made
+from .limits import DeviceLimits
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -129,6 +130,11 @@ class Device(_core.Device):
         except AttributeError:
             self._properties = DeviceProperties(self.ordinal)
             return self._properties
+
+    @property
+    def limits(self) -> DeviceLimits:
+        """The limits of the device that can be changed, such as the heap of kernels."""
+        return DeviceLimits(self.ordinal)
 
     @property
     def default_stream(self) -> Stream:

@@ -31,7 +31,7 @@ _MOST_WORDS = 1 << 31  # of one launch: the kernels count in 32 bits
 _WORDS = (1, 2, 4, 8, 16)
 
 # The index of a thread's word, taken apart into one for each dimension, the first the fastest.
-_INDEX = """\
+INDEX = """\
     .reg .pred %stop;
     .reg .b32 %n, %i, %q, %x, %y, %z;
     .reg .b64 %a, %b, %s, %k;
@@ -43,10 +43,10 @@ _INDEX = """\
     setp.ge.u32 %stop, %i, %n;
     @%stop bra done;
 """
-_SHAPE = ".param .u32 n, .param .u32 n0, .param .u32 n1, .param .u32 n2"
+SHAPE = ".param .u32 n, .param .u32 n0, .param .u32 n1, .param .u32 n2"
 
 
-def _walk(sides: dict[str, str]) -> str:
+def walk(sides: dict[str, str]) -> str:
     """Return PTX that advances an address for each side by index times stride, all dimensions."""
     text = ""
     for dim in range(_DIMS):
@@ -69,7 +69,8 @@ def _walk(sides: dict[str, str]) -> str:
     return text
 
 
-def _strides(side: str) -> str:
+def strides_of(side: str) -> str:
+    """Return the parameters that are a side's strides."""
     return ", ".join(f".param .s64 {side}{dim}" for dim in range(_DIMS))
 
 
@@ -85,18 +86,18 @@ def _fill_kernel(word: int) -> str:
         f"    st.{width} [%a{offset}], {register};\n"
         for (width, offset), register in zip(parts, registers[parts[0][0]], strict=False)
     )
-    parameters = f".param .u64 dst, .param .u64 low, .param .u64 high, {_SHAPE}, {_strides('d')}"
+    parameters = f".param .u64 dst, .param .u64 low, .param .u64 high, {SHAPE}, {strides_of('d')}"
     return f""".visible .entry fill_{word}({parameters})
 {{
     .reg .b64 %v, %u;
     .reg .b32 %w;
     .reg .b16 %h;
-{_INDEX}    ld.param.u64 %a, [dst];
+{INDEX}    ld.param.u64 %a, [dst];
     ld.param.u64 %v, [low];
     ld.param.u64 %u, [high];
     cvt.u32.u64 %w, %v;
     cvt.u16.u64 %h, %v;
-{_walk({"d": "%a"})}{stores}done:
+{walk({"d": "%a"})}{stores}done:
     ret;
 }}
 """
@@ -110,40 +111,43 @@ def _copy_kernel(word: int) -> str:
     stores = "".join(
         f"    st.{width} [%a{offset}], %v{i};\n" for i, (width, offset) in enumerate(parts)
     )
-    parameters = f".param .u64 dst, .param .u64 src, {_SHAPE}, {_strides('d')}, {_strides('s')}"
+    parameters = f".param .u64 dst, .param .u64 src, {SHAPE}, {strides_of('d')}, {strides_of('s')}"
     return f""".visible .entry copy_{word}({parameters})
 {{
     .reg .{"b16" if word == 1 else parts[0][0]} %v0, %v1;
-{_INDEX}    ld.param.u64 %a, [dst];
+{INDEX}    ld.param.u64 %a, [dst];
     ld.param.u64 %b, [src];
-{_walk({"d": "%a", "s": "%b"})}{loads}{stores}done:
+{walk({"d": "%a", "s": "%b"})}{loads}{stores}done:
     ret;
 }}
 """
 
 
-_codes: list[ObjectCode] = []  # one, or one more for each thread that came at the same time
+# With the name of its module; one more of each for every thread that came at the same time.
+_codes: list[tuple[str, ObjectCode]] = []
 _kernels: dict[tuple[str, int], Kernel] = {}
 
 
-def _kernel(name: str, ordinal: int) -> Kernel:
-    """Return a kernel of ours, loaded on the device."""
+def _words_text() -> str:
+    """Return the PTX of all fills and copies."""
+    return "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
+
+
+def kernel_of(module: str, text: Callable[[], str], name: str, ordinal: int) -> Kernel:
+    """Return a kernel of ours, loaded on the device; `text` writes the PTX of its module."""
     kernel = _kernels.get((name, ordinal))
     if kernel is None:
-        if not _codes:
-            head = ".version 6.0\n.target sm_50\n.address_size 64\n"
-            _codes.append(
-                ObjectCode.from_ptx(
-                    head + "".join(f(word) for f in (_fill_kernel, _copy_kernel) for word in _WORDS)
-                )
-            )
-        kernel = _codes[0].get_kernel(name, device=device_at(ordinal))
+        code = next((code for made, code in _codes if made == module), None)
+        if code is None:
+            code = ObjectCode.from_ptx(".version 6.0\n.target sm_50\n.address_size 64\n" + text())
+            _codes.append((module, code))
+        kernel = code.get_kernel(name, device=device_at(ordinal))
         _kernels[name, ordinal] = kernel
     return kernel
 
 
 def held() -> int:
-    """Return how many objects with code this module holds, which no user made."""
+    """Return how many objects with code are kept here, which no user made."""
     return len(_codes)
 
 
@@ -214,14 +218,21 @@ def _boxes(dims: list[tuple[int, ...]], offsets: tuple[int, ...]) -> Iterator[Bo
 def _launched(
     name: str, sides: Sequence[Side], box: Box, middle: tuple[Any, ...], start: int
 ) -> tuple[Any, ...]:
+    device = sides[0].tensor.device or sides[-1].tensor.device or device_at()
+    kernel = kernel_of("words", _words_text, name, device.ordinal)
+    return launched(kernel, sides, box, middle, start)
+
+
+def launched(
+    kernel: Kernel, sides: Sequence[Side], box: Box, middle: tuple[Any, ...] = (), start: int = 0
+) -> tuple[Any, ...]:
     """Return configuration, kernel and arguments of the launch that does a box."""
     words = math.prod(box.shape)
-    device = sides[0].tensor.device or sides[-1].tensor.device or device_at()
     pointers = [s.tensor.ptr + (o + start) for s, o in zip(sides, box.offsets, strict=True)]
     strides = itertools.chain.from_iterable(box.strides)
     return (
         LaunchConfig(-(-words // _BLOCK), _BLOCK),
-        _kernel(name, device.ordinal),
+        kernel,
         *pointers,
         *middle,
         words,
@@ -244,8 +255,8 @@ def _fills(tensor: Tensor, pattern: bytes) -> Iterator[tuple[Any, ...]]:
 
 def fill(tensor: Tensor, pattern: bytes, launch: Callable[..., object]) -> None:
     """Write the bytes of one element into every element."""
-    for launched in _fills(tensor, pattern):
-        launch(*launched)
+    for args in _fills(tensor, pattern):
+        launch(*args)
 
 
 def fill_node(tensor: Tensor, pattern: bytes, launch: Callable[..., Node]) -> Node:

@@ -13,6 +13,7 @@ from .._ordinal import device_at
 from .._stream.stream import stream_of
 from ..errors import ClosedError
 from . import strided
+from .convert import check_convertible, converted
 from .copy import copy, is_pageable
 from .element import element, numpy_dtype, shortest
 
@@ -215,6 +216,73 @@ class Tensor(_core.Tensor):
             raise ValueError("dst is read-only")
         _check_alike("dst", target, self)
         copy(target, self, stream_of(stream))
+
+    def astype(self, dtype: Any, *, stream: StreamLike | None = None, copy: bool = True) -> Tensor:
+        """Return the elements in another element type, as a new tensor.
+
+        Parameters
+        ----------
+        dtype : dtype_like
+            Element type of the result, as for `empty`.
+        stream : Stream
+            Stream that orders allocation and conversion; the result is on its device. Needed
+            unless this tensor itself is returned.
+        copy : bool
+            If false, return this tensor itself if it has the element type already.
+
+        Returns
+        -------
+        Tensor
+            Row-major, whatever the strides of this tensor.
+
+        Raises
+        ------
+        TypeError
+            If one of the types is not converted, such as complex types and those of 8 bits and
+            less that are not integers; or if `stream` is missing.
+
+        See Also
+        --------
+        Buffer.view : Reads the same bytes as another element type.
+        elementwise : Converts and computes in one kernel.
+
+        Notes
+        -----
+        Converted as by ``numpy.ndarray.astype``, between bool, integers, float16, bfloat16,
+        float32 and float64: floats become integers by truncation towards zero, integers narrower
+        ones by losing their upper bits, and everything but zero is True. Floats are rounded to
+        nearest even, once; but to bfloat16 by way of float32. Where NumPy's result is undefined,
+        so is this: for floats whose integer part the integer type does not hold, and for NaN as
+        an integer. The payload of a NaN may change.
+
+        Stream-ordered on `stream`. Converted by a kernel, which is loaded when a pair of types is
+        first converted. Memory that the kernel cannot read in place is copied first: pageable
+        memory, as `copy_from` does, misaligned memory, and that of another device. Captured as
+        nodes for allocation, kernel and copy.
+
+        References
+        ----------
+        ``cuMemAllocFromPoolAsync``, ``cuLaunchKernelEx``
+
+        Examples
+        --------
+        >>> t = cudago.asarray([-1.5, 0, 2.75], "float32", stream=stream)
+        >>> t.astype("int8", stream=stream).numpy(stream=stream).tolist()
+        [-1, 0, 2]
+        >>> t.astype("float32", copy=False) is t
+        True
+        """
+        name = _core._dtype(dtype)[0]
+        if self.is_closed:
+            raise ClosedError("tensor is closed")
+        if name == self.dtype_name:
+            if not copy:
+                return self
+        else:
+            check_convertible(self.dtype_name, name)
+        if stream is None:
+            raise TypeError("astype needs stream=, which orders the conversion")
+        return converted(self, name, stream_of(stream))
 
     def item(self, *, stream: StreamLike) -> Any:
         """Return the only element as a Python number, and wait for its copy.

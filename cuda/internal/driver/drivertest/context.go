@@ -17,6 +17,7 @@ var contexts = map[string]func(*suite){
 	"context has a number of its own":       contextID,
 	"context stack pushes and pops":         contextStack,
 	"context is current on one thread only": contextThreads,
+	"context has limits":                    contextLimits,
 	"calls without a context are refused":   contextMissing,
 }
 
@@ -94,6 +95,36 @@ func contextThreads(s *suite) {
 	require.Zero(s.T, got.ctx)
 }
 
+// limits are those that a test may change: they only become greater.
+var limits = []driver.CUlimit{
+	driver.CU_LIMIT_STACK_SIZE, driver.CU_LIMIT_PRINTF_FIFO_SIZE, driver.CU_LIMIT_MALLOC_HEAP_SIZE,
+}
+
+// contextLimits are rounded and clamped by the driver as it likes.
+func contextLimits(s *suite) {
+	s.reset() // no kernel has used printf or malloc
+	for _, l := range limits {
+		before, r := s.CuCtxGetLimit(l)
+		s.ok(r)
+		require.NotZero(s.T, before)
+		s.ok(s.CuCtxSetLimit(l, 2*before))
+		after, r := s.CuCtxGetLimit(l)
+		s.ok(r)
+		require.GreaterOrEqual(s.T, after, 2*before)
+	}
+	s.ok(s.CuCtxSetLimit(driver.CU_LIMIT_STACK_SIZE, 1999))
+	rounded, r := s.CuCtxGetLimit(driver.CU_LIMIT_STACK_SIZE)
+	s.ok(r)
+	require.GreaterOrEqual(s.T, rounded, uint64(1999))
+	_, r = s.CuCtxGetLimit(999)
+	s.code(driver.CUDA_ERROR_UNSUPPORTED_LIMIT, r)
+	s.code(driver.CUDA_ERROR_UNSUPPORTED_LIMIT, s.CuCtxSetLimit(999, 1))
+	s.reset()
+	again, r := s.CuCtxGetLimit(driver.CU_LIMIT_STACK_SIZE)
+	s.ok(r)
+	require.Less(s.T, again, rounded, "a new context has its own limits")
+}
+
 func contextMissing(s *suite) {
 	_, r := s.CuCtxPopCurrent()
 	s.ok(r)
@@ -102,6 +133,8 @@ func contextMissing(s *suite) {
 	_, r = s.CuStreamCreateWithPriority(0, 0)
 	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
 	_, r = s.CuCtxGetDevice()
+	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
+	_, r = s.CuCtxGetLimit(driver.CU_LIMIT_STACK_SIZE)
 	s.code(driver.CUDA_ERROR_INVALID_CONTEXT, r)
 	s.ok(s.CuCtxSetCurrent(s.ctx))
 	current, r := s.CuCtxGetCurrent()

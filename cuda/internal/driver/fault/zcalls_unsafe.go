@@ -184,6 +184,22 @@ func (d *Driver) CuCtxGetStreamPriorityRange() (least int32, greatest int32, res
 	return d.API.CuCtxGetStreamPriorityRange()
 }
 
+// CuCtxSetLimit calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuCtxSetLimit(limit driver.CUlimit, value uint64) (result driver.CUresult) {
+	if result = d.next("CuCtxSetLimit"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuCtxSetLimit(limit, value)
+}
+
+// CuCtxGetLimit calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result driver.CUresult) {
+	if result = d.next("CuCtxGetLimit"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuCtxGetLimit(limit)
+}
+
 // CuCtxEnablePeerAccess calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	if result = d.next("CuCtxEnablePeerAccess"); result != driver.CUDA_SUCCESS {

@@ -125,6 +125,15 @@ func (d *binding) CuCtxGetStreamPriorityRange() (least int32, greatest int32, re
 	return int32(o.first), int32(o.second), driver.CUresult(o.r)
 }
 
+func (d *binding) CuCtxSetLimit(limit driver.CUlimit, value uint64) (result driver.CUresult) {
+	return driver.CUresult(C.cuCtxSetLimit(d.fn[cuCtxSetLimit], C.CUlimit(limit), C.size_t(value)))
+}
+
+func (d *binding) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result driver.CUresult) {
+	o := C.cuCtxGetLimit(d.fn[cuCtxGetLimit], C.CUlimit(limit))
+	return uint64(o.value), driver.CUresult(o.r)
+}
+
 func (d *binding) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	return driver.CUresult(C.cuCtxEnablePeerAccess(d.fn[cuCtxEnablePeerAccess], C.CUcontext(peer), C.uint(flags)))
 }

@@ -26,6 +26,8 @@ const (
 	cuCtxGetDevice
 	cuCtxSynchronize
 	cuCtxGetStreamPriorityRange
+	cuCtxSetLimit
+	cuCtxGetLimit
 	cuCtxEnablePeerAccess
 	cuCtxDisablePeerAccess
 	cuStreamCreateWithPriority
@@ -171,6 +173,8 @@ var entries = [entryCount]entry{
 	cuCtxGetDevice:                    {"cuCtxGetDevice", 2000, "", required},
 	cuCtxSynchronize:                  {"cuCtxSynchronize", 2000, "", required},
 	cuCtxGetStreamPriorityRange:       {"cuCtxGetStreamPriorityRange", 5050, "", required},
+	cuCtxSetLimit:                     {"cuCtxSetLimit", 3010, "", required},
+	cuCtxGetLimit:                     {"cuCtxGetLimit", 3010, "", required},
 	cuCtxEnablePeerAccess:             {"cuCtxEnablePeerAccess", 4000, "", required},
 	cuCtxDisablePeerAccess:            {"cuCtxDisablePeerAccess", 4000, "", required},
 	cuStreamCreateWithPriority:        {"cuStreamCreateWithPriority", 5050, "", required},

@@ -20,6 +20,7 @@ type context struct {
 	code atomic.Int32 // CUresult that every call returns; sticky
 
 	findings findings
+	limits   limits
 
 	mu        sync.Mutex
 	report    string               // guarded by mu

@@ -162,6 +162,20 @@ func (d *tracer) CuCtxGetStreamPriorityRange() (least int32, greatest int32, res
 	return
 }
 
+func (d *tracer) CuCtxSetLimit(limit driver.CUlimit, value uint64) (result driver.CUresult) {
+	call := d.begin("cuCtxSetLimit", []field{{"limit", limit}, {"value", value}})
+	result = d.API.CuCtxSetLimit(limit, value)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result driver.CUresult) {
+	call := d.begin("cuCtxGetLimit", []field{{"limit", limit}})
+	value, result = d.API.CuCtxGetLimit(limit)
+	call.end(result, []field{{"value", value}})
+	return
+}
+
 func (d *tracer) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	call := d.begin("cuCtxEnablePeerAccess", []field{{"peer", peer}, {"flags", flags}})
 	result = d.API.CuCtxEnablePeerAccess(peer, flags)

@@ -124,6 +124,19 @@ EXPORT CUresult cuCtxGetStreamPriorityRange(int *a, int *b)
 	return 0;
 }
 
+EXPORT CUresult cuCtxSetLimit(int a, size_t b)
+{
+	note("cuCtxSetLimit %d %llu", a, NUMBER(b));
+	return 0;
+}
+
+EXPORT CUresult cuCtxGetLimit(size_t *a, int b)
+{
+	note("cuCtxGetLimit %d", b);
+	*a = OUTPUT(size_t, 0);
+	return 0;
+}
+
 EXPORT CUresult cuCtxEnablePeerAccess(handle a, unsigned b)
 {
 	note("cuCtxEnablePeerAccess %llu %llu", NUMBER(a), NUMBER(b));
@@ -536,6 +549,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuCtxGetDevice", (void *)cuCtxGetDevice},
 	{"cuCtxSynchronize", (void *)cuCtxSynchronize},
 	{"cuCtxGetStreamPriorityRange", (void *)cuCtxGetStreamPriorityRange},
+	{"cuCtxSetLimit", (void *)cuCtxSetLimit},
+	{"cuCtxGetLimit", (void *)cuCtxGetLimit},
 	{"cuCtxEnablePeerAccess", (void *)cuCtxEnablePeerAccess},
 	{"cuCtxDisablePeerAccess", (void *)cuCtxDisablePeerAccess},
 	{"cuStreamCreateWithPriority", (void *)cuStreamCreateWithPriority},

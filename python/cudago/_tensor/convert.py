@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Conversion between element types: a kernel of ours for each pair, made when it is needed.
+
+They are PTX, as those of `strided`, so no compiler is needed. An element is loaded into a register
+of the least type that holds it exactly, and stored from there with at most one rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .. import _core
+from .._kernel.launch import launch
+from . import strided
+from .copy import copy, is_pageable
+
+if TYPE_CHECKING:
+    from .._stream.stream import Stream
+    from .tensor import Tensor
+
+# Each element type's load, and what is then in which register: %w 32 bits, %v 64, %f and %d floats.
+_LOADS = {
+    "bool": ("ld.u8 %w, [%b];\nsetp.ne.u32 %p, %w, 0;\nselp.u32 %w, 1, 0, %p;", "u32"),
+    "int8": ("ld.s8 %w, [%b];", "s32"),
+    "int16": ("ld.s16 %w, [%b];", "s32"),
+    "int32": ("ld.s32 %w, [%b];", "s32"),
+    "int64": ("ld.s64 %v, [%b];", "s64"),
+    "uint8": ("ld.u8 %w, [%b];", "u32"),
+    "uint16": ("ld.u16 %w, [%b];", "u32"),
+    "uint32": ("ld.u32 %w, [%b];", "u32"),
+    "uint64": ("ld.u64 %v, [%b];", "u64"),
+    "float16": ("ld.b16 %h, [%b];\ncvt.f32.f16 %f, %h;", "f32"),
+    "bfloat16": ("ld.u16 %w, [%b];\nshl.b32 %w, %w, 16;\nmov.b32 %f, %w;", "f32"),
+    "float32": ("ld.f32 %f, [%b];", "f32"),
+    "float64": ("ld.f64 %d, [%b];", "f64"),
+}
+_REGISTERS = {"s32": "%w", "u32": "%w", "s64": "%v", "u64": "%v", "f32": "%f", "f64": "%d"}
+_REAL = ("f32", "f64")
+
+# The upper half of a float32, rounded to nearest even; a NaN stays one. cvt.rn.bf16 is of sm_90.
+_TO_BFLOAT16 = """\
+mov.b32 %w, %f;
+shr.u32 %q, %w, 16;
+and.b32 %q, %q, 1;
+add.u32 %q, %q, 0x7fff;
+add.u32 %q, %q, %w;
+shr.u32 %q, %q, 16;
+shr.u32 %w, %w, 16;
+or.b32 %w, %w, 0x40;
+setp.nan.f32 %p, %f, %f;
+selp.b32 %w, %w, %q, %p;
+st.b16 [%a], %w;"""
+
+
+def _store(name: str, held: str) -> str:
+    """Return PTX that stores what a register holds as an element of type `name`."""
+    register = _REGISTERS[held]
+    if name == "bool":
+        compare = "setp.neu" if held in _REAL else "setp.ne"  # a NaN is not zero
+        zero = {"f32": "0f00000000", "f64": "0d0000000000000000"}.get(held, "0")
+        test = f"{compare}.{held} %p, {register}, {zero};"
+        return f"{test}\nselp.u32 %w, 1, 0, %p;\nst.u8 [%a], %w;"
+    if name == "float16":
+        return f"cvt.rn.f16.{held} %h, {register};\nst.b16 [%a], %h;"
+    if name == "bfloat16":
+        return _to_float("f32", held) + _TO_BFLOAT16
+    if name.startswith("float"):
+        kind = f"f{name[5:]}"
+        return f"{_to_float(kind, held)}st.{kind} [%a], {_REGISTERS[kind]};"
+    bits = int(name.lstrip("uint"))
+    return _to_int(name[0].replace("i", "s"), bits, held)
+
+
+def _to_float(kind: str, held: str) -> str:
+    if kind == held:
+        return ""
+    rounding = "" if (kind, held) == ("f64", "f32") else ".rn"
+    return f"cvt{rounding}.{kind}.{held} {_REGISTERS[kind]}, {_REGISTERS[held]};\n"
+
+
+def _to_int(sign: str, bits: int, held: str) -> str:
+    to = "%v" if bits == 64 else "%w"
+    if held in _REAL:
+        cvt = f"cvt.rzi.{sign}{bits}.{held} {to}, {_REGISTERS[held]};\n"
+    elif to == _REGISTERS[held]:  # the store takes the lowest bits
+        cvt = ""
+    else:
+        cvt = f"cvt.{held[0]}{64 if bits == 64 else 32}.{held} {to}, {_REGISTERS[held]};\n"
+    return f"{cvt}st.b{bits} [%a], {to};"
+
+
+def _text(source: str, target: str) -> str:
+    """Return the kernel that converts between two element types."""
+    load, held = _LOADS[source]
+    shape, strides = strided.SHAPE, f"{strided.strides_of('d')}, {strided.strides_of('s')}"
+    return f""".visible .entry {source}_to_{target}(.param .u64 dst, .param .u64 src, {shape}, {strides})
+{{
+    .reg .pred %p;
+    .reg .b16 %h;
+    .reg .b32 %w;
+    .reg .b64 %v;
+    .reg .f32 %f;
+    .reg .f64 %d;
+{strided.INDEX}    ld.param.u64 %a, [dst];
+    ld.param.u64 %b, [src];
+{strided.walk({"d": "%a", "s": "%b"})}{load}
+{_store(target, held)}
+done:
+    ret;
+}}
+"""  # noqa: E501
+
+
+def check_convertible(source: str, target: str) -> None:
+    """Raise TypeError if elements of one type cannot be converted to the other."""
+    for name in (source, target):
+        if name in _LOADS:
+            continue
+        if name.startswith("complex") and _core._dtype(name)[1] > 32:
+            part = f"float{_core._dtype(name)[1] // 2}"
+            hint = f"its parts are {part}: view them with t.buffer.view({part!r}, (*t.shape, 2))"
+        else:
+            hint = "convert it in a kernel of your own"
+            hint += ", or on the host with ml_dtypes" if name.startswith("float") else ""
+        raise TypeError(
+            f"astype cannot convert {source} to {target}: {name} is not converted; {hint}"
+        )
+
+
+def converted(tensor: Tensor, target: str, stream: Stream) -> Tensor:
+    """Return a new tensor, without gaps, with the elements as another type."""
+    source = tensor.dtype_name
+    if not tensor.size or target == source:
+        out = _empty(tensor, target, stream)
+        copy(out, tensor, stream)
+        return out
+    if not _is_reachable(tensor, stream):
+        with _empty(tensor, source, stream) as packed:
+            copy(packed, tensor, stream)
+            return converted(packed, target, stream)
+    out = _empty(tensor, target, stream)
+    name, text = f"{source}_to_{target}", partial(_text, source, target)
+    kernel = strided.kernel_of(name, text, name, stream.device.ordinal)
+    sides = [strided.Side.of(out), strided.Side.of(tensor)]
+    for box in strided.boxes(out.shape, [side.strides for side in sides]):
+        launch(stream, *strided.launched(kernel, sides, box))
+    return out
+
+
+def _empty(like: Tensor, name: str, stream: Stream) -> Tensor:
+    nbytes = (math.prod(like.shape) * _core._dtype(name)[1] + 7) // 8
+    memory = stream.device.allocate(nbytes, stream=stream)
+    return memory.view(name, like.shape)
+
+
+def _is_reachable(tensor: Tensor, stream: Stream) -> bool:
+    """Whether a kernel on the stream can load the elements, each whole, where they are."""
+    if is_pageable(tensor) or tensor._ordinal not in (None, stream.device.ordinal):
+        return False
+    side = strided.Side.of(tensor)
+    return strided.word_of(tensor.itemsize, [side], tensor.shape) == tensor.itemsize
