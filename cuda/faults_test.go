@@ -210,6 +210,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
 	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g, host: hostMemory(t, 64)})
 	maps.Copy(all, graphOperations(c, g))
+	maps.Copy(all, kernelOperations(t, c, g))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {
 			live := c.drv.Live()

@@ -185,14 +185,11 @@ func (c *Context) ExecUpdate(x ExecHandle, g GraphHandle) error {
 
 // ExecSetKernelParams changes the node of x that was made from n, for later
 // launches. n must still be in the graph that x was made from; the same holds
-// for the three calls below. It calls cuGraphExecKernelNodeSetParams.
+// for the three calls below. Cluster, cooperative and priority stay as they are.
+// It calls cuGraphExecKernelNodeSetParams.
 func (c *Context) ExecSetKernelParams(x ExecHandle, n NodeHandle, p *KernelNodeParams) error {
-	a, err := p.abi()
-	if err != nil {
-		return err
-	}
 	return call0(c, "cuGraphExecKernelNodeSetParams", func(api driver.API) driver.CUresult {
-		return api.CuGraphExecKernelNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), a)
+		return api.CuGraphExecKernelNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), p.abi())
 	})
 }
 

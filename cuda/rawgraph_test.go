@@ -54,15 +54,6 @@ func TestMemcpyParams(t *testing.T) {
 	require.Equal(t, []uint64{64, 1, 1}, []uint64{a.WidthInBytes, a.Height, a.Depth})
 }
 
-func TestKernelNodeRefusesWhatAGraphCannotHave(t *testing.T) {
-	_, c := openStub(t)
-	priority := 0
-	for _, cfg := range []LaunchConfig{{Cooperative: true}, {Priority: &priority}, {Cluster: [3]uint32{2}}} {
-		_, err := c.AddKernelNode(1, nil, &KernelNodeParams{Kernel: &Kernel{}, Config: cfg})
-		require.EqualError(t, err, "config of a kernel node must have no cluster, no priority and not be cooperative")
-	}
-}
-
 func TestNodeTypeNames(t *testing.T) {
 	for ty := KernelNode; ty <= ConditionalNode; ty++ {
 		require.NotContains(t, ty.String(), "node type")

@@ -12,8 +12,8 @@ import (
 // KernelNodeParams says what a kernel node launches.
 type KernelNodeParams struct {
 	Kernel *Kernel
-	// Config is the launch's shape. A graph's kernel node has no cluster and no
-	// priority, and is not cooperative.
+	// Config is the launch's shape. Its priority counts in executables that were
+	// made with [InstantiateUseNodePriority].
 	Config LaunchConfig
 	// Params has the C type void**: one pointer per parameter. The driver copies
 	// the values before the call returns. Go memory behind it must be pinned.
@@ -70,10 +70,7 @@ type KernelNodeInfo struct {
 	Params       unsafe.Pointer
 }
 
-func (p *KernelNodeParams) abi() (*driver.CUDA_KERNEL_NODE_PARAMS, error) {
-	if p.Config.Cooperative || p.Config.Priority != nil || p.Config.clusters() {
-		return nil, badValue("config", "of a kernel node must have no cluster, no priority and not be cooperative")
-	}
+func (p *KernelNodeParams) abi() *driver.CUDA_KERNEL_NODE_PARAMS {
 	grid, block := p.Config.dims()
 	return &driver.CUDA_KERNEL_NODE_PARAMS{
 		Func:     p.Kernel.h,
@@ -81,7 +78,7 @@ func (p *KernelNodeParams) abi() (*driver.CUDA_KERNEL_NODE_PARAMS, error) {
 		BlockDimX: block[0], BlockDimY: block[1], BlockDimZ: block[2],
 		SharedMemBytes: p.Config.SharedMemory,
 		KernelParams:   p.Params,
-	}, nil
+	}
 }
 
 func (p *MemcpyParams) abi() *driver.CUDA_MEMCPY3D {
@@ -116,17 +113,6 @@ func (p *HostParams) abi() *driver.CUDA_HOST_NODE_PARAMS {
 	return &driver.CUDA_HOST_NODE_PARAMS{Fn: driver.CUhostFn(p.Fn), UserData: p.UserData}
 }
 
-// AddKernelNode calls cuGraphAddKernelNode.
-func (c *Context) AddKernelNode(g GraphHandle, deps []NodeHandle, p *KernelNodeParams) (NodeHandle, error) {
-	a, err := p.abi()
-	if err != nil {
-		return 0, err
-	}
-	return callNode(c, "cuGraphAddKernelNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
-		return api.CuGraphAddKernelNode(driver.CUgraph(g), toNodes(deps), a)
-	})
-}
-
 // AddMemcpyNode calls cuGraphAddMemcpyNode.
 func (c *Context) AddMemcpyNode(g GraphHandle, deps []NodeHandle, p *MemcpyParams) (NodeHandle, error) {
 	return callNode(c, "cuGraphAddMemcpyNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
@@ -143,9 +129,7 @@ func (c *Context) AddMemsetNode(g GraphHandle, deps []NodeHandle, p *MemsetParam
 
 // KernelNodeParams calls cuGraphKernelNodeGetParams.
 func (c *Context) KernelNodeParams(n NodeHandle) (KernelNodeInfo, error) {
-	a, err := call1(c, "cuGraphKernelNodeGetParams", func(api driver.API) (driver.CUDA_KERNEL_NODE_PARAMS, driver.CUresult) {
-		return api.CuGraphKernelNodeGetParams(driver.CUgraphNode(n))
-	})
+	a, err := c.kernelNodeABI(n)
 	return KernelNodeInfo{
 		Function:     uintptr(a.Func),
 		Grid:         [3]uint32{a.GridDimX, a.GridDimY, a.GridDimZ},
@@ -192,19 +176,8 @@ func (c *Context) HostNodeParams(n NodeHandle) (HostParams, error) {
 	return HostParams{uintptr(a.Fn), a.UserData}, err
 }
 
-// SetKernelNodeParams changes a node of a graph, for later instantiations. It
-// calls cuGraphKernelNodeSetParams.
-func (c *Context) SetKernelNodeParams(n NodeHandle, p *KernelNodeParams) error {
-	a, err := p.abi()
-	if err != nil {
-		return err
-	}
-	return call0(c, "cuGraphKernelNodeSetParams", func(api driver.API) driver.CUresult {
-		return api.CuGraphKernelNodeSetParams(driver.CUgraphNode(n), a)
-	})
-}
-
-// SetMemcpyNodeParams calls cuGraphMemcpyNodeSetParams.
+// SetMemcpyNodeParams changes a node of a graph, for later instantiations. It
+// calls cuGraphMemcpyNodeSetParams.
 func (c *Context) SetMemcpyNodeParams(n NodeHandle, p *MemcpyParams) error {
 	return call0(c, "cuGraphMemcpyNodeSetParams", func(api driver.API) driver.CUresult {
 		return api.CuGraphMemcpyNodeSetParams(driver.CUgraphNode(n), p.abi())

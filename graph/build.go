@@ -43,14 +43,15 @@ func (g *Graph) Memset(p cuda.MemsetParams, o NodeOptions) (*Node, error) {
 }
 
 // Kernel adds a node that launches a kernel. Argument values are copied now;
-// what they point to is used at each launch. It calls cuGraphAddKernelNode.
+// what they point to is used at each launch. It calls cuGraphAddKernelNode, and
+// cuGraphKernelNodeSetAttribute for cluster, cooperative and priority.
 func (g *Graph) Kernel(p cuda.KernelNodeParams, o NodeOptions) (*Node, error) {
 	var err error
 	if o.Operands, err = retainKernel(p, o.Operands); err != nil {
 		return nil, err
 	}
 	return g.add(cuda.KernelNode, o, keepKernel(p), func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddKernelNode(g.handle, deps, &p)
+		return g.addKernel(deps, &p)
 	})
 }
 

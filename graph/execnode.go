@@ -108,14 +108,17 @@ func (n *ExecNode) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 	})
 }
 
-// UpdateKernel is [ExecNode.UpdateMemcpy] for a kernel node. It calls
-// cuGraphExecKernelNodeSetParams.
+// UpdateKernel is [ExecNode.UpdateMemcpy] for a kernel node, whose cluster,
+// cooperative and priority must stay. It calls cuGraphExecKernelNodeSetParams.
 func (n *ExecNode) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) error {
 	operands, err := retainKernel(p, operands)
 	if err != nil {
 		return err
 	}
 	return n.update(cuda.KernelNode, keepKernel(p), operands, func(c *cuda.Context) error {
+		if err := n.keepsAttributes(&p); err != nil {
+			return err
+		}
 		return c.ExecSetKernelParams(n.x.handle, n.def, &p)
 	})
 }

@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,7 @@ type hierarchy struct {
 	holders int                 // guarded by mu; the open Graph, executables, and those of memory
 	memory  map[uint64]struct{} // guarded by mu; the addresses that its nodes allocate
 	edited  bool                // guarded by mu; an edge was added, or an edge or a node removed
+	spoiled error               // guarded by mu; why the driver's graph is not what we know
 }
 
 var hierarchies atomic.Uint64
@@ -324,6 +326,9 @@ func (g *Graph) usable(verb string) error {
 	}
 	if g.h.closed {
 		return &cuda.ClosedError{What: "graph"}
+	}
+	if g.h.spoiled != nil {
+		return fmt.Errorf("the graph cannot be used any more: %w", g.h.spoiled)
 	}
 	if n := g.removedOwner(); n != nil {
 		return &RemovedError{"body of " + n.String()}

@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,68 @@ func retainKernel(p cuda.KernelNodeParams, operands []Operand) ([]Operand, error
 	return append([]Operand{{Name: kernelOperand, Object: p.Kernel, Reason: "kernel", Retainer: p.Kernel}}, operands...), nil
 }
 
+// addKernel calls the driver. Where no node can be destroyed, and so none be taken
+// back that gets only some of its attributes, it tries that in another graph
+// first.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) addKernel(deps []cuda.NodeHandle, p *cuda.KernelNodeParams) (cuda.NodeHandle, error) {
+	if len(g.h.memory) > 0 && p.Config.Attributes() != "" {
+		if err := g.h.ctx.TryKernelNode(p); err != nil {
+			return 0, err
+		}
+	}
+	n, err := g.h.ctx.AddKernelNode(g.handle, deps, p)
+	return n, g.h.spoil(err)
+}
+
+// setKernel calls the driver.
+//
+// Preconditions: n.g.h.mu is held.
+func (n *Node) setKernel(p *cuda.KernelNodeParams) error {
+	var was *cuda.LaunchConfig
+	if old, ok := n.params.(cuda.KernelNodeParams); ok {
+		was = &old.Config
+	}
+	return n.g.h.spoil(n.g.h.ctx.SetKernelNodeParams(n.handle, p, was))
+}
+
+// spoil notes if an error has left the driver's graph half changed, and returns
+// it.
+//
+// Preconditions: h.mu is held.
+func (h *hierarchy) spoil(err error) error {
+	var half *cuda.HalfDoneError
+	if errors.As(err, &half) {
+		h.spoiled = err
+	}
+	return err
+}
+
+// keepsAttributes returns why an executable's node cannot take a configuration,
+// or nil: cuGraphExecKernelNodeSetParams leaves attributes as they are.
+//
+// Preconditions: x.gate is shut.
+func (n *ExecNode) keepsAttributes(p *cuda.KernelNodeParams) error {
+	was, ok := n.Params().(cuda.KernelNodeParams)
+	if p.Config.SameAttributes(&was.Config) || !ok && p.Config.Attributes() == "" {
+		return nil
+	}
+	had := "unknown ones, of another library's capture"
+	if ok {
+		had = orNone(was.Config.Attributes())
+	}
+	return badValue("config", "cannot change cluster, cooperative or priority in an executable: %v has %s, got %s; update the node of the graph and instantiate again",
+		n, had, orNone(p.Config.Attributes()))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
 // keepKernel returns p without the argument values, which are the caller's and
 // invalid after the call.
 func keepKernel(p cuda.KernelNodeParams) cuda.KernelNodeParams {
@@ -47,5 +110,9 @@ func keepKernel(p cuda.KernelNodeParams) cuda.KernelNodeParams {
 
 func kernelLabel(p cuda.KernelNodeParams) string {
 	grid, block := p.Config.Dims()
-	return fmt.Sprintf("%s %v × %v", p.Kernel.Name(), grid, block)
+	label := fmt.Sprintf("%s %v × %v", p.Kernel.Name(), grid, block)
+	if attributes := p.Config.Attributes(); attributes != "" {
+		label += ", " + attributes
+	}
+	return label
 }

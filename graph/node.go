@@ -138,14 +138,15 @@ func (n *Node) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 }
 
 // UpdateKernel is [Node.UpdateMemcpy] for a kernel node. It calls
-// cuGraphKernelNodeSetParams.
+// cuGraphKernelNodeSetParams, and cuGraphKernelNodeSetAttribute for attributes
+// that change.
 func (n *Node) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) error {
 	operands, err := retainKernel(p, operands)
 	if err != nil {
 		return err
 	}
 	return n.update(cuda.KernelNode, keepKernel(p), operands, func() error {
-		return n.g.h.ctx.SetKernelNodeParams(n.handle, &p)
+		return n.setKernel(&p)
 	})
 }
 

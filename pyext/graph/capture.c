@@ -64,7 +64,8 @@ static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObje
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
     int n = cudago_refs_of(p, refs);
-    cudagoCaptureLaunch(s->id, (void *)config, p->k->id, c->grid, c->block, c->shared_memory, p->params, refs, n, &st);
+    cudago_shape shape = cudago_shape_of(c);
+    cudagoCaptureLaunch(s->id, (void *)config, p->k->id, &shape, p->params, refs, n, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 

@@ -165,10 +165,10 @@ func cudagoCaptureMemset(on, dst C.uint64_t, value, width C.uint32_t, count C.ui
 }
 
 //export cudagoCaptureLaunch
-func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t,
+func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, shape *C.cudago_shape,
 	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
 	list := operands(refs, n)
-	p, err := kernelParams(kernel, grid, block, shared, params)
+	p, err := kernelParams(kernel, shape, params)
 	if err != nil {
 		releaseOperands(list)
 		guard(st, func() error { return err })

@@ -139,21 +139,10 @@ static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cuda
     return r;
 }
 
-/* A kernel node has a shape and nothing else. */
-static int refuse_attributes(const ConfigObject *c) {
-    const char *what = c->cluster[0] ? "cluster" : c->cooperative ? "cooperative"
-                                               : c->has_priority  ? "priority"
-                                                                  : NULL;
-    if (!what) return 0;
-    PyErr_Format(PyExc_ValueError, "config of a kernel node cannot have %s=: capture such a launch instead", what);
-    return -1;
-}
-
 /* For both adding a kernel node and updating one. */
 PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at) {
     PyObject *config = what[0], *kernel = what[1], *args = what[2];
     if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
-    if (refuse_attributes((ConfigObject *)config)) return NULL;
     KernelObject *ko = (KernelObject *)kernel;
     cudago_kernel *k = cudago_kernel_on(ko, device);
     if (!k || cudago_check_config((ConfigObject *)config, k)) return NULL;
@@ -183,9 +172,10 @@ static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cud
     if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
     cudago_status st = {0};
     int pushed; /* here this is one comparison, in Go three crossings of the border */
+    cudago_shape shape = cudago_shape_of(c);
     cudago_ctx_enter(kp->graph->ctx, &pushed);
     uint64_t node = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
-                                      c->grid, c->block, c->shared_memory, params, refs, n, &st);
+                                      &shape, params, refs, n, &st);
     cudago_ctx_leave(pushed);
     return cudago_node_added(node, &st);
 }

@@ -72,18 +72,24 @@ func cudagoGraphMemset(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, n
 	})
 }
 
-func kernelParams(number C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer) (cuda.KernelNodeParams, error) {
+func kernelParams(number C.uint64_t, shape *C.cudago_shape, params *unsafe.Pointer) (cuda.KernelNodeParams, error) {
 	k, err := kernel.Kernels.Get(uint64(number))
-	c := cuda.LaunchConfig{SharedMemory: uint32(shared)}
-	c.Grid, c.Block = *(*[3]uint32)(unsafe.Pointer(grid)), *(*[3]uint32)(unsafe.Pointer(block))
+	c := cuda.LaunchConfig{SharedMemory: uint32(shape.shared_memory), Cooperative: shape.cooperative != 0}
+	for i := range 3 {
+		c.Grid[i], c.Block[i], c.Cluster[i] = uint32(shape.grid[i]), uint32(shape.block[i]), uint32(shape.cluster[i])
+	}
+	if shape.has_priority != 0 {
+		priority := int(shape.priority)
+		c.Priority = &priority
+	}
 	return cuda.KernelNodeParams{Kernel: k, Config: c, Params: unsafe.Pointer(params)}, err
 }
 
 //export cudagoGraphKernel
 func cudagoGraphKernel(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, number C.uint64_t,
-	grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer, refs *C.cudago_ref, nrefs C.int, st *C.cudago_status) C.uint64_t {
+	shape *C.cudago_shape, params *unsafe.Pointer, refs *C.cudago_ref, nrefs C.int, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, operands(refs, nrefs), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
-		p, err := kernelParams(number, grid, block, shared, params)
+		p, err := kernelParams(number, shape, params)
 		if err != nil {
 			releaseOperands(o.Operands)
 			return nil, err

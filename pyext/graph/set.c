@@ -68,7 +68,8 @@ static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cud
     graph_node *g = at;
     if (cudago_graph_open(g->graph)) return cudago_refs_drop(refs, n), NULL;
     cudago_status st = {0};
-    cudagoUpdateKernel(g->graph->id, g->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    cudago_shape shape = cudago_shape_of(c);
+    cudagoUpdateKernel(g->graph->id, g->node, k->id, &shape, params, refs, n, &st);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 

@@ -128,7 +128,8 @@ static QUIET void leave_exec(void *at) {
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;
     cudago_status st = {0};
-    cudagoUpdateKernel(e->x->id, e->node, k->id, c->grid, c->block, c->shared_memory, params, refs, n, &st);
+    cudago_shape shape = cudago_shape_of(c);
+    cudagoUpdateKernel(e->x->id, e->node, k->id, &shape, params, refs, n, &st);
     return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(Py_None);
 }
 

@@ -151,10 +151,10 @@ func cudagoUpdateMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count
 }
 
 //export cudagoUpdateKernel
-func cudagoUpdateKernel(id, node, kernel C.uint64_t, grid, block *C.uint32_t, shared C.uint32_t, params *unsafe.Pointer,
+func cudagoUpdateKernel(id, node, kernel C.uint64_t, shape *C.cudago_shape, params *unsafe.Pointer,
 	refs *C.cudago_ref, n C.int, st *C.cudago_status) {
 	update(id, node, operands(refs, n), st, func(e updatable, list []graph.Operand) error {
-		p, err := kernelParams(kernel, grid, block, shared, params)
+		p, err := kernelParams(kernel, shape, params)
 		if err != nil {
 			releaseOperands(list)
 			return err

@@ -70,6 +70,23 @@ typedef struct {
     int32_t cooperative, has_priority, priority;
 } ConfigObject;
 
+/* What a configuration says, for Go. */
+typedef struct {
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t shared_memory;
+    int32_t cooperative, has_priority, priority;
+} cudago_shape;
+static inline QUIET cudago_shape cudago_shape_of(const ConfigObject *c) {
+    cudago_shape s = {.shared_memory = c->shared_memory,
+                      .cooperative = c->cooperative,
+                      .has_priority = c->has_priority,
+                      .priority = c->priority};
+    memcpy(s.grid, c->grid, sizeof s.grid);
+    memcpy(s.block, c->block, sizeof s.block);
+    memcpy(s.cluster, c->cluster, sizeof s.cluster);
+    return s;
+}
+
 /* One object that a graph or a launch in flight keeps: the object passed in, and what keeps its bytes in place. */
 typedef struct {
     PyObject_HEAD

@@ -77,8 +77,6 @@ def test_mistakes_show_when_it_is_bound(a, stream, kernels):
         add.bind(CONFIG, a)
     with pytest.raises(TypeError, match="config must be a LaunchConfig"):
         add.bind(3, a, 1, N)
-    with pytest.raises(ValueError, match="cannot have cooperative=: capture"):
-        add.bind(cu.LaunchConfig(1, N, cooperative=True), a, 1, N)
     bound = add.bind(CONFIG, a, 1, N)
     with pytest.raises(TypeError, match="has no parameter 'amount'; it has y, value, n"):
         bound.update(amount=1)

@@ -127,7 +127,6 @@ def test_what_cannot_be_updated(graph, a, device, stream, kernels):
         (lambda: copy.update(dst=bytes(4 * N)), BufferError, "read-only|writable"),
         (lambda: kernel.update(nobody=1), TypeError, "nobody"),
         (lambda: kernel.update(value="x"), TypeError, "parameter 1"),
-        (lambda: kernel.update(cu.LaunchConfig(1, 1, cooperative=True)), ValueError, "cooperative"),
         (lambda: rows.update(src=a), ValueError, "must have the|with gaps"),
     ):
         with pytest.raises(error, match=text):

@@ -252,6 +252,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "code": lambda w: cu.ObjectCode.from_ptx(PTX),
     "kernel": lambda w: w.get("code")["add"],
     "config": lambda w: cu.LaunchConfig(grid=1, block=N),
+    "together": lambda w: cu.LaunchConfig(grid=1, block=N, cooperative=True, priority=0),
     "configured": lambda w: w.get("kernel")[w.get("config"), w.get("stream")],
     "configured_mix": lambda w: w.get("code")["mix"][w.get("config"), w.get("stream")],
     "kernel_info": lambda w: w.get("kernel").info(),

@@ -81,24 +81,6 @@ def test_clusters_of_a_new_simulated_device(script, driver):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"cluster": 2}, "cluster"),
-        ({"cooperative": True}, "cooperative"),
-        ({"priority": 0}, "priority"),
-    ],
-)
-def test_a_kernel_node_refuses_what_it_cannot_have(settings, name, kernels, device):
-    config = cu.LaunchConfig(2, 1, **settings)
-    if name == "cluster" and not device.properties.cluster_launch:
-        pytest.skip("no clusters here")
-    graph = cu.Graph()
-    with pytest.raises(ValueError, match=f"config of a kernel node cannot have {name}="):
-        graph.launch(config, kernels["nothing"])
-    assert graph.nodes == ()
-
-
 @pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_a_clone_of_a_conditional_graph_says_why_not(driver, device):
     graph = cu.Graph()

@@ -174,6 +174,14 @@ type CUlaunchAttribute struct {
 	Value [64]byte
 }
 
+// CUlaunchAttributeValue is the value of one attribute, a union, of which kernel
+// nodes are given and asked: there CUkernelNodeAttrValue. From cuda.h, CUDA
+// 12.4: 64 bytes.
+type CUlaunchAttributeValue struct {
+	_     structs.HostLayout
+	Value [64]byte
+}
+
 // CUlaunchConfig is the shape of a launch. From cuda.h, CUDA 12.4: 56 bytes.
 type CUlaunchConfig struct {
 	_              structs.HostLayout

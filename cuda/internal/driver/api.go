@@ -282,6 +282,12 @@ type GraphAPI interface {
 	CuGraphMemsetNodeGetParams(n CUgraphNode) (CUDA_MEMSET_NODE_PARAMS, CUresult)
 	CuGraphHostNodeGetParams(n CUgraphNode) (CUDA_HOST_NODE_PARAMS, CUresult)
 	CuGraphChildGraphNodeGetGraph(n CUgraphNode) (CUgraph, CUresult)
+	// CuGraphKernelNodeGetAttribute returns an attribute of launches of n.
+	CuGraphKernelNodeGetAttribute(n CUgraphNode, attr CUlaunchAttributeID) (CUlaunchAttributeValue, CUresult)
+	// CuGraphKernelNodeSetAttribute: CUDA_ERROR_NOT_SUPPORTED for what the device
+	// cannot do. A cooperative launch that does not fit the device is refused here
+	// or when the graph is instantiated.
+	CuGraphKernelNodeSetAttribute(n CUgraphNode, attr CUlaunchAttributeID, value *CUlaunchAttributeValue) CUresult
 	CuGraphKernelNodeSetParams(n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphMemcpyNodeSetParams(n CUgraphNode, params *CUDA_MEMCPY3D) CUresult
 	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult

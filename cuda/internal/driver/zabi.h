@@ -60,6 +60,10 @@ typedef struct {
 } CUlaunchAttribute;
 
 typedef struct {
+	uint8_t Value[64];
+} CUlaunchAttributeValue;
+
+typedef struct {
 	uint32_t GridDimX;
 	uint32_t GridDimY;
 	uint32_t GridDimZ;

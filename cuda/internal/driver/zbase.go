@@ -619,6 +619,16 @@ func (d *Base) CuGraphChildGraphNodeGetGraph(n CUgraphNode) (out0 CUgraph, resul
 	return
 }
 
+func (d *Base) CuGraphKernelNodeGetAttribute(n CUgraphNode, attr CUlaunchAttributeID) (out0 CUlaunchAttributeValue, result CUresult) {
+	result = d.answer("cuGraphKernelNodeGetAttribute")
+	return
+}
+
+func (d *Base) CuGraphKernelNodeSetAttribute(n CUgraphNode, attr CUlaunchAttributeID, value *CUlaunchAttributeValue) (result CUresult) {
+	result = d.answer("cuGraphKernelNodeSetAttribute")
+	return
+}
+
 func (d *Base) CuGraphKernelNodeSetParams(n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) (result CUresult) {
 	result = d.answer("cuGraphKernelNodeSetParams")
 	return

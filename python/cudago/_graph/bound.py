@@ -51,7 +51,7 @@ class BoundLaunch:
     def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
         with Graph(_device_of(args)) as graph:
             graph.launch(config, kernel, *args)
-            self._step = graph.instantiate()
+            self._step = graph.instantiate(priorities=config.priority is not None)
         (self._node,) = self._step.nodes
 
     def __call__(self, stream: StreamLike) -> None:

@@ -153,7 +153,8 @@ class Builder(Branching):
         Parameters
         ----------
         config : LaunchConfig
-            The launch shape.
+            The launch shape. A priority counts in executables made with
+            ``instantiate(priorities=True)``.
         kernel : Kernel
             The kernel.
         *args
@@ -172,7 +173,7 @@ class Builder(Branching):
 
         References
         ----------
-        ``cuGraphAddKernelNode_v2``
+        ``cuGraphAddKernelNode_v2``, ``cuGraphKernelNodeSetAttribute``
 
         Examples
         --------

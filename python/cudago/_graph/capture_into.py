@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from .._stream.stream import stream_of
 from ..errors import CUDAError, UnsupportedError
 from .again import add_again, in_order, is_known
-from .params import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ..typing import CaptureMode, StreamLike
     from .graph import Graph
     from .node import Node
-    from .params import Told
 
 _ALLOCATE = {"alloc", "free"}
 
@@ -59,7 +57,7 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
         )
     told = {number: captured._params(number) for number in kinds}
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
-    if not removable or not all(_can_be_added(kinds[n], told[n]) for n in kinds):
+    if not removable or not all(is_known(kinds[n], told[n]) for n in kinds):
         return [graph._add_child(after, captured, None)] if rows else []
     waits: dict[int, list[int]] = {number: [] for number in kinds}
     for a, b in edges:
@@ -75,13 +73,3 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
                 graph._remove(number)
         raise
     return list(made.values())
-
-
-def _can_be_added(kind: str, told: Told) -> bool:
-    if not is_known(kind, told):
-        return False
-    record = record_of(told)
-    if record is None:
-        return True
-    config = record[1]  # a node cannot have all that a captured launch can
-    return not config.cluster and not config.cooperative and config.priority is None

@@ -80,11 +80,14 @@ class ExecNode:
             - memset: ``dst, value``;
             - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a
               configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as
-              `Kernel.parameter_names` lists them, or a dict of arguments by position;
+              `Kernel.parameter_names` lists them, or a dict of arguments by position. The
+              configuration's cluster, cooperative and priority cannot change;
             - host: ``func``.
 
         Raises
         ------
+        ValueError
+            If this driver cannot make the change in an executable; the message says which.
         TypeError
             If nodes of this kind cannot be updated.
 

@@ -144,7 +144,8 @@ class Node(Builder):
         ----------
         *args, **kwargs
             As for `ExecNode.update`. A copy that is given both sides may have another size, and
-            each side may be memory of another kind.
+            each side may be memory of another kind. A kernel's configuration can change in
+            everything.
 
         Raises
         ------
@@ -163,7 +164,8 @@ class Node(Builder):
         References
         ----------
         ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
-        ``cuGraphKernelNodeSetParams_v2``, ``cuGraphHostNodeSetParams``
+        ``cuGraphKernelNodeSetParams_v2``, ``cuGraphKernelNodeSetAttribute``,
+        ``cuGraphHostNodeSetParams``
 
         Examples
         --------

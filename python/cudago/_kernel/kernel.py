@@ -177,7 +177,7 @@ class Kernel(_core.Kernel):
         Parameters
         ----------
         config : LaunchConfig
-            The launch shape; without cluster or priority, and not cooperative.
+            The launch shape. Updates cannot change its cluster, cooperative and priority.
         *args, **kwargs
             As for `cudago.launch`, which they stay until `BoundLaunch.update` changes them.
 

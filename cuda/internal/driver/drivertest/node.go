@@ -16,6 +16,9 @@ var nodes = map[string]func(*suite){
 	"kernel node tells its parameters":            nodeKernelParams,
 	"kernel node takes a packed argument list":    nodeKernelPacked,
 	"kernel node refuses two argument lists":      nodeKernelExtra,
+	"kernel node takes attributes":                nodeAttributes,
+	"kernel node's attributes are cloned":         nodeAttributesCloned,
+	"cooperative kernel node must fit the device": nodeCooperative,
 	"memcpy node reads host memory at each run":   nodeMemcpyHost,
 	"memcpy node writes host memory at each run":  nodeMemcpyToHost,
 	"memcpy node copies rows":                     nodeMemcpyRows,
@@ -98,6 +101,77 @@ func nodeKernelExtra(s *suite) {
 	params.Extra = params.KernelParams
 	_, r := s.CuGraphAddKernelNode(s.graph(), nil, params)
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, r)
+}
+
+// cooperative asks a node whether its launches are.
+func (s *suite) cooperative(n driver.CUgraphNode) bool {
+	s.Helper()
+	v, r := s.CuGraphKernelNodeGetAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+	s.ok(r)
+	return v.Value[0] != 0
+}
+
+// setAttribute sets an attribute of a kernel node that is one number.
+func (s *suite) setAttribute(n driver.CUgraphNode, id driver.CUlaunchAttributeID, value uint32) driver.CUresult {
+	return s.CuGraphKernelNodeSetAttribute(n, id, &driver.CUlaunchAttributeValue{Value: attribute(id, value).Value})
+}
+
+func nodeAttributes(s *suite) {
+	p, g, step := s.word(1), s.graph(), s.kernel("step")
+	n, r := s.CuGraphAddKernelNode(g, nil, s.kernelNode(step, p, uint32(1), uint32(9)))
+	s.ok(r)
+	require.False(s.T, s.cooperative(n))
+	s.ok(s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1))
+	s.ok(s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_PRIORITY, 0))
+	require.True(s.T, s.cooperative(n))
+	priority, r := s.CuGraphKernelNodeGetAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_PRIORITY)
+	s.ok(r)
+	require.Equal(s.T, [4]byte{}, [4]byte(priority.Value[:4]))
+	x := s.instantiate(g)
+	s.launchAndWait(x, s.stream())
+	s.same(10, p)
+	// Parameters leave the attributes alone.
+	s.ok(s.CuGraphKernelNodeSetParams(n, s.kernelNode(step, p, uint32(1), uint32(5))))
+	require.True(s.T, s.cooperative(n))
+	s.ok(s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 0))
+	require.False(s.T, s.cooperative(n))
+	s.launchAndWait(s.instantiate(g), s.stream())
+	s.same(15, p)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.setAttribute(s.empty(g), driver.CU_LAUNCH_ATTRIBUTE_PRIORITY, 0))
+	_, r = s.CuGraphKernelNodeGetAttribute(s.empty(g), driver.CU_LAUNCH_ATTRIBUTE_PRIORITY)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, r)
+}
+
+func nodeAttributesCloned(s *suite) {
+	p, g := s.word(1), s.graph()
+	n, r := s.CuGraphAddKernelNode(g, nil, s.kernelNode(s.kernel("step"), p, uint32(1), uint32(9)))
+	s.ok(r)
+	s.ok(s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1))
+	clone, r := s.CuGraphClone(g)
+	s.ok(r)
+	s.Cleanup(func() { s.ok(s.CuGraphDestroy(clone)) })
+	copied, r := s.CuGraphNodeFindInClone(n, clone)
+	s.ok(r)
+	s.ok(s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 0))
+	require.True(s.T, s.cooperative(copied))
+}
+
+// CUDA does not say which call refuses such a node, only that none runs.
+func nodeCooperative(s *suite) {
+	g, params := s.graph(), s.kernelNode(s.kernel("nothing"))
+	params.GridDimX = 1 << 20
+	n, r := s.CuGraphAddKernelNode(g, nil, params)
+	s.ok(r)
+	if s.setAttribute(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1) != driver.CUDA_SUCCESS {
+		return
+	}
+	instantiation := driver.CUDA_GRAPH_INSTANTIATE_PARAMS{}
+	x, r := s.CuGraphInstantiateWithParams(g, &instantiation)
+	if r != driver.CUDA_SUCCESS || instantiation.Result_out != 0 {
+		return
+	}
+	defer s.CuGraphExecDestroy(x)
+	require.NotEqual(s.T, driver.CUDA_SUCCESS, s.CuGraphLaunch(x, s.stream()))
 }
 
 func nodeMemcpyHost(s *suite) {

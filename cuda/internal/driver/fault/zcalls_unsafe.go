@@ -992,6 +992,22 @@ func (d *Driver) CuGraphChildGraphNodeGetGraph(n driver.CUgraphNode) (out0 drive
 	return d.API.CuGraphChildGraphNodeGetGraph(n)
 }
 
+// CuGraphKernelNodeGetAttribute calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphKernelNodeGetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID) (out0 driver.CUlaunchAttributeValue, result driver.CUresult) {
+	if result = d.next("CuGraphKernelNodeGetAttribute"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphKernelNodeGetAttribute(n, attr)
+}
+
+// CuGraphKernelNodeSetAttribute calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphKernelNodeSetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID, value *driver.CUlaunchAttributeValue) (result driver.CUresult) {
+	if result = d.next("CuGraphKernelNodeSetAttribute"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphKernelNodeSetAttribute(n, attr, value)
+}
+
 // CuGraphKernelNodeSetParams calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphKernelNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (result driver.CUresult) {
 	if result = d.next("CuGraphKernelNodeSetParams"); result != driver.CUDA_SUCCESS {

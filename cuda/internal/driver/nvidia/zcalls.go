@@ -16,6 +16,7 @@ import (
 var (
 	_ [unsafe.Sizeof(driver.CUmemPoolProps{})]byte                = [C.sizeof_CUmemPoolProps]byte{}
 	_ [unsafe.Sizeof(driver.CUlaunchAttribute{})]byte             = [C.sizeof_CUlaunchAttribute]byte{}
+	_ [unsafe.Sizeof(driver.CUlaunchAttributeValue{})]byte        = [C.sizeof_CUlaunchAttributeValue]byte{}
 	_ [unsafe.Sizeof(driver.CUlaunchConfig{})]byte                = [C.sizeof_CUlaunchConfig]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_KERNEL_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_KERNEL_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_MEMCPY3D{})]byte                 = [C.sizeof_CUDA_MEMCPY3D]byte{}
@@ -539,6 +540,15 @@ func (d *binding) CuGraphHostNodeGetParams(n driver.CUgraphNode) (out0 driver.CU
 func (d *binding) CuGraphChildGraphNodeGetGraph(n driver.CUgraphNode) (out0 driver.CUgraph, result driver.CUresult) {
 	o := C.cuGraphChildGraphNodeGetGraph(d.fn[cuGraphChildGraphNodeGetGraph], C.CUgraphNode(n))
 	return driver.CUgraph(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphKernelNodeGetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID) (out0 driver.CUlaunchAttributeValue, result driver.CUresult) {
+	o := C.cuGraphKernelNodeGetAttribute(d.fn[cuGraphKernelNodeGetAttribute], C.CUgraphNode(n), C.CUlaunchAttributeID(attr), (*C.CUlaunchAttributeValue)(unsafe.Pointer(&out0)))
+	return out0, driver.CUresult(o)
+}
+
+func (d *binding) CuGraphKernelNodeSetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID, value *driver.CUlaunchAttributeValue) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphKernelNodeSetAttribute(d.fn[cuGraphKernelNodeSetAttribute], C.CUgraphNode(n), C.CUlaunchAttributeID(attr), *(*C.CUlaunchAttributeValue)(unsafe.Pointer(value))))
 }
 
 func (d *binding) CuGraphKernelNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (result driver.CUresult) {

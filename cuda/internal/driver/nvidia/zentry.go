@@ -130,6 +130,8 @@ const (
 	cuGraphMemsetNodeGetParams
 	cuGraphHostNodeGetParams
 	cuGraphChildGraphNodeGetGraph
+	cuGraphKernelNodeGetAttribute
+	cuGraphKernelNodeSetAttribute
 	cuGraphKernelNodeSetParams
 	cuGraphMemcpyNodeSetParams
 	cuGraphMemsetNodeSetParams
@@ -277,6 +279,8 @@ var entries = [entryCount]entry{
 	cuGraphMemsetNodeGetParams:     {"cuGraphMemsetNodeGetParams", 10000, "", required},
 	cuGraphHostNodeGetParams:       {"cuGraphHostNodeGetParams", 10000, "", required},
 	cuGraphChildGraphNodeGetGraph:  {"cuGraphChildGraphNodeGetGraph", 10000, "", required},
+	cuGraphKernelNodeGetAttribute:  {"cuGraphKernelNodeGetAttribute", 11000, "", required},
+	cuGraphKernelNodeSetAttribute:  {"cuGraphKernelNodeSetAttribute", 11000, "", required},
 	cuGraphKernelNodeSetParams:     {"cuGraphKernelNodeSetParams", 12000, "_v2", required},
 	cuGraphMemcpyNodeSetParams:     {"cuGraphMemcpyNodeSetParams", 10000, "", required},
 	cuGraphMemsetNodeSetParams:     {"cuGraphMemsetNodeSetParams", 10000, "", required},

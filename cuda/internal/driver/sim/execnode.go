@@ -62,9 +62,12 @@ func (d *simulator) CuGraphExecKernelNodeSetParams(h driver.CUgraphExec, n drive
 		if !ok {
 			return p, driver.CUDA_ERROR_INVALID_VALUE
 		}
-		w.cooperative = old.cooperative // an attribute, which parameters leave alone
+		w.cooperative, w.priority = old.cooperative, old.priority // attributes, which parameters leave alone
 		if !compatible(old, w) {
 			return p, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		if r := w.check(); r != driver.CUDA_SUCCESS {
+			return p, r
 		}
 		p.work = w
 		return p, driver.CUDA_SUCCESS

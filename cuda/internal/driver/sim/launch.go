@@ -20,6 +20,7 @@ type kernelWork struct {
 	grid, block [3]uint32
 	shared      uint32
 	cooperative bool
+	priority    int32 // changes nothing here, see hints
 	args        []byte
 	recycled    bool        // made for one launch, and returned to launches afterwards
 	pointers    pointerList // guarded by simulator.graphMu; into args, for cuGraphKernelNodeGetParams

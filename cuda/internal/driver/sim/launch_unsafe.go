@@ -40,7 +40,7 @@ func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUf
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	w := launches.Get().(*kernelWork)
-	w.fn, w.shared, w.cooperative = f, config.SharedMemBytes, false
+	w.fn, w.shared, w.cooperative, w.priority = f, config.SharedMemBytes, false, s.priority
 	w.grid = [3]uint32{config.GridDimX, config.GridDimY, config.GridDimZ}
 	w.block = [3]uint32{config.BlockDimX, config.BlockDimY, config.BlockDimZ}
 	if r := w.prepare(config, kernelParams); r != driver.CUDA_SUCCESS {
@@ -54,7 +54,7 @@ func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUf
 func (w *kernelWork) prepare(config *driver.CUlaunchConfig, kernelParams unsafe.Pointer) driver.CUresult {
 	for i := range config.NumAttrs {
 		a := (*driver.CUlaunchAttribute)(unsafe.Add(config.Attrs, uintptr(i)*unsafe.Sizeof(driver.CUlaunchAttribute{})))
-		if r := w.attribute(a); r != driver.CUDA_SUCCESS {
+		if r := w.attribute(a.ID, &a.Value); r != driver.CUDA_SUCCESS {
 			return r
 		}
 	}
@@ -64,19 +64,21 @@ func (w *kernelWork) prepare(config *driver.CUlaunchConfig, kernelParams unsafe.
 	return w.readParams(kernelParams)
 }
 
-func (w *kernelWork) attribute(a *driver.CUlaunchAttribute) driver.CUresult {
+func (w *kernelWork) attribute(id driver.CUlaunchAttributeID, value *[64]byte) driver.CUresult {
 	switch {
-	case a.ID == driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-		w.cooperative = binary.LittleEndian.Uint32(a.Value[:]) != 0
-	case a.ID == driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case id == driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+		w.cooperative = binary.LittleEndian.Uint32(value[:]) != 0
+	case id == driver.CU_LAUNCH_ATTRIBUTE_PRIORITY:
+		w.priority = int32(binary.LittleEndian.Uint32(value[:]))
+	case id == driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 		for i := range 3 {
-			if binary.LittleEndian.Uint32(a.Value[4*i:]) > 1 {
+			if binary.LittleEndian.Uint32(value[4*i:]) > 1 {
 				return driver.CUDA_ERROR_NOT_SUPPORTED
 			}
 		}
-	case a.ID < 0 || a.ID >= 32:
+	case id < 0 || id >= 32:
 		return driver.CUDA_ERROR_INVALID_VALUE
-	case hints>>a.ID&1 == 0:
+	case hints>>id&1 == 0:
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	return driver.CUDA_SUCCESS

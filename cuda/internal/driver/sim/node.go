@@ -162,8 +162,10 @@ func (d *simulator) CuGraphKernelNodeSetParams(h driver.CUgraphNode, params *dri
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	w.cooperative = old.cooperative
-	n.work = w
+	w.cooperative, w.priority = old.cooperative, old.priority
+	if r = w.check(); r == driver.CUDA_SUCCESS {
+		n.work = w
+	}
 	return r
 }
 

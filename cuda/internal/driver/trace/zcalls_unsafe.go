@@ -869,6 +869,20 @@ func (d *tracer) CuGraphChildGraphNodeGetGraph(n driver.CUgraphNode) (out0 drive
 	return
 }
 
+func (d *tracer) CuGraphKernelNodeGetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID) (out0 driver.CUlaunchAttributeValue, result driver.CUresult) {
+	call := d.begin("cuGraphKernelNodeGetAttribute", []field{{"n", n}, {"attr", attr}})
+	out0, result = d.API.CuGraphKernelNodeGetAttribute(n, attr)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphKernelNodeSetAttribute(n driver.CUgraphNode, attr driver.CUlaunchAttributeID, value *driver.CUlaunchAttributeValue) (result driver.CUresult) {
+	call := d.begin("cuGraphKernelNodeSetAttribute", []field{{"n", n}, {"attr", attr}, {"value", value}})
+	result = d.API.CuGraphKernelNodeSetAttribute(n, attr, value)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphKernelNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_KERNEL_NODE_PARAMS) (result driver.CUresult) {
 	call := d.begin("cuGraphKernelNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphKernelNodeSetParams(n, params)
