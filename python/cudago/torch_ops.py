@@ -121,6 +121,10 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
         raise TypeError(f"{function!r} must take a stream as its first argument")
     rest = [p.replace(annotation=types.get(p.name, p.annotation)) for p in parameters[1:]]
     result = types.get("return", signature.return_annotation)
+    if result is inspect.Signature.empty:
+        raise TypeError(
+            f"{function!r} must be annotated with what it returns: torch.Tensor or None"
+        )
     return signature.replace(
         parameters=rest, return_annotation=None if result is type(None) else result
     )
@@ -204,7 +208,7 @@ def _keep(
 ) -> None:
     """Keep the arguments for the backward pass."""
     values = (*inputs, *(keyword_only_inputs or {}).values())
-    lists = [v for v in values if isinstance(v, list | tuple)]
+    lists: list[Any] = [v for v in values if isinstance(v, list | tuple)]
     if next(_tensors(torch, lists), None) is not None:
         raise TypeError("lists of tensors are kept by setup_context= alone")
     ctx.save_for_backward(*(v for v in inputs if isinstance(v, torch.Tensor)))

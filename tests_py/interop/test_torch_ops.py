@@ -220,6 +220,11 @@ def test_a_function_without_a_stream(name):
             torch_ops.operator(name)(function)
 
 
+def test_a_function_without_annotations(name):
+    with pytest.raises(TypeError, match="annotated with what it returns"):
+        torch_ops.operator(name)(lambda stream, x: x)
+
+
 def test_a_tensor_that_the_driver_has_no_device_for(product, driver, where):
     other = "meta" if driver == "sim" else "cpu"
     if driver == "sim":
