@@ -30,6 +30,7 @@ from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import dlpack as dlpack  # noqa: E402
 from . import sim as sim  # noqa: E402
+from . import torch_ops as torch_ops  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402

@@ -23,6 +23,7 @@ import cudago.debug
 import cudago.dlpack
 import cudago.sim
 import cudago.testing
+import cudago.torch_ops
 import cudago.typing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +36,7 @@ MODULES = (
     cudago.dlpack,
     cudago.sim,
     cudago.testing,
+    cudago.torch_ops,
     cudago.typing,
 )
 
