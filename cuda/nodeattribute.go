@@ -198,6 +198,9 @@ func (c *Context) changeKernelNode(aside GraphHandle, n NodeHandle, p *KernelNod
 			return err
 		}
 		old[i] = driver.CUlaunchAttribute{ID: list[i].ID, Value: v.Value}
+		if old[i].Value == [64]byte{} { // what a driver says of no cluster need not be what it takes
+			old[i] = neutral(list[i].ID)
+		}
 	}
 	if err = c.exchange(n, p, p.abi(), list); err == nil {
 		return nil
