@@ -247,19 +247,22 @@ func (g *Graph) nameFor(kind cuda.NodeType, name string) (string, error) {
 		}
 		return name, nil
 	}
-	for i := g.counts[kind]; ; i++ {
-		name := strings.ReplaceAll(kind.String(), " ", "_") + "_" + strconv.Itoa(i)
-		if g.byName[name] == nil {
-			return name, nil
+	var room [32]byte // so that only the name itself is allocated
+	prefix := append(append(room[:0], strings.ReplaceAll(kind.String(), " ", "_")...), '_')
+	for i := int64(g.counts[kind]); ; i++ {
+		name := strconv.AppendInt(prefix, i, 10)
+		if g.byName[string(name)] == nil {
+			return string(name), nil
 		}
 	}
 }
 
 // resolve checks dependencies and drops duplicates, which the driver refuses.
+//
+// Preconditions: g.h.mu is held.
 func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
-	var nodes []*Node
-	var handles []cuda.NodeHandle
-	seen := make(map[*Node]bool, len(deps))
+	g.resolved++
+	nodes, handles := make([]*Node, 0, len(deps)), make([]cuda.NodeHandle, 0, len(deps))
 	for i, d := range deps {
 		if d == nil || d.g != g {
 			return nil, nil, badValue("deps", "must be nodes of this graph, got %v at position %d", describeNode(d), i)
@@ -267,8 +270,8 @@ func (g *Graph) resolve(deps []*Node) ([]*Node, []cuda.NodeHandle, error) {
 		if d.removed {
 			return nil, nil, &RemovedError{d.String()}
 		}
-		if !seen[d] {
-			seen[d] = true
+		if d.resolved != g.resolved {
+			d.resolved = g.resolved
 			nodes = append(nodes, d)
 			handles = append(handles, d.handle)
 		}

@@ -46,7 +46,7 @@ func TestCapturedOperationsBecomeNodes(t *testing.T) {
 	var m mirror
 	k := tokens(4)
 	require.Nil(t, captureOf(t, s))
-	c := begin(t, s, Options{OnBundles: m.apply})
+	c := begin(t, s, Options{OnBundle: m.apply})
 	require.Same(t, c, captureOf(t, s))
 	require.Same(t, s, c.Stream())
 
@@ -135,7 +135,7 @@ func TestInvalidatedCaptureReleasesEverything(t *testing.T) {
 	s, fork := newStream(t, ctx), newStream(t, ctx)
 	var m mirror
 	k := tokens(4)
-	c := begin(t, s, Options{OnBundles: m.apply})
+	c := begin(t, s, Options{OnBundle: m.apply})
 	p := hostFunc(func() {})
 	require.NoError(t, recordHost(c, s, "a", p, operands(k[0])))
 	require.NoError(t, c.Keep(operands(k[1])))

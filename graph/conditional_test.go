@@ -29,7 +29,7 @@ func TestBodiesKeepWhatTheyAreGiven(t *testing.T) {
 	ctx := open(t)
 	s, b, ops := newStream(t, ctx), buffers(t, ctx, 3, 8), tokens(4)
 	var m, executed mirror
-	g := newTestGraph(t, ctx, Options{OnBundles: m.apply})
+	g := newTestGraph(t, ctx, Options{OnBundle: m.apply})
 	n := newConditional(t, g, cuda.If, 2, 0)
 	bodies := n.Bodies()
 	require.Len(t, bodies, 2)
@@ -47,7 +47,7 @@ func TestBodiesKeepWhatTheyAreGiven(t *testing.T) {
 	require.Equal(t, want, names(n.Retained()))
 	require.Equal(t, []string{"memset_0:op2"}, names(bodies[1].Retained()))
 
-	x := instantiate(t, g, ExecOptions{OnBundles: executed.apply})
+	x := instantiate(t, g, ExecOptions{OnBundle: executed.apply})
 	require.NoError(t, g.Close())
 	require.True(t, bodies[1].IsClosed())
 	kept(t, ops[0], ops[2])

@@ -17,10 +17,10 @@ type ExecOptions struct {
 	Flags uint64
 	// Upload, if not nil, is the stream to which the executable is uploaded.
 	Upload *cuda.Stream
-	// OnBundles is as in [Options]. What an update has replaced is reported as
+	// OnBundle is as in [Options]. What an update has replaced is reported as
 	// removed at once, although a launch under way still keeps it alive: that
 	// hold is not the owner's.
-	OnBundles func(add, remove []Retainer)
+	OnBundle func(r Retainer, held bool)
 	// Uses returns the launches made by [Exec.Handle]: one Use for each stream,
 	// with the latest position. Close and updates call it, on their goroutine,
 	// without the lock of the executable's state; their caller keeps launches
@@ -31,7 +31,7 @@ type ExecOptions struct {
 	// once. Nil: unknown, if Uses is not nil.
 	Launches func() uint64
 	// OnReleased receives the retainers that the executable no longer holds in
-	// any way: each that OnBundles reported as removed, once no launch under
+	// any way: each that OnBundle reported as removed, once no launch under
 	// way can use it. It runs with no lock held, on any goroutine, before
 	// Release of those that have no other holder, and under the rules of
 	// [Retainer].
@@ -134,7 +134,7 @@ func (g *Graph) sendNames() {
 // Preconditions: g.h.mu is held.
 func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x := &Exec{
-		h: g.h, handle: handle, o: o, watch: o.OnBundles, reaper: o.Reaper,
+		h: g.h, handle: handle, o: o, watch: o.OnBundle, reaper: o.Reaper,
 		byName: make(map[string]*ExecNode, len(g.all())),
 	}
 	if x.reaper == nil {
@@ -221,7 +221,7 @@ func (x *Exec) Retained() []Retained {
 	return list
 }
 
-// Retainers returns what x holds now, as reported to OnBundles.
+// Retainers returns what x holds now, as reported to OnBundle.
 func (x *Exec) Retainers() []Retainer {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -37,7 +37,7 @@ func TestExecHoldsAfterItsGraphIsClosed(t *testing.T) {
 	var ran atomic.Int64
 	k := tokens(1)
 	g := hostGraph(t, ctx, hostFunc(func() { ran.Add(1) }), operands(k...))
-	x := instantiate(t, g, ExecOptions{OnBundles: m.apply})
+	x := instantiate(t, g, ExecOptions{OnBundle: m.apply})
 	m.holds(t, k...)
 	require.NoError(t, g.Close())
 	for range 3 {
@@ -128,7 +128,7 @@ func TestUpdateInFlight(t *testing.T) {
 	var second atomic.Int64
 	k := tokens(3)
 	g := hostGraph(t, ctx, gate.HostParams, operands(k[0]))
-	x := instantiate(t, g, ExecOptions{OnBundles: m.apply})
+	x := instantiate(t, g, ExecOptions{OnBundle: m.apply})
 	require.NoError(t, g.Close())
 	call := x.Node("call")
 	require.NoError(t, x.Launch(s))
@@ -165,7 +165,7 @@ func TestRejectedUpdateChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = g.Empty(NodeOptions{Name: "join"})
 	require.NoError(t, err)
-	x := instantiate(t, g, ExecOptions{OnBundles: m.apply})
+	x := instantiate(t, g, ExecOptions{OnBundle: m.apply})
 	require.NoError(t, g.Close())
 	require.NoError(t, x.Launch(s))
 

@@ -16,14 +16,14 @@ import (
 // Options are how a [Graph] reports to its owner. The zero value reports
 // nothing.
 type Options struct {
-	// OnBundles receives changes of what the graph holds: retainers that it has
-	// begun to hold, and those that it no longer does. A retainer that is
+	// OnBundle receives each change of what the graph holds: a retainer that it
+	// has begun to hold, or one that it no longer does. A retainer that is
 	// reachable twice, through two embeddings of one graph, is reported twice.
 	//
 	// It runs within the call that makes the change, on that goroutine, with a
 	// lock of the graph held: it must not call back into this package, nor run
 	// foreign code, nor wait.
-	OnBundles func(add, remove []Retainer)
+	OnBundle func(r Retainer, held bool)
 	// Reaper frees memory that launches left allocated, once the graph and all
 	// holders of its memory are gone. Nil: the one that [Reaper] returns.
 	Reaper *finalize.Reaper
@@ -49,6 +49,7 @@ type Graph struct {
 	byName   map[string]*Node      // guarded by h.mu
 	counts   map[cuda.NodeType]int // guarded by h.mu; for automatic names
 	loose    []*bundle             // guarded by h.mu; of captured operations without a known node
+	resolved uint64                // guarded by h.mu; how often dependencies were resolved
 }
 
 // A hierarchy is a driver graph with everything embedded in it. The driver does
@@ -90,7 +91,7 @@ func adopt(ctx *cuda.Context, handle cuda.GraphHandle, o Options) *Graph {
 		h.reaper = Reaper()
 	}
 	live.graphs.Add(1)
-	return newGraph(h, handle, o.OnBundles)
+	return newGraph(h, handle, o.OnBundle)
 }
 
 func newGraph(h *hierarchy, handle cuda.GraphHandle, watch watcher) *Graph {
@@ -175,7 +176,7 @@ func (g *Graph) Retained() []Retained {
 	return list
 }
 
-// Retainers returns what g holds now, as reported to OnBundles.
+// Retainers returns what g holds now, as reported to OnBundle.
 func (g *Graph) Retainers() []Retainer {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()

@@ -80,7 +80,7 @@ func (m *graphModel) host(k *token) cuda.HostParams {
 
 func (m *graphModel) newGraph() {
 	g := &modelGraph{mirror: &mirror{}}
-	g.g = newTestGraph(m.t, m.ctx, Options{OnBundles: g.mirror.apply})
+	g.g = newTestGraph(m.t, m.ctx, Options{OnBundle: g.mirror.apply})
 	m.graphs = append(m.graphs, g)
 }
 
@@ -167,7 +167,7 @@ func (m *graphModel) update(g *modelGraph, i int) {
 
 func (m *graphModel) clone(g *modelGraph) {
 	c := &modelGraph{mirror: &mirror{}, made: g.made, dirty: g.dirty}
-	of, err := g.g.Clone(Options{OnBundles: c.mirror.apply})
+	of, err := g.g.Clone(Options{OnBundle: c.mirror.apply})
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { _ = of.Close() })
 	c.g = of

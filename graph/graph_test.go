@@ -21,8 +21,8 @@ func TestBusyWhileInstantiating(t *testing.T) {
 	require.True(t, g.Busy())
 	end()
 	told := 0
-	x := instantiate(t, g, ExecOptions{OnBundles: func(add, _ []Retainer) {
-		if len(add) > 0 {
+	x := instantiate(t, g, ExecOptions{OnBundle: func(_ Retainer, held bool) {
+		if held {
 			told++
 			require.True(t, g.Busy())
 		}
@@ -137,7 +137,7 @@ func TestRefusedNodesReleaseTheirOperands(t *testing.T) {
 func TestClosedGraph(t *testing.T) {
 	ctx := open(t)
 	var m mirror
-	g, err := New(ctx, Options{OnBundles: m.apply})
+	g, err := New(ctx, Options{OnBundle: m.apply})
 	require.NoError(t, err)
 	k := tokens(3)
 	n, err := g.Host(hostFunc(func() {}), NodeOptions{Name: "call", Operands: operands(k[0], k[1])})
@@ -171,7 +171,7 @@ func TestClosedGraph(t *testing.T) {
 func TestUpdateOfDefinitionReleasesAtOnce(t *testing.T) {
 	ctx := open(t)
 	var m mirror
-	g := newTestGraph(t, ctx, Options{OnBundles: m.apply})
+	g := newTestGraph(t, ctx, Options{OnBundle: m.apply})
 	b := buffers(t, ctx, 2, 64)
 	k := tokens(4)
 	n, err := g.Memset(cuda.MemsetParams{Dst: b[0].Ptr(), ElementSize: 1, Count: 64}, NodeOptions{Operands: operands(k[0])})
@@ -212,7 +212,7 @@ func TestCloneHoldsForItself(t *testing.T) {
 	_, err = g.Host(hostFunc(func() {}), NodeOptions{Name: "second", Deps: []*Node{first}, Operands: operands(k[1])})
 	require.NoError(t, err)
 
-	c, err := g.Clone(Options{OnBundles: m.apply})
+	c, err := g.Clone(Options{OnBundle: m.apply})
 	require.NoError(t, err)
 	m.holds(t, k[0], k[1])
 	require.Equal(t, names(g.Retained()), names(c.Retained()))
@@ -243,7 +243,7 @@ func TestParentHoldsWhatItEmbeds(t *testing.T) {
 	require.NoError(t, err)
 	_, err = middle.Child(inner, NodeOptions{Name: "inner", Operands: operands(k[1])})
 	require.NoError(t, err)
-	outer := newTestGraph(t, ctx, Options{OnBundles: m.apply})
+	outer := newTestGraph(t, ctx, Options{OnBundle: m.apply})
 	for _, name := range []string{"one", "two"} {
 		_, err = outer.Child(middle, NodeOptions{Name: name})
 		require.NoError(t, err)

@@ -219,29 +219,28 @@ func eventuallyReleased(t testing.TB, tokens ...*token) {
 	})
 }
 
-// A mirror is a multiset of what OnBundles has told.
+// A mirror is a multiset of what OnBundle has told.
 type mirror struct {
 	mu sync.Mutex
 	n  map[Retainer]int
 }
 
-func (m *mirror) apply(add, remove []Retainer) {
+func (m *mirror) apply(r Retainer, held bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.n == nil {
 		m.n = make(map[Retainer]int)
 	}
-	for _, r := range add {
+	if held {
 		m.n[r]++
+		return
 	}
-	for _, r := range remove {
-		m.n[r]--
-		if m.n[r] < 0 {
-			panic("removed what was not there")
-		}
-		if m.n[r] == 0 {
-			delete(m.n, r)
-		}
+	m.n[r]--
+	if m.n[r] < 0 {
+		panic("removed what was not there")
+	}
+	if m.n[r] == 0 {
+		delete(m.n, r)
 	}
 }
 

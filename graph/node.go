@@ -27,6 +27,8 @@ type Node struct {
 	deps    []*Node // guarded by g.h.mu
 	next    []*Node // guarded by g.h.mu; the nodes with n among their deps
 	removed bool    // guarded by g.h.mu
+	// resolved tells resolve that it has seen n.
+	resolved uint64 // guarded by g.h.mu
 }
 
 // Graph returns the graph that n belongs to.

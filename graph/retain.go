@@ -120,8 +120,8 @@ func (b *bundle) describe(list []Retained, node string) []Retained {
 	return list
 }
 
-// A watcher is the OnBundles function of an owner, or nil.
-type watcher func(add, remove []Retainer)
+// A watcher is the OnBundle function of an owner, or nil.
+type watcher func(r Retainer, held bool)
 
 // notify reports a change of what an owner holds.
 //
@@ -131,9 +131,22 @@ func (w watcher) notify(add, remove []*bundle) {
 	if w == nil {
 		return
 	}
-	a, r := retainersOf(add), retainersOf(remove)
-	if len(a)+len(r) > 0 {
-		w(a, r)
+	for _, b := range add {
+		w.tell(b, true)
+	}
+	for _, b := range remove {
+		w.tell(b, false)
+	}
+}
+
+func (w watcher) tell(b *bundle, held bool) {
+	if b == nil {
+		return
+	}
+	for _, o := range b.operands {
+		if o.Retainer != nil {
+			w(o.Retainer, held)
+		}
 	}
 }
 

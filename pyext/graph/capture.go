@@ -42,7 +42,7 @@ func cudagoCaptureBegin(on C.uint64_t, mode C.int, st *C.cudago_status) (capture
 			return err
 		}
 		g := newPyGraph()
-		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundles: g.holder.tell, Reaper: border.Reaper})
+		c, err := graph.Begin(s, cuda.CaptureMode(mode), graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper})
 		if err != nil {
 			return err
 		}

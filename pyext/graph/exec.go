@@ -83,7 +83,7 @@ func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
 	x.holder.launches = true
 	err := memory.AfterReleases(func() (err error) {
 		x.Exec, err = g.Instantiate(graph.ExecOptions{
-			Flags: flags, OnBundles: x.holder.tell, Uses: x.uses, Launches: x.launches,
+			Flags: flags, OnBundle: x.holder.tell, Uses: x.uses, Launches: x.launches,
 			OnReleased: released, Nothing: uintptr(C.cudago_nothing()), Quiet: true, Reaper: border.Reaper,
 		})
 		return err

@@ -79,7 +79,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status
 			return err
 		}
 		g := newPyGraph()
-		if g.Graph, err = graph.New(c, graph.Options{OnBundles: g.holder.tell, Reaper: border.Reaper}); err != nil {
+		if g.Graph, err = graph.New(c, graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper}); err != nil {
 			return err
 		}
 		*held = g.holder.open()
@@ -97,7 +97,7 @@ func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) 
 			return err
 		}
 		c := newPyGraph()
-		of, err := g.Clone(graph.Options{OnBundles: c.holder.tell, Reaper: border.Reaper})
+		of, err := g.Clone(graph.Options{OnBundle: c.holder.tell, Reaper: border.Reaper})
 		if err != nil {
 			return err
 		}

@@ -215,12 +215,8 @@ void cudago_refs_drop(cudago_ref *refs, int n);
 /* For Go. */
 cudago_held *cudago_held_new(void);
 void cudago_held_free(cudago_held *h);
-typedef struct {
-    uintptr_t object;
-    int32_t add;  /* or remove */
-    int32_t own;  /* added: takes Go's own count, not a new one; removed: the count stays */
-} cudago_change;
-void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n);
+int cudago_held_grow(cudago_held *h);
+void cudago_held_count(const uintptr_t *objects, size_t n); /* another reference to each */
 
 /* Go functions for later rooms. */
 void cudagoCloseGraphs(void); /* at exit */

@@ -4,33 +4,17 @@
 
 #include "graph.h"
 
-/* If memory runs out the object stays invisible to the collector, which at worst leaks a cycle; its count is kept. */
-static void add(cudago_held *h, const cudago_change *c) {
-    if (!c->own) Py_IncRef((PyObject *)c->object);
-    if (h->n == h->cap) {
-        size_t cap = h->cap ? 2 * h->cap : 8;
-        PyObject **v = realloc(h->v, cap * sizeof *v);
-        if (!v) return;
-        h->v = v;
-        h->cap = cap;
-    }
-    h->v[h->n++] = (PyObject *)c->object;
+/* Called by held.go with the GIL. -1: out of memory. */
+int cudago_held_grow(cudago_held *h) {
+    size_t cap = h->cap ? 2 * h->cap : 8;
+    PyObject **v = realloc(h->v, cap * sizeof *v);
+    if (!v) return -1;
+    h->v = v;
+    h->cap = cap;
+    return 0;
 }
-
-static void take_out(cudago_held *h, const cudago_change *c) {
-    for (size_t i = h->n; i-- > 0;) { /* most often the newest goes first */
-        if (h->v[i] != (PyObject *)c->object) continue;
-        h->v[i] = h->v[--h->n];
-        break;
-    }
-    if (!c->own) Py_DecRef((PyObject *)c->object);
-}
-
-/* Called by held.go with the GIL, once for all changes of a call. */
-void cudago_held_apply(cudago_held *h, cudago_change *changes, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (changes[i].add) add(h, &changes[i]);
-        else take_out(h, &changes[i]);
+void cudago_held_count(const uintptr_t *objects, size_t n) {
+    for (size_t i = 0; i < n; i++) Py_IncRef((PyObject *)objects[i]);
 }
 
 cudago_held *cudago_held_new(void) { return calloc(1, sizeof(cudago_held)); }

@@ -51,6 +51,7 @@ func (r *pyRef) another() *pyRef {
 type holder struct {
 	launches bool           // immutable; true for an executable: what it releases may be in flight
 	list     *C.cudago_held // guarded by the GIL; nil before adoption and after end
+	applied  []change       // guarded by the GIL; empty, the room of the changes before
 
 	mu      sync.Mutex
 	changes []change // guarded by mu; reported by package graph, not yet applied
@@ -62,33 +63,26 @@ type change struct {
 	drop bool // when removed, the count goes too
 }
 
-// tell is graph's OnBundles. Any goroutine; a lock of package graph is held.
-func (h *holder) tell(add, remove []graph.Retainer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.note(add, true)
-	h.note(remove, false)
-}
-
-// note skips what is not Python's, a loaded kernel: it is nothing to the
+// tell is graph's OnBundle. Any goroutine; a lock of package graph is held.
+// It skips what is not Python's, a loaded kernel: that is nothing to the
 // collector.
-func (h *holder) note(list []graph.Retainer, add bool) {
-	for _, r := range list {
-		ref, ok := r.(*pyRef)
-		if !ok {
-			continue
-		}
-		c := change{ref: ref, add: add}
-		if !add { // every release comes from Python, so with the GIL
-			ref.visible--
-			if more := ref.visible > 0; more && h.launches {
-				ref.leaving.Add(1)
-			} else {
-				c.drop = more
-			}
-		}
-		h.changes = append(h.changes, c)
+func (h *holder) tell(r graph.Retainer, add bool) {
+	ref, ok := r.(*pyRef)
+	if !ok {
+		return
 	}
+	c := change{ref: ref, add: add}
+	if !add { // every release comes from Python, so with the GIL
+		ref.visible--
+		if more := ref.visible > 0; more && h.launches {
+			ref.leaving.Add(1)
+		} else {
+			c.drop = more
+		}
+	}
+	h.mu.Lock()
+	h.changes = append(h.changes, c)
+	h.mu.Unlock()
 }
 
 // apply brings the list up to date. It needs the GIL, and runs before the call
@@ -96,25 +90,67 @@ func (h *holder) note(list []graph.Retainer, add bool) {
 func (h *holder) apply() {
 	h.mu.Lock()
 	changes := h.changes
-	h.changes = nil
+	h.changes = h.applied
 	h.mu.Unlock()
-	if h.list == nil {
-		return
+	if h.list != nil {
+		h.enter(changes)
 	}
-	if len(changes) == 0 {
-		return
-	}
-	list := make([]C.cudago_change, len(changes))
-	for i, c := range changes {
-		list[i] = C.cudago_change{object: C.uintptr_t(c.ref.object)}
-		if c.add {
-			list[i].add, list[i].own = 1, border.Bool[C.int32_t](c.ref.visible == 0)
-			c.ref.visible++
-		} else {
-			list[i].own = border.Bool[C.int32_t](!c.drop)
+	clear(changes)
+	h.applied = changes[:0]
+}
+
+// enter makes the changes in the list, which Go can write by itself: a call of C
+// for each node would cost as much as the rest.
+func (h *holder) enter(changes []change) {
+	var counted, dropped []C.uintptr_t
+	for _, c := range changes {
+		object := C.uintptr_t(c.ref.object)
+		switch {
+		case c.add:
+			if c.ref.visible++; c.ref.visible > 1 { // the first wrapper takes Go's own count
+				counted = append(counted, object)
+			}
+			h.show(object)
+		default:
+			h.hide(object)
+			if c.drop {
+				dropped = append(dropped, object)
+			}
 		}
 	}
-	C.cudago_held_apply(h.list, &list[0], C.size_t(len(list)))
+	if len(counted) > 0 {
+		C.cudago_held_count(&counted[0], C.size_t(len(counted)))
+	}
+	if len(dropped) > 0 {
+		C.cudago_drop_references(&dropped[0], C.size_t(len(dropped)))
+	}
+}
+
+// shown is the list with its room.
+func (h *holder) shown() []C.uintptr_t {
+	return unsafe.Slice((*C.uintptr_t)(unsafe.Pointer(h.list.v)), int(h.list.cap))
+}
+
+// show adds to the list. If memory runs out the object stays invisible to the
+// collector, which at worst leaks a cycle; its count is kept.
+func (h *holder) show(object C.uintptr_t) {
+	if h.list.n == h.list.cap && C.cudago_held_grow(h.list) != 0 {
+		return
+	}
+	h.shown()[h.list.n] = object
+	h.list.n++
+}
+
+// hide takes an object out of the list; most often the newest goes first.
+func (h *holder) hide(object C.uintptr_t) {
+	list := h.shown()
+	for i := h.list.n; i > 0; i-- {
+		if list[i-1] == object {
+			h.list.n--
+			list[i-1] = list[h.list.n]
+			return
+		}
+	}
 }
 
 // released is graph's OnReleased: the launches that used these objects of an
@@ -139,6 +175,7 @@ func released(list []graph.Retainer) {
 func (h *holder) open() *C.cudago_held {
 	h.list = C.cudago_held_new()
 	h.apply()
+	h.applied = nil // there was a whole graph in it; from now on it is a node at a time
 	return h.list
 }
 
@@ -168,9 +205,10 @@ func (h *holder) end() {
 
 // operands takes over the references that C passes in.
 func operands(refs *C.cudago_ref, n C.int) []graph.Operand {
-	list := make([]graph.Operand, int(n))
+	list, own := make([]graph.Operand, int(n)), make([]pyRef, int(n))
 	for i, r := range unsafe.Slice(refs, int(n)) {
-		ref := &pyRef{object: uintptr(r.object)}
+		ref := &own[i]
+		ref.object = uintptr(r.object)
 		list[i] = graph.Operand{
 			Name: roleName(int(r.role)), Object: ref, NBytes: uint64(r.nbytes), Reason: reasons[r.reason], Retainer: ref,
 		}
