@@ -20,6 +20,7 @@ import pytest
 import cudago
 import cudago.compile_cache
 import cudago.debug
+import cudago.nvtx
 import cudago.sim
 import cudago.testing
 import cudago.typing
@@ -30,6 +31,7 @@ STUB = ROOT / "python" / "cudago" / "_core.pyi"
 MODULES = (
     cudago,
     cudago.compile_cache,
+    cudago.nvtx,
     cudago.debug,
     cudago.sim,
     cudago.testing,
