@@ -158,6 +158,25 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 	return free, total, c.check("cuMemGetInfo", r)
 }
 
+// StartProfiler has a profiler that waits for this begin to collect. Without
+// one, or if it collects already, it does nothing. It calls cuProfilerStart.
+func (d *Device) StartProfiler() error {
+	c, err := d.Context()
+	if err != nil {
+		return err
+	}
+	return c.call("cuProfilerStart", d.drv.api.CuProfilerStart)
+}
+
+// StopProfiler ends what StartProfiler began. It calls cuProfilerStop.
+func (d *Device) StopProfiler() error {
+	c, err := d.Context()
+	if err != nil {
+		return err
+	}
+	return c.call("cuProfilerStop", d.drv.api.CuProfilerStop)
+}
+
 // Synchronize blocks until all work of the device's primary context has
 // completed. It calls cuCtxSynchronize.
 //

@@ -77,6 +77,8 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"disable peer access": done(func() error { return c.dev.DisablePeerAccess(peer) }),
 		"get limit":           done(func() error { _, err := c.dev.Limit(StackSize); return err }),
 		"set limit":           done(func() error { return c.dev.SetLimit(StackSize, 2048) }),
+		"start profiler":      done(c.dev.StartProfiler),
+		"stop profiler":       done(c.dev.StopProfiler),
 		"set peer access":     done(func() error { return mr.SetPeerAccess(peer, true) }),
 		"get peer access":     done(func() error { _, err := mr.PeerAccess(peer); return err }),
 		"synchronize":         done(s.Synchronize),

@@ -35,6 +35,7 @@ var failing = map[string]func() error{
 	"DevicePriorityRange": func() error { _, err := DevicePriorityRange(0); return err },
 	"DeviceLimit":         func() error { _, err := DeviceLimit(0, 0); return err },
 	"SetDeviceLimit":      func() error { _, err := SetDeviceLimit(0, 0, 1024); return err },
+	"Profile":             func() error { _, err := Profile(0, true); return err },
 	"DeviceAttribute":     func() error { _, err := DeviceAttribute(0, "warp_size"); return err },
 }
 

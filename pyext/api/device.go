@@ -145,6 +145,20 @@ func SetDeviceLimit(ordinal, limit, value int) (result int, err error) {
 	return DeviceLimit(ordinal, limit)
 }
 
+// Profile has a profiler that waits for this begin to collect, or end. It
+// returns on.
+func Profile(ordinal int, on bool) (collects bool, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return false, err
+	}
+	if on {
+		return on, d.StartProfiler()
+	}
+	return on, d.StopProfiler()
+}
+
 // The names are sorted, so that an index means the same name for the life of
 // the process.
 var (

@@ -29,6 +29,7 @@ from . import _exit  # noqa: E402
 from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import dlpack as dlpack  # noqa: E402
+from . import nvtx as nvtx  # noqa: E402
 from . import sim as sim  # noqa: E402
 from . import torch_ops as torch_ops  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
@@ -69,6 +70,7 @@ from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
 from ._memory.limits import DeviceLimits  # noqa: E402
+from ._memory.profiler import profiler  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
@@ -207,6 +209,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pin",
+    "profiler",
     "reduce",
     "slot",
     "timer",

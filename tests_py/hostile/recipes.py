@@ -110,6 +110,7 @@ RECEIVERS = {
     "Tensor": "tensor",
     "Tensor.__buffer__": "host_tensor",
     "timer": "timer",
+    "profiler": "profiler",
     "VirtualMemoryResource": "virtual_resource",
 }
 
@@ -185,6 +186,9 @@ VALUES: dict[str, list[Value]] = {
         for name in vars(cu.DeviceLimits)
         if not name.startswith("_")
     },
+    "nvtx.mark.message": STRING,
+    "color": plain("green", 0xFF00FF00),
+    "domain": NAME,
     "keep": INT,
     "reserve": plain(1 << 24),
     "resource": things("resource", "pinned_resource"),

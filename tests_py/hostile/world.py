@@ -292,6 +292,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "finalizer": lambda w: cu.finalize(w.get("watched"), len, ()),
     "attributes": lambda w: w.get("kernel").attributes,
     "parameter": lambda w: w.get("kernel").signature[0],
+    "profiler": lambda w: cu.profiler(),
     "limits": lambda w: cu.Device().limits,
     "properties": lambda w: cu.Device().properties,
     "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),

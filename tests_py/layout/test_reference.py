@@ -21,6 +21,7 @@ import cudago
 import cudago.compile_cache
 import cudago.debug
 import cudago.dlpack
+import cudago.nvtx
 import cudago.sim
 import cudago.testing
 import cudago.torch_ops
@@ -32,6 +33,7 @@ STUB = ROOT / "python" / "cudago" / "_core.pyi"
 MODULES = (
     cudago,
     cudago.compile_cache,
+    cudago.nvtx,
     cudago.debug,
     cudago.dlpack,
     cudago.sim,

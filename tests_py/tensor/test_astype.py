@@ -247,6 +247,24 @@ def test_what_is_refused(stream):
             t.astype("f4", **options)
 
 
+def test_a_resource_that_answers_with_misaligned_memory(stream, device):
+    pool = device.memory_resource
+
+    class Odd(cu.MemoryResource):
+        def allocate(self, size, *, stream=None):
+            return pool.allocate(size + 1, stream=stream)[1:]
+
+    t = cu.ones(4, stream=stream)
+    device.memory_resource = Odd()
+    try:
+        for source in (t, cu.from_dlpack(np.ones(4, "f4"))):
+            with pytest.raises(BufferError, match=r"aligned to [48] bytes"):
+                source.astype("f8", stream=stream)
+    finally:
+        device.memory_resource = pool
+    assert t.astype("f8", stream=stream).numpy(stream=stream).tolist() == [1] * 4
+
+
 def test_a_type_may_close_the_tensor(stream):
     t = cu.zeros(4, "f4", stream=stream)
 

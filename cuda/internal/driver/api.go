@@ -100,6 +100,11 @@ type ContextAPI interface {
 	// kernel that uses them was launched.
 	CuCtxSetLimit(limit CUlimit, value uint64) CUresult
 	CuCtxGetLimit(limit CUlimit) (value uint64, r CUresult)
+	// CuProfilerStart has a profiler that is attached to the process, and was told
+	// to wait for this, begin to collect; CuProfilerStop ends that. Neither does
+	// anything where there is no profiler, or where it does so already.
+	CuProfilerStart() CUresult
+	CuProfilerStop() CUresult
 	// CuCtxEnablePeerAccess lets kernels of the current context access memory
 	// of cuMemAlloc on the peer. Pools have their own access lists.
 	CuCtxEnablePeerAccess(peer CUcontext, flags uint32) CUresult

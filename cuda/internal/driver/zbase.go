@@ -124,6 +124,16 @@ func (d *Base) CuCtxGetLimit(limit CUlimit) (value uint64, result CUresult) {
 	return
 }
 
+func (d *Base) CuProfilerStart() (result CUresult) {
+	result = d.answer("cuProfilerStart")
+	return
+}
+
+func (d *Base) CuProfilerStop() (result CUresult) {
+	result = d.answer("cuProfilerStop")
+	return
+}
+
 func (d *Base) CuCtxEnablePeerAccess(peer CUcontext, flags uint32) (result CUresult) {
 	result = d.answer("cuCtxEnablePeerAccess")
 	return

@@ -71,77 +71,6 @@ from cudago._gopy import go
 
 # ---- Structs ---
 
-# Python type for struct api.MemoryInfo
-class MemoryInfo(go.GoClass):
-	"""A MemoryInfo is the state of a device's memory.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_MemoryInfo_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Free = args[0]
-			if "Free" in kwargs:
-				self.Free = kwargs["Free"]
-			if  1 < len(args):
-				self.Total = args[1]
-			if "Total" in kwargs:
-				self.Total = kwargs["Total"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def free(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Free_Get(self.handle)
-	@free.setter
-	def free(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value)
-	@property
-	def total(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Total_Get(self.handle)
-	@total.setter
-	def total(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
-
 # Python type for struct api.PriorityRange
 class PriorityRange(go.GoClass):
 	"""A PriorityRange is the range of stream priorities: greatest is the lower\nnumber.\n"""
@@ -341,6 +270,77 @@ class Properties(go.GoClass):
 		else:
 			_gobind.api_Properties_TotalMemory_Set(self.handle, value)
 
+# Python type for struct api.MemoryInfo
+class MemoryInfo(go.GoClass):
+	"""A MemoryInfo is the state of a device's memory.\n"""
+	def __init__(self, *args, **kwargs):
+		"""
+		handle=A Go-side object is always initialized with an explicit handle=arg
+		otherwise parameters can be unnamed in order of field names or named fields
+		in which case a new Go object is constructed first
+		"""
+		if len(kwargs) == 1 and 'handle' in kwargs:
+			self.handle = kwargs['handle']
+			_gobind.IncRef(self.handle)
+		elif len(args) == 1 and isinstance(args[0], go.GoClass):
+			self.handle = args[0].handle
+			_gobind.IncRef(self.handle)
+		else:
+			self.handle = _gobind.api_MemoryInfo_CTor()
+			_gobind.IncRef(self.handle)
+			if  0 < len(args):
+				self.Free = args[0]
+			if "Free" in kwargs:
+				self.Free = kwargs["Free"]
+			if  1 < len(args):
+				self.Total = args[1]
+			if "Total" in kwargs:
+				self.Total = kwargs["Total"]
+	def __del__(self):
+		_gobind.DecRef(self.handle)
+	def __str__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.MemoryInfo{'
+		first = True
+		for v in pr:
+			if callable(v[1]):
+				continue
+			if first:
+				first = False
+			else:
+				sv += ', '
+			sv += v[0] + '=' + str(v[1])
+		return sv + '}'
+	def __repr__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.MemoryInfo ( '
+		for v in pr:
+			if not callable(v[1]):
+				sv += v[0] + '=' + str(v[1]) + ', '
+		return sv + ')'
+	@property
+	def free(self):
+		"""Free and Total are in bytes.
+		"""
+		return _gobind.api_MemoryInfo_Free_Get(self.handle)
+	@free.setter
+	def free(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_MemoryInfo_Free_Set(self.handle, value.handle)
+		else:
+			_gobind.api_MemoryInfo_Free_Set(self.handle, value)
+	@property
+	def total(self):
+		"""Free and Total are in bytes.
+		"""
+		return _gobind.api_MemoryInfo_Total_Get(self.handle)
+	@total.setter
+	def total(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_MemoryInfo_Total_Set(self.handle, value.handle)
+		else:
+			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
+
 
 # ---- Slices ---
 
@@ -349,13 +349,6 @@ class Properties(go.GoClass):
 
 
 # ---- Constructors ---
-def device_memory_info(ordinal):
-	"""DeviceMemoryInfo(int ordinal) object m, str err
-
-	DeviceMemoryInfo asks a device for its free memory. It makes the primary
-	context, if nobody did.
-	"""
-	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
 def device_priority_range(ordinal):
 	"""DevicePriorityRange(int ordinal) object p, str err
 
@@ -369,6 +362,13 @@ def device_properties(ordinal):
 	DeviceProperties returns the properties of a device.
 	"""
 	return Properties(handle=_gobind.api_DeviceProperties(ordinal))
+def device_memory_info(ordinal):
+	"""DeviceMemoryInfo(int ordinal) object m, str err
+
+	DeviceMemoryInfo asks a device for its free memory. It makes the primary
+	context, if nobody did.
+	"""
+	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
 
 
 # ---- Functions ---
@@ -379,25 +379,31 @@ def driver_objects():
 	destroy, as LiveObjects does. It opens the driver.
 	"""
 	return _gobind.api_DriverObjects()
+def linked():
+	"""Linked() str versions, str err
+
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
+	"""
+	return _gobind.api_Linked()
 def device_attribute(ordinal, name):
 	"""DeviceAttribute(int ordinal, str name) int value, str err
 
 	DeviceAttribute returns one attribute of a device by its name.
 	"""
 	return _gobind.api_DeviceAttribute(ordinal, name)
-def device_count():
-	"""DeviceCount() int n, str err
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
 
-	DeviceCount returns the number of devices. It opens the driver.
+	DeviceName returns a device's product name.
 	"""
-	return _gobind.api_DeviceCount()
-def live_streams():
-	"""LiveStreams() int n, str err
+	return _gobind.api_DeviceName(ordinal)
+def result_name(code):
+	"""ResultName(int code) str
 
-	LiveStreams counts the streams that may have work: also closed ones, and
-	default streams that nobody holds. It opens no driver.
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
 	"""
-	return _gobind.api_LiveStreams()
+	return _gobind.api_ResultName(code)
 def set_device_limit(ordinal, limit, value):
 	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
 
@@ -405,13 +411,13 @@ def set_device_limit(ordinal, limit, value):
 	has made of it.
 	"""
 	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
-def device_limit(ordinal, limit):
-	"""DeviceLimit(int ordinal, int limit) int value, str err
+def attribute_name(i):
+	"""AttributeName(int i) str
 
-	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
-	makes the primary context, if nobody did.
+	AttributeName returns the name of the i-th attribute, in alphabetic order:
+	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
 	"""
-	return _gobind.api_DeviceLimit(ordinal, limit)
+	return _gobind.api_AttributeName(i)
 def driver_notice():
 	"""DriverNotice() str notice, str err
 
@@ -426,26 +432,6 @@ def driver_version():
 	for 12.4. It opens the driver.
 	"""
 	return _gobind.api_DriverVersion()
-def attribute_name(i):
-	"""AttributeName(int i) str
-
-	AttributeName returns the name of the i-th attribute, in alphabetic order:
-	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
-	"""
-	return _gobind.api_AttributeName(i)
-def driver_name():
-	"""DriverName() str name, str err
-
-	DriverName returns "nvidia" or "sim". It opens the driver.
-	"""
-	return _gobind.api_DriverName()
-def linked():
-	"""Linked() str versions, str err
-
-	Linked returns what the native module was built with and has in it, as a JSON
-	object from names to versions: "go", and the modules of others.
-	"""
-	return _gobind.api_Linked()
 def live_objects():
 	"""LiveObjects() str counts, str err
 
@@ -454,6 +440,13 @@ def live_objects():
 	absent. It opens no driver.
 	"""
 	return _gobind.api_LiveObjects()
+def profile(ordinal, on):
+	"""Profile(int ordinal, bool on) bool collects, str err
+
+	Profile has a profiler that waits for this begin to collect, or end. It
+	returns on.
+	"""
+	return _gobind.api_Profile(ordinal, on)
 def result_explanation(code):
 	"""ResultExplanation(int code) str
 
@@ -461,21 +454,35 @@ def result_explanation(code):
 	code that this version does not know.
 	"""
 	return _gobind.api_ResultExplanation(code)
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)
 def attribute_count():
 	"""AttributeCount() int
 
 	AttributeCount returns how many device attributes this version knows.
 	"""
 	return _gobind.api_AttributeCount()
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
+def device_count():
+	"""DeviceCount() int n, str err
 
-	DeviceName returns a device's product name.
+	DeviceCount returns the number of devices. It opens the driver.
 	"""
-	return _gobind.api_DeviceName(ordinal)
+	return _gobind.api_DeviceCount()
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
+
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceLimit(ordinal, limit)
+def driver_name():
+	"""DriverName() str name, str err
+
+	DriverName returns "nvidia" or "sim". It opens the driver.
+	"""
+	return _gobind.api_DriverName()
+def live_streams():
+	"""LiveStreams() int n, str err
+
+	LiveStreams counts the streams that may have work: also closed ones, and
+	default streams that nobody holds. It opens no driver.
+	"""
+	return _gobind.api_LiveStreams()

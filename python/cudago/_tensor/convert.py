@@ -138,10 +138,10 @@ def converted(tensor: Tensor, target: str, stream: Stream) -> Tensor:
         copy(out, tensor, stream)
         return out
     if not _is_reachable(tensor, stream):
-        with _empty(tensor, source, stream) as packed:
+        with _reachable(_empty(tensor, source, stream), stream) as packed:
             copy(packed, tensor, stream)
             return converted(packed, target, stream)
-    out = _empty(tensor, target, stream)
+    out = _reachable(_empty(tensor, target, stream), stream)
     name, text = f"{source}_to_{target}", partial(_text, source, target)
     kernel = strided.kernel_of(name, text, name, stream.device.ordinal)
     sides = [strided.Side.of(out), strided.Side.of(tensor)]
@@ -154,6 +154,16 @@ def _empty(like: Tensor, name: str, stream: Stream) -> Tensor:
     nbytes = (math.prod(like.shape) * _core._dtype(name)[1] + 7) // 8
     memory = stream.device.allocate(nbytes, stream=stream)
     return memory.view(name, like.shape)
+
+
+def _reachable(made: Tensor, stream: Stream) -> Tensor:
+    """Return memory for the kernel; a resource written in Python may answer with any."""
+    if not _is_reachable(made, stream):
+        raise BufferError(
+            f"astype needs memory of {stream.device} aligned to {made.itemsize} bytes; its "
+            f"memory resource answered with memory at {made.handle:#x}"
+        )
+    return made
 
 
 def _is_reachable(tensor: Tensor, stream: Stream) -> bool:

@@ -18,6 +18,7 @@ var contexts = map[string]func(*suite){
 	"context stack pushes and pops":         contextStack,
 	"context is current on one thread only": contextThreads,
 	"context has limits":                    contextLimits,
+	"profiler starts and stops any time":    contextProfiler,
 	"calls without a context are refused":   contextMissing,
 }
 
@@ -123,6 +124,14 @@ func contextLimits(s *suite) {
 	again, r := s.CuCtxGetLimit(driver.CU_LIMIT_STACK_SIZE)
 	s.ok(r)
 	require.Less(s.T, again, rounded, "a new context has its own limits")
+}
+
+// contextProfiler: neither call needs the other, nor a profiler.
+func contextProfiler(s *suite) {
+	s.ok(s.CuProfilerStop())
+	s.ok(s.CuProfilerStart())
+	s.ok(s.CuProfilerStart())
+	s.ok(s.CuProfilerStop())
 }
 
 func contextMissing(s *suite) {

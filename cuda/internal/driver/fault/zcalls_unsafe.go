@@ -200,6 +200,22 @@ func (d *Driver) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result drive
 	return d.API.CuCtxGetLimit(limit)
 }
 
+// CuProfilerStart calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuProfilerStart() (result driver.CUresult) {
+	if result = d.next("CuProfilerStart"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuProfilerStart()
+}
+
+// CuProfilerStop calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuProfilerStop() (result driver.CUresult) {
+	if result = d.next("CuProfilerStop"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuProfilerStop()
+}
+
 // CuCtxEnablePeerAccess calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	if result = d.next("CuCtxEnablePeerAccess"); result != driver.CUDA_SUCCESS {

@@ -135,6 +135,14 @@ func (d *binding) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result driv
 	return uint64(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuProfilerStart() (result driver.CUresult) {
+	return driver.CUresult(C.cuProfilerStart(d.fn[cuProfilerStart]))
+}
+
+func (d *binding) CuProfilerStop() (result driver.CUresult) {
+	return driver.CUresult(C.cuProfilerStop(d.fn[cuProfilerStop]))
+}
+
 func (d *binding) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	return driver.CUresult(C.cuCtxEnablePeerAccess(d.fn[cuCtxEnablePeerAccess], C.CUcontext(peer), C.uint(flags)))
 }

@@ -172,6 +172,16 @@ static inline out cuCtxGetLimit(address fn, CUlimit b)
 	return o;
 }
 
+static inline CUresult cuProfilerStart(address fn)
+{
+	return fn ? CAST((void))() : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static inline CUresult cuProfilerStop(address fn)
+{
+	return fn ? CAST((void))() : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static inline CUresult cuCtxEnablePeerAccess(address fn, CUcontext a, unsigned b)
 {
 	return fn ? CAST((CUcontext, unsigned))(a, b) : CUDA_ERROR_NOT_SUPPORTED;

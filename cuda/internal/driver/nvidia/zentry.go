@@ -28,6 +28,8 @@ const (
 	cuCtxGetStreamPriorityRange
 	cuCtxSetLimit
 	cuCtxGetLimit
+	cuProfilerStart
+	cuProfilerStop
 	cuCtxEnablePeerAccess
 	cuCtxDisablePeerAccess
 	cuStreamCreateWithPriority
@@ -177,6 +179,8 @@ var entries = [entryCount]entry{
 	cuCtxGetStreamPriorityRange:       {"cuCtxGetStreamPriorityRange", 5050, "", required},
 	cuCtxSetLimit:                     {"cuCtxSetLimit", 3010, "", required},
 	cuCtxGetLimit:                     {"cuCtxGetLimit", 3010, "", required},
+	cuProfilerStart:                   {"cuProfilerStart", 4000, "", optional},
+	cuProfilerStop:                    {"cuProfilerStop", 4000, "", optional},
 	cuCtxEnablePeerAccess:             {"cuCtxEnablePeerAccess", 4000, "", required},
 	cuCtxDisablePeerAccess:            {"cuCtxDisablePeerAccess", 4000, "", required},
 	cuStreamCreateWithPriority:        {"cuStreamCreateWithPriority", 5050, "", required},

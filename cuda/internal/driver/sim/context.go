@@ -254,6 +254,17 @@ func (d *simulator) CuCtxSynchronize() driver.CUresult {
 	return c.outcome()
 }
 
+// CuProfilerStart does nothing: no profiler knows of this device.
+func (d *simulator) CuProfilerStart() driver.CUresult {
+	_, r := d.current()
+	return r
+}
+
+func (d *simulator) CuProfilerStop() driver.CUresult {
+	_, r := d.current()
+	return r
+}
+
 func (d *simulator) CuCtxGetStreamPriorityRange() (least, greatest int32, r driver.CUresult) {
 	if _, r := d.current(); r != driver.CUDA_SUCCESS {
 		return 0, 0, r

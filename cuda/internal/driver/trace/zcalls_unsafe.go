@@ -176,6 +176,20 @@ func (d *tracer) CuCtxGetLimit(limit driver.CUlimit) (value uint64, result drive
 	return
 }
 
+func (d *tracer) CuProfilerStart() (result driver.CUresult) {
+	call := d.begin("cuProfilerStart", []field{})
+	result = d.API.CuProfilerStart()
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuProfilerStop() (result driver.CUresult) {
+	call := d.begin("cuProfilerStop", []field{})
+	result = d.API.CuProfilerStop()
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (result driver.CUresult) {
 	call := d.begin("cuCtxEnablePeerAccess", []field{{"peer", peer}, {"flags", flags}})
 	result = d.API.CuCtxEnablePeerAccess(peer, flags)

@@ -137,6 +137,18 @@ EXPORT CUresult cuCtxGetLimit(size_t *a, int b)
 	return 0;
 }
 
+EXPORT CUresult cuProfilerStart(void)
+{
+	note("cuProfilerStart");
+	return 0;
+}
+
+EXPORT CUresult cuProfilerStop(void)
+{
+	note("cuProfilerStop");
+	return 0;
+}
+
 EXPORT CUresult cuCtxEnablePeerAccess(handle a, unsigned b)
 {
 	note("cuCtxEnablePeerAccess %llu %llu", NUMBER(a), NUMBER(b));
@@ -551,6 +563,8 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuCtxGetStreamPriorityRange", (void *)cuCtxGetStreamPriorityRange},
 	{"cuCtxSetLimit", (void *)cuCtxSetLimit},
 	{"cuCtxGetLimit", (void *)cuCtxGetLimit},
+	{"cuProfilerStart", (void *)cuProfilerStart},
+	{"cuProfilerStop", (void *)cuProfilerStop},
 	{"cuCtxEnablePeerAccess", (void *)cuCtxEnablePeerAccess},
 	{"cuCtxDisablePeerAccess", (void *)cuCtxDisablePeerAccess},
 	{"cuStreamCreateWithPriority", (void *)cuStreamCreateWithPriority},
