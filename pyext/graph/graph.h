@@ -72,7 +72,8 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_KERNEL,
                      REASON_HOST,
                      REASON_EVENT,
-                     REASON_FREE };
+                     REASON_FREE,
+                     REASON_MEMOP };
 
 typedef struct {
     PyObject_HEAD

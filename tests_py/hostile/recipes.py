@@ -154,6 +154,11 @@ VALUES: dict[str, list[Value]] = {
     "Node.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "memset.dst": things("buffer", "tensor", "other_pointer", "pinned"),
     "fill.value": PATTERNS,
+    # a wait that nothing satisfies would last forever
+    **dict.fromkeys(["write_value.dst", "wait_value.src"], things("word")),
+    "write_value.value": plain(7, np.int32(7)),
+    "wait_value.value": plain(0, np.int32(0)),
+    "wait_value.condition": plain(">=", "nor"),
     "Tensor.fill.value": plain(7, b"\1\0\0\0", np.float64(1)),
     "memset.value": PATTERNS,
     "size": plain(NBYTES, np.int64(NBYTES)),
