@@ -43,6 +43,7 @@ from ._graph.graph import Graph  # noqa: E402
 from ._graph.node import Node  # noqa: E402
 from ._graph.params import (  # noqa: E402
     AllocNodeParams,
+    BatchMemOpNodeParams,
     ChildGraphNodeParams,
     ConditionalNodeParams,
     EventNodeParams,
@@ -110,6 +111,7 @@ from .errors import (  # noqa: E402
 
 __all__ = [
     "AllocNodeParams",
+    "BatchMemOpNodeParams",
     "BoundLaunch",
     "Buffer",
     "CUDAError",

@@ -1025,6 +1025,15 @@ class Graph:
     def _add_memset(
         self, deps: tuple[int, ...], dst: Any, value: Any, name: str | None, /
     ) -> int: ...
+    def _add_memop(
+        self,
+        deps: tuple[int, ...],
+        memory: Any,
+        value: SupportsIndex,
+        condition: int,
+        name: str | None,
+        /,
+    ) -> int: ...
     def _add_kernel(
         self,
         deps: tuple[int, ...],

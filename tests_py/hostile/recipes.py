@@ -48,6 +48,7 @@ RECEIVERS = {
         for kind in ("Kernel", "Memcpy", "Memset", "Host", "Event", "Alloc", "Free")
     },
     "ChildGraphNodeParams": "child_params",
+    "BatchMemOpNodeParams": "memop_params",
     "ConditionalNodeParams": "conditional_params",
     "BoundLaunch": "bound",
     "Buffer": "buffer",
@@ -244,6 +245,9 @@ VALUES: dict[str, list[Value]] = {
     "c": plain(bytes([5, *[0] * 11]), np.zeros((), "i4,i4,i4")[()]),
     "n": plain(8, np.int32(8)),
     "MemsetNodeParams.value": INT,
+    "BatchMemOpNodeParams.memory": things("word"),
+    "BatchMemOpNodeParams.value": INT,
+    "BatchMemOpNodeParams.condition": plain(">="),
     "address": INT,
     "type": plain("if"),
     "bodies": plain(()),

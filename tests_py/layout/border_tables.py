@@ -47,7 +47,7 @@ GO_QUIET = {
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
     "cudagoCaptureMemset", "cudagoCaptureLaunch", "cudagoCaptureAlloc", "cudagoEventRecord",
-    "cudagoContextWaited", "cudagoGraphBox", "cudagoCaptureMemOp",
+    "cudagoContextWaited", "cudagoGraphBox", "cudagoCaptureMemOp", "cudagoGraphMemOp",
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",
     "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from ..typing import WaitCondition
 
 # CU_STREAM_WAIT_VALUE_GEQ, EQ, AND and NOR of cuda.h, CUDA 12.4, in their order.
-_CONDITIONS = (">=", "==", "&", "nor")
+CONDITIONS = (">=", "==", "&", "nor")
 
 
 def condition_code(condition: object) -> int:
     """Return the driver's number of a condition."""
     if not isinstance(condition, str):
         raise TypeError(f"condition must be a str, not {type(condition)}")
-    for code, name in enumerate(_CONDITIONS):
+    for code, name in enumerate(CONDITIONS):
         if condition == name:
             return code
     raise ValueError(
-        f"condition must be one of {', '.join(map(repr, _CONDITIONS))}, got {condition!r}"
+        f"condition must be one of {', '.join(map(repr, CONDITIONS))}, got {condition!r}"
     )
 
 
