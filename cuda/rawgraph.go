@@ -45,7 +45,7 @@ const (
 
 var nodeTypeNames = [...]string{
 	"kernel", "memcpy", "memset", "host", "child graph", "empty", "event wait", "event record",
-	"semaphore signal", "semaphore wait", "alloc", "free", "batch memory operation", "conditional",
+	"semaphore signal", "semaphore wait", "alloc", "free", "batch mem op", "conditional",
 }
 
 // String returns "kernel", "memcpy" and so on.

@@ -223,6 +223,7 @@ func TestClosedStreamRefusesEverything(t *testing.T) {
 		"CaptureInfo":    func() error { _, err := s.CaptureInfo(); return err },
 		"Memcpy":         func() error { return Memcpy(1, 2, 0, s) },
 		"Memset":         func() error { return Memset(1, 2, 4, 0, s) },
+		"MemOp":          func() error { return MemOp(MemOpParams{Width: 4}, s) },
 		"ExecLaunch":     func() error { return c.ExecLaunch(1, s) },
 	} {
 		require.ErrorIs(t, f(), ErrClosed, name)

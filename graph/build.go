@@ -42,6 +42,14 @@ func (g *Graph) Memset(p cuda.MemsetParams, o NodeOptions) (*Node, error) {
 	})
 }
 
+// MemOp adds a node that writes a value into memory, or waits for one. It calls
+// cuGraphAddBatchMemOpNode.
+func (g *Graph) MemOp(p cuda.MemOpParams, o NodeOptions) (*Node, error) {
+	return g.add(cuda.BatchMemOpNode, o, p, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
+		return g.h.ctx.AddMemOpNode(g.handle, deps, &p)
+	})
+}
+
 // Kernel adds a node that launches a kernel. Argument values are copied now;
 // what they point to is used at each launch. It calls cuGraphAddKernelNode, and
 // cuGraphKernelNodeSetAttribute for cluster, cooperative and priority.

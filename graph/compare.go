@@ -161,6 +161,9 @@ func paramsText(params any) string {
 	case cuda.MemsetParams:
 		return fmt.Sprintf("%d elements of %d bytes at %#x", p.Count, p.ElementSize, p.Dst)
 	}
+	if p, ok := params.(cuda.MemOpParams); ok {
+		return p.String()
+	}
 	return "unknown parameters"
 }
 

@@ -14,7 +14,7 @@ import (
 var dotColors = map[cuda.NodeType]string{
 	cuda.KernelNode: "#cde8c9", cuda.MemcpyNode: "#cfe2f3", cuda.MemsetNode: "#d9d2e9",
 	cuda.HostNode: "#fce5cd", cuda.EmptyNode: "#eeeeee", cuda.ChildGraphNode: "#fff2cc",
-	cuda.ConditionalNode: "#f4cccc", cuda.AllocNode: "#d0e0e3", cuda.FreeNode: "#d0e0e3",
+	cuda.ConditionalNode: "#f4cccc", cuda.BatchMemOpNode: "#ead1dc", cuda.AllocNode: "#d0e0e3", cuda.FreeNode: "#d0e0e3",
 }
 
 // DOT returns the graph in Graphviz's language: each node with its name, kind,
@@ -71,6 +71,8 @@ func (n *Node) label() string {
 		lines = append(lines, fmt.Sprintf("%d bytes", p.Size))
 	case cuda.MemsetParams:
 		lines = append(lines, fmt.Sprintf("%d bytes of %#x", p.Count*uint64(p.ElementSize), p.Value))
+	case cuda.MemOpParams:
+		lines = append(lines, p.String())
 	case cuda.KernelNodeParams:
 		lines = append(lines, kernelLabel(p))
 	case ConditionalParams:

@@ -205,6 +205,8 @@ func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
 		a.Row([]uint64{p.Size, b.Rows, b.Slices, b.Dst.Row, b.Dst.Rows, b.Src.Row, b.Src.Rows}, kind.String())
 	case cuda.MemsetParams:
 		a.Row([]uint64{uint64(p.Value), uint64(p.ElementSize), p.Count}, kind.String())
+	case cuda.MemOpParams:
+		a.Row([]uint64{p.Value, uint64(p.Width), uint64(border.Bool[int32](p.IsWait)), uint64(p.Condition)}, kind.String())
 	case graph.AllocParams:
 		a.Row([]uint64{p.Ptr, p.Size}, kind.String())
 	case graph.FreeParams:

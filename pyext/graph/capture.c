@@ -60,6 +60,14 @@ static QUIET int capture_memset(cudago_stream *s, OperandObject *dst, uint32_t v
     return st.kind ? cudago_raise(&st) : 0;
 }
 
+static QUIET int capture_memop(cudago_stream *s, OperandObject *at, const cudago_memop *m) {
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)at, at->nbytes, m->waits ? ROLE_SRC : ROLE_DST, REASON_MEMOP);
+    cudagoCaptureMemOp(s->id, at->address, (cudago_memop *)m, &ref, 1, &st);
+    return st.kind ? cudago_raise(&st) : 0;
+}
+
 static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p) {
     cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
     cudago_status st = {0};
@@ -69,7 +77,7 @@ static QUIET int capture_launch(cudago_stream *s, const void *config, ConfigObje
     return st.kind ? cudago_raise(&st) : 0;
 }
 
-const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_launch};
+const cudago_recorder cudago_recording = {capture_memcpy, capture_box, capture_memset, capture_memop, capture_launch};
 
 /* --- begin and end ------------------------------------------------------------------------------------------------------ */
 

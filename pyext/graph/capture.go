@@ -164,6 +164,12 @@ func cudagoCaptureMemset(on, dst C.uint64_t, value, width C.uint32_t, count C.ui
 	})
 }
 
+//export cudagoCaptureMemOp
+func cudagoCaptureMemOp(on, at C.uint64_t, m *C.cudago_memop, refs *C.cudago_ref, n C.int, st *C.cudago_status) {
+	p := kernel.MemOpParams(uint64(at), unsafe.Pointer(m))
+	record(on, graph.Operation{Params: p, Operands: operands(refs, n)}, st, func(s *cuda.Stream) error { return cuda.MemOp(p, s) })
+}
+
 //export cudagoCaptureLaunch
 func cudagoCaptureLaunch(on C.uint64_t, config unsafe.Pointer, kernel C.uint64_t, shape *C.cudago_shape,
 	params *unsafe.Pointer, refs *C.cudago_ref, n C.int, st *C.cudago_status) {

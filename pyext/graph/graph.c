@@ -194,6 +194,7 @@ static PyMethodDef methods[] = {
     {"_add_memcpy", METHOD(cudago_graph_memcpy), METH_FASTCALL, NULL},
     {"_add_box", METHOD(cudago_graph_box), METH_FASTCALL, NULL},
     {"_add_memset", METHOD(cudago_graph_memset), METH_FASTCALL, NULL},
+    {"_add_memop", METHOD(cudago_graph_memop), METH_FASTCALL, NULL},
     {"_add_kernel", METHOD(cudago_graph_kernel), METH_FASTCALL, NULL},
     {"_add_host", METHOD(cudago_graph_host), METH_FASTCALL, NULL},
     {"_add_empty", METHOD(cudago_graph_empty), METH_FASTCALL, NULL},

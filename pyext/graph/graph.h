@@ -72,7 +72,8 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_KERNEL,
                      REASON_HOST,
                      REASON_EVENT,
-                     REASON_FREE };
+                     REASON_FREE,
+                     REASON_MEMOP };
 
 typedef struct {
     PyObject_HEAD
@@ -118,6 +119,7 @@ void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture o
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n);

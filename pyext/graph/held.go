@@ -227,7 +227,7 @@ func releaseOperands(list []graph.Operand) {
 
 var (
 	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory"} // enum cudago_role
-	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free"}
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op"}
 )
 
 // The names that errors use: "parameter 1 of kernel saxpy must be ...".

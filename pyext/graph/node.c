@@ -127,6 +127,32 @@ PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize
     return r;
 }
 
+static QUIET PyObject *memop_now(GraphObject *self, cudago_place *p, OperandObject *at, const cudago_memop_value *value, cudago_memop *m) {
+    if (cudago_graph_open(self) || cudago_memop_fits(at, value, m)) return NULL;
+    cudago_ref ref;
+    cudago_status st = {0};
+    cudago_ref_set(&ref, (PyObject *)at, at->nbytes, m->waits ? ROLE_SRC : ROLE_DST, REASON_MEMOP);
+    uint64_t node = cudagoGraphMemOp(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, at->address, m, &ref, &st);
+    return cudago_node_added(node, &st);
+}
+
+/* _add_memop(deps, memory, value, condition, name): as _memop */
+PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    cudago_memop_value value;
+    int32_t condition;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_int32(args[3], "condition", -1, &condition) ||
+        cudago_memop_value_of(args[2], &value))
+        return NULL;
+    cudago_memop m = {.waits = condition >= 0, .condition = condition < 0 ? 0 : condition};
+    OperandObject *at = cudago_memop_operand(args[1], m.waits);
+    PyObject *r = NULL;
+    if (at && !cudago_copies(self->device, at, m.waits ? "src" : "dst") && !cudago_graph_ready(self)) r = memop_now(self, &p, at, &value, &m);
+    Py_XDECREF(at);
+    return r;
+}
+
 static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
     if (cudago_pack_own(p, (PyObject *)config) || use->enter(at)) return NULL;
     PyObject *r = NULL;

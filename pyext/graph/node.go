@@ -72,6 +72,15 @@ func cudagoGraphMemset(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, n
 	})
 }
 
+//export cudagoGraphMemOp
+func cudagoGraphMemOp(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, at C.uint64_t,
+	m *C.cudago_memop, ref *C.cudago_ref, st *C.cudago_status) C.uint64_t {
+	p := kernel.MemOpParams(uint64(at), unsafe.Pointer(m))
+	return add(id, deps, n, name, nameLen, operands(ref, 1), st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
+		return g.MemOp(p, o)
+	})
+}
+
 func kernelParams(number C.uint64_t, shape *C.cudago_shape, params *unsafe.Pointer) (cuda.KernelNodeParams, error) {
 	k, err := kernel.Kernels.Get(uint64(number))
 	c := cuda.LaunchConfig{SharedMemory: uint32(shape.shared_memory), Cooperative: shape.cooperative != 0}

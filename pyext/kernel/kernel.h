@@ -168,12 +168,29 @@ int cudago_read_box(PyObject *numbers, cudago_box *box); /* a tuple of the seven
 /* Are all rows inside the memory of both sides? -1 with ValueError. */
 QUIET int cudago_box_fits(const cudago_box *box, const OperandObject *dst, const OperandObject *src);
 
+/* memop.c: a write of a value, or a wait for one. */
+typedef struct {
+    uint64_t value;
+    uint32_t width;
+    int32_t waits, condition; /* condition: CU_STREAM_WAIT_VALUE_GEQ, ... */
+} cudago_memop;
+/* The value as it is given: an int of any sign, of at most 64 bits. */
+typedef struct {
+    uint64_t bits;
+    int negative;
+} cudago_memop_value;
+int cudago_memop_value_of(PyObject *value, cudago_memop_value *out); /* runs Python; -1 with an exception */
+OperandObject *cudago_memop_operand(PyObject *object, int waits);    /* NULL with an exception */
+/* Is the operand open, and of a size and an alignment that the driver takes? Completes m. -1 with an exception. */
+QUIET int cudago_memop_fits(const OperandObject *o, const cudago_memop_value *value, cudago_memop *m);
+
 /* What happens to work on a stream that is capturing: the graph that it is recorded into keeps its operands. The room
  * of graphs fills this in, with QUIET functions. */
 typedef struct {
     int (*memcpy)(cudago_stream *s, OperandObject *dst, OperandObject *src, uint64_t size);
     int (*box)(cudago_stream *s, OperandObject *dst, OperandObject *src, const cudago_box *box);
     int (*memset)(cudago_stream *s, OperandObject *dst, uint32_t value, uint32_t width, uint64_t count);
+    int (*memop)(cudago_stream *s, OperandObject *at, const cudago_memop *m);
     int (*launch)(cudago_stream *s, const void *config, ConfigObject *c, cudago_packing *p);
 } cudago_recorder;
 extern cudago_recorder cudago_record;
@@ -188,6 +205,7 @@ PyObject *cudago_code_variable(PyObject *module, PyObject *args);
 PyObject *cudago_kernel_new(PyObject *module, PyObject *args);
 PyObject *cudago_config_new(PyObject *module, PyObject *args);
 PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_stream_memop(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_launch(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
 extern PyMethodDef cudago_buffer_copies[]; /* methods of Buffer: copy.c */
 extern PyType_Spec cudago_code_spec, cudago_kernel_spec, cudago_config_spec, cudago_operand_spec;

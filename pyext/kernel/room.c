@@ -9,6 +9,7 @@
 static PyMethodDef functions[] = {
     {"launch", METHOD(cudago_launch), METH_FASTCALL | METH_KEYWORDS, DOC_LAUNCH},
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
+    {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
     {"_code_cache", cudago_code_cache, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},

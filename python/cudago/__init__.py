@@ -46,6 +46,7 @@ from ._graph.graph import Graph  # noqa: E402
 from ._graph.node import Node  # noqa: E402
 from ._graph.params import (  # noqa: E402
     AllocNodeParams,
+    BatchMemOpNodeParams,
     ChildGraphNodeParams,
     ConditionalNodeParams,
     EventNodeParams,
@@ -124,6 +125,7 @@ from .errors import (  # noqa: E402
 
 __all__ = [
     "AllocNodeParams",
+    "BatchMemOpNodeParams",
     "BoundLaunch",
     "Buffer",
     "CUDAError",

@@ -1027,6 +1027,15 @@ class Graph:
     def _add_memset(
         self, deps: tuple[int, ...], dst: Any, value: Any, name: str | None, /
     ) -> int: ...
+    def _add_memop(
+        self,
+        deps: tuple[int, ...],
+        memory: Any,
+        value: SupportsIndex,
+        condition: int,
+        name: str | None,
+        /,
+    ) -> int: ...
     def _add_kernel(
         self,
         deps: tuple[int, ...],
@@ -1234,6 +1243,7 @@ def _tallies(reset: bool, /) -> list[tuple[str, int, int, int]]: ...
 def _resource_virtual(
     cls: type[_Resource], device: Device, reserve: int, peers: int, /
 ) -> _Resource: ...
+def _memop(stream: Stream, memory: Any, value: SupportsIndex, condition: int, /) -> None: ...
 def _copy_box(stream: Stream, dst: Tensor, src: Tensor, box: tuple[int, ...], /) -> None: ...
 def _compile(
     device: Device, source: str, kind: str, target: str, options: str, /

@@ -29,6 +29,7 @@ __all__ = [
     "SupportsCUDAArrayInterface",
     "SupportsCUDAStream",
     "SupportsDLPack",
+    "WaitCondition",
 ]
 
 DriverName: TypeAlias = Literal["nvidia", "sim"]
@@ -39,6 +40,9 @@ DriverChoice: TypeAlias = Literal["auto", "nvidia", "sim"]
 
 CaptureMode: TypeAlias = Literal["global", "thread_local", "relaxed"]
 """Which threads a capture keeps from calls that it forbids: `Stream.capture`."""
+
+WaitCondition: TypeAlias = Literal[">=", "==", "&", "nor"]
+"""What must hold of a number in memory: `Stream.wait_value`."""
 
 SourceKind: TypeAlias = Literal["c++", "ptx"]
 """What the source of a `Program` is."""

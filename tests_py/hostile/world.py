@@ -276,6 +276,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "condition": lambda w: w.get("graph").condition(0),
     "kernel_params": lambda w: w.get("graph")["kernel"].params,
     "memcpy_params": lambda w: w.get("graph")["memcpy"].params,
+    "memop_params": lambda w: cu.Graph().write_value(w.get("word"), 1).params,
     "memset_params": lambda w: w.get("graph")["memset"].params,
     "host_params": lambda w: w.get("graph")["host"].params,
     "event_params": lambda w: w.get("graph").record(w.get("event")).params,

@@ -17,6 +17,8 @@ func TestLayouts(t *testing.T) {
 		kernel CUDA_KERNEL_NODE_PARAMS
 		memcpy CUDA_MEMCPY3D
 		memset CUDA_MEMSET_NODE_PARAMS
+		memop  CUstreamBatchMemOpParams
+		batch  CUDA_BATCH_MEM_OP_NODE_PARAMS
 		inst   CUDA_GRAPH_INSTANTIATE_PARAMS
 		update CUgraphExecUpdateResultInfo
 		prop   CUmemAllocationProp
@@ -41,6 +43,13 @@ func TestLayouts(t *testing.T) {
 		{"CUDA_MEMCPY3D.dstDevice", unsafe.Offsetof(memcpy.DstDevice), 136},
 		{"CUDA_MEMCPY3D.WidthInBytes", unsafe.Offsetof(memcpy.WidthInBytes), 176},
 		{"CUDA_MEMSET_NODE_PARAMS", unsafe.Sizeof(memset), 40},
+		{"CUstreamBatchMemOpParams", unsafe.Sizeof(memop), 48},
+		{"CUstreamBatchMemOpParams.waitValue.address", unsafe.Offsetof(memop.Address), 8},
+		{"CUstreamBatchMemOpParams.waitValue.value", unsafe.Offsetof(memop.Value), 16},
+		{"CUstreamBatchMemOpParams.waitValue.flags", unsafe.Offsetof(memop.Flags), 24},
+		{"CUDA_BATCH_MEM_OP_NODE_PARAMS", unsafe.Sizeof(batch), 32},
+		{"CUDA_BATCH_MEM_OP_NODE_PARAMS.paramArray", unsafe.Offsetof(batch.ParamArray), 16},
+		{"CUDA_BATCH_MEM_OP_NODE_PARAMS.flags", unsafe.Offsetof(batch.Flags), 24},
 		{"CUDA_GRAPH_INSTANTIATE_PARAMS", unsafe.Sizeof(inst), 32},
 		{"CUgraphExecUpdateResultInfo", unsafe.Sizeof(update), 24},
 		{"CUmemLocation", unsafe.Sizeof(prop.Location), 8},

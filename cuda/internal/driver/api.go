@@ -126,6 +126,16 @@ type StreamAPI interface {
 	// function of type CUhostFn.
 	CuLaunchHostFunc(s CUstream, fn CUhostFn, userData uintptr) CUresult
 
+	// CuStreamWaitValue32 makes what follows in s wait until the 4 bytes at p,
+	// which flags says how to compare, satisfy value. p is aligned, and in device
+	// or pinned memory; managed memory is refused. Captured as a
+	// CU_GRAPH_NODE_TYPE_BATCH_MEM_OP node, as are the next three.
+	CuStreamWaitValue32(s CUstream, p CUdeviceptr, value, flags uint32) CUresult
+	CuStreamWaitValue64(s CUstream, p CUdeviceptr, value uint64, flags uint32) CUresult
+	// CuStreamWriteValue32 writes 4 bytes once all earlier work in s is done and
+	// its writes are visible.
+	CuStreamWriteValue32(s CUstream, p CUdeviceptr, value, flags uint32) CUresult
+	CuStreamWriteValue64(s CUstream, p CUdeviceptr, value uint64, flags uint32) CUresult
 	CuStreamBeginCapture(s CUstream, mode CUstreamCaptureMode) CUresult
 	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
@@ -263,6 +273,9 @@ type GraphAPI interface {
 	CuGraphAddChildGraphNode(g CUgraph, deps []CUgraphNode, child CUgraph) (CUgraphNode, CUresult)
 	CuGraphAddEventRecordNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
 	CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent) (CUgraphNode, CUresult)
+	// CuGraphAddBatchMemOpNode adds a node that makes the operations in
+	// params.ParamArray one after another. The driver copies them.
+	CuGraphAddBatchMemOpNode(g CUgraph, deps []CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (CUgraphNode, CUresult)
 	// CuGraphAddMemAllocNode sets params.Dptr, which is the same in all launches.
 	CuGraphAddMemAllocNode(g CUgraph, deps []CUgraphNode, params *CUDA_MEM_ALLOC_NODE_PARAMS) (CUgraphNode, CUresult)
 	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)

@@ -34,6 +34,7 @@ typedef int32_t CUgraphInstantiateResult;
 typedef int32_t CUgraphExecUpdateResult;
 typedef int32_t CUmem_advise;
 typedef int32_t CUmem_range_attribute;
+typedef int32_t CUstreamBatchMemOpType;
 typedef uint64_t CUmemGenericAllocationHandle;
 typedef int32_t CUmemLocationType;
 typedef int32_t CUmemAllocationType;
@@ -178,6 +179,26 @@ typedef struct {
 } CUgraphExecUpdateResultInfo;
 
 typedef struct {
+	CUstreamBatchMemOpType Operation;
+	uint8_t pad0[4];
+	CUdeviceptr Address;
+	uint64_t Value;
+	uint32_t Flags;
+	uint8_t pad1[4];
+	CUdeviceptr pad2;
+	uint8_t pad3[8];
+} CUstreamBatchMemOpParams;
+
+typedef struct {
+	CUcontext Ctx;
+	uint32_t Count;
+	uint8_t pad0[4];
+	uintptr_t ParamArray;
+	uint32_t Flags;
+	uint8_t pad1[4];
+} CUDA_BATCH_MEM_OP_NODE_PARAMS;
+
+typedef struct {
 	CUmemLocationType Type;
 	int32_t ID;
 } CUmemLocation;
@@ -310,6 +331,15 @@ enum {
 	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
 	CU_DEVICE_CPU = -1,
 	CU_DEVICE_INVALID = -2,
+	CU_STREAM_WAIT_VALUE_GEQ = 0,
+	CU_STREAM_WAIT_VALUE_EQ = 1,
+	CU_STREAM_WAIT_VALUE_AND = 2,
+	CU_STREAM_WAIT_VALUE_NOR = 3,
+	CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1,
+	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+	CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
 	CU_MEM_LOCATION_TYPE_INVALID = 0,
 	CU_MEM_LOCATION_TYPE_DEVICE = 1,
 	CU_MEM_LOCATION_TYPE_HOST = 2,

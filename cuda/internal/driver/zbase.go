@@ -194,6 +194,26 @@ func (d *Base) CuLaunchHostFunc(s CUstream, fn CUhostFn, userData uintptr) (resu
 	return
 }
 
+func (d *Base) CuStreamWaitValue32(s CUstream, p CUdeviceptr, value uint32, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamWaitValue32")
+	return
+}
+
+func (d *Base) CuStreamWaitValue64(s CUstream, p CUdeviceptr, value uint64, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamWaitValue64")
+	return
+}
+
+func (d *Base) CuStreamWriteValue32(s CUstream, p CUdeviceptr, value uint32, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamWriteValue32")
+	return
+}
+
+func (d *Base) CuStreamWriteValue64(s CUstream, p CUdeviceptr, value uint64, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamWriteValue64")
+	return
+}
+
 func (d *Base) CuStreamBeginCapture(s CUstream, mode CUstreamCaptureMode) (result CUresult) {
 	result = d.answer("cuStreamBeginCapture")
 	return
@@ -546,6 +566,11 @@ func (d *Base) CuGraphAddEventRecordNode(g CUgraph, deps []CUgraphNode, e CUeven
 
 func (d *Base) CuGraphAddEventWaitNode(g CUgraph, deps []CUgraphNode, e CUevent) (out0 CUgraphNode, result CUresult) {
 	result = d.answer("cuGraphAddEventWaitNode")
+	return
+}
+
+func (d *Base) CuGraphAddBatchMemOpNode(g CUgraph, deps []CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 CUgraphNode, result CUresult) {
+	result = d.answer("cuGraphAddBatchMemOpNode")
 	return
 }
 

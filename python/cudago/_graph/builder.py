@@ -12,6 +12,7 @@ from .._tensor.tensor import Tensor, as_tensor
 from . import slot
 from .branching import Branching
 from .capture_into import capture_into
+from .memop import MemoryOperationNodes
 from .slot import Slot
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def _has_gaps(memory: object) -> bool:
     return isinstance(memory, Tensor) and not memory.is_contiguous
 
 
-class Builder(Branching):
+class Builder(MemoryOperationNodes, Branching):
     """What graphs and nodes share: methods that add a node after others."""
 
     __slots__ = ()

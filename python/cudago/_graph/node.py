@@ -104,9 +104,9 @@ class Node(Builder):
         """What the node does, as of now; later updates do not reach it.
 
         By the node's kind a `KernelNodeParams`, `MemcpyNodeParams`, `MemsetNodeParams`,
-        `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`, `FreeNodeParams`,
-        `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and for what another
-        library has captured.
+        `BatchMemOpNodeParams`, `HostNodeParams`, `EventNodeParams`, `AllocNodeParams`,
+        `FreeNodeParams`, `ChildGraphNodeParams` or `ConditionalNodeParams`. None for a join, and
+        for what another library has captured.
 
         It refers to the objects that were passed, as your own variables would, and to nothing else:
         as long as you keep it these objects live, but after the node and its launches are gone

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
+from .._stream.memop import CONDITIONS
 from .retained import object_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocNodeParams",
+    "BatchMemOpNodeParams",
     "ChildGraphNodeParams",
     "ConditionalNodeParams",
     "EventNodeParams",
@@ -106,6 +108,25 @@ class MemsetNodeParams(_Params):
     dst: Any
     value: int | bytes
     nbytes: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BatchMemOpNodeParams(_Params):
+    """What a node writes into memory, or waits for there.
+
+    Parameters
+    ----------
+    memory : object
+        The memory.
+    value : int
+        The value, unsigned.
+    condition : {">=", "==", "&", "nor"} or None
+        What the node waits for, as `Graph.wait_value` takes it; None if it writes.
+    """
+
+    memory: Any
+    value: int
+    condition: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -197,6 +218,7 @@ NodeParams: TypeAlias = (
     KernelNodeParams
     | MemcpyNodeParams
     | MemsetNodeParams
+    | BatchMemOpNodeParams
     | HostNodeParams
     | EventNodeParams
     | AllocNodeParams
@@ -235,6 +257,10 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
         made = MemcpyNodeParams(held.get("dst"), held.get("src"), row[0])
     elif kind == "memset":
         made = _memset(held.get("dst"), *row[:3])
+    elif kind == "batch mem op":
+        value, _, waits, code = row[:4]
+        memory = held.get("src" if waits else "dst")
+        made = BatchMemOpNodeParams(memory, value, CONDITIONS[code] if waits else None)
     elif kind == "host" and "callback" in held:
         made = HostNodeParams(held["callback"])
     elif kind in ("event record", "event wait") and "event" in held:

@@ -16,6 +16,7 @@ from .. import _zconstants as _z
 from .._card import card
 from .._ordinal import device_at
 from .fork import Fork
+from .memop import MemoryOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,7 @@ _MODES = {
 }
 
 
-class Stream(_core.Stream):
+class Stream(MemoryOperations, _core.Stream):
     """A queue of device work that runs in order.
 
     Work on different streams may overlap and run in any order, unless `record` and `wait` order it.

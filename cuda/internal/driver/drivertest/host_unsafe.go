@@ -72,6 +72,19 @@ func words(host uintptr, n int) []uint32 {
 	return unsafe.Slice((*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&host))), n)
 }
 
+// memOpNode adds a node of memory operations.
+func (s *suite) memOpNode(g driver.CUgraph, deps []driver.CUgraphNode, list ...driver.CUstreamBatchMemOpParams) driver.CUgraphNode {
+	s.Helper()
+	pinner := &runtime.Pinner{}
+	defer pinner.Unpin()
+	pinner.Pin(unsafe.SliceData(list))
+	n, r := s.CuGraphAddBatchMemOpNode(g, deps, &driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{
+		Ctx: s.ctx, Count: uint32(len(list)), ParamArray: unsafe.Pointer(unsafe.SliceData(list)),
+	})
+	s.ok(r)
+	return n
+}
+
 // counter makes the int64 that Options.HostFn counts up, and its address.
 func (s *suite) counter() (userData uintptr, value func() int64) {
 	pinner := &runtime.Pinner{}

@@ -312,6 +312,38 @@ func (d *Driver) CuLaunchHostFunc(s driver.CUstream, fn driver.CUhostFn, userDat
 	return d.API.CuLaunchHostFunc(s, fn, userData)
 }
 
+// CuStreamWaitValue32 calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamWaitValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamWaitValue32"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamWaitValue32(s, p, value, flags)
+}
+
+// CuStreamWaitValue64 calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamWaitValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamWaitValue64"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamWaitValue64(s, p, value, flags)
+}
+
+// CuStreamWriteValue32 calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamWriteValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamWriteValue32"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamWriteValue32(s, p, value, flags)
+}
+
+// CuStreamWriteValue64 calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamWriteValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamWriteValue64"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamWriteValue64(s, p, value, flags)
+}
+
 // CuStreamBeginCapture calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuStreamBeginCapture(s driver.CUstream, mode driver.CUstreamCaptureMode) (result driver.CUresult) {
 	if result = d.next("CuStreamBeginCapture"); result != driver.CUDA_SUCCESS {
@@ -878,6 +910,14 @@ func (d *Driver) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraph
 		return
 	}
 	return d.API.CuGraphAddEventWaitNode(g, deps, e)
+}
+
+// CuGraphAddBatchMemOpNode calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	if result = d.next("CuGraphAddBatchMemOpNode"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphAddBatchMemOpNode(g, deps, params)
 }
 
 // CuGraphAddMemAllocNode calls the wrapped driver, unless it is to fail.

@@ -270,6 +270,28 @@ func TestMemoryNodeCalls(t *testing.T) {
 	}, s.calls(t))
 }
 
+func TestMemOpNodeCall(t *testing.T) {
+	s, d := openStandin(t)
+	list := []driver.CUstreamBatchMemOpParams{
+		{Operation: driver.CU_STREAM_MEM_OP_WRITE_VALUE_64, Address: 0x7f0000000000, Value: 1 << 40},
+		{Operation: driver.CU_STREAM_MEM_OP_WAIT_VALUE_32, Address: 0x7f0000000008, Value: 6, Flags: driver.CU_STREAM_WAIT_VALUE_NOR},
+	}
+	var pinner runtime.Pinner
+	defer pinner.Unpin()
+	pinner.Pin(&list[0])
+	node, r := d.CuGraphAddBatchMemOpNode(5, []driver.CUgraphNode{1}, &driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{
+		Ctx: 9, Count: 2, ParamArray: unsafe.Pointer(&list[0]),
+	})
+	require.Zero(t, r)
+	require.EqualValues(t, 33, node)
+	require.Equal(t, []string{
+		"cuGraphAddBatchMemOpNode 0x5 deps=1:0x1",
+		"  0x9 2 0",
+		"  5 0x7f0000000000 1099511627776 0",
+		"  1 0x7f0000000008 6 3",
+	}, s.calls(t))
+}
+
 func TestGraphStructureCalls(t *testing.T) {
 	s, d := openStandin(t)
 	from, to, r := d.CuGraphGetEdges(5)

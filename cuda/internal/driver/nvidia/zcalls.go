@@ -27,6 +27,8 @@ var (
 	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte   = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
+	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAllocationProp{})]byte           = [C.sizeof_CUmemAllocationProp]byte{}
 	_ [unsafe.Sizeof(driver.CUmemAccessDesc{})]byte               = [C.sizeof_CUmemAccessDesc]byte{}
@@ -194,6 +196,22 @@ func (d *binding) CuStreamGetCtx(s driver.CUstream) (out0 driver.CUcontext, resu
 
 func (d *binding) CuLaunchHostFunc(s driver.CUstream, fn driver.CUhostFn, userData uintptr) (result driver.CUresult) {
 	return driver.CUresult(C.cuLaunchHostFunc(d.fn[cuLaunchHostFunc], C.CUstream(s), C.CUhostFn(fn), C.uintptr_t(userData)))
+}
+
+func (d *binding) CuStreamWaitValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamWaitValue32(d.fn[cuStreamWaitValue32], C.CUstream(s), C.CUdeviceptr(p), C.uint(value), C.uint(flags)))
+}
+
+func (d *binding) CuStreamWaitValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamWaitValue64(d.fn[cuStreamWaitValue64], C.CUstream(s), C.CUdeviceptr(p), C.ulonglong(value), C.uint(flags)))
+}
+
+func (d *binding) CuStreamWriteValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamWriteValue32(d.fn[cuStreamWriteValue32], C.CUstream(s), C.CUdeviceptr(p), C.uint(value), C.uint(flags)))
+}
+
+func (d *binding) CuStreamWriteValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamWriteValue64(d.fn[cuStreamWriteValue64], C.CUstream(s), C.CUdeviceptr(p), C.ulonglong(value), C.uint(flags)))
 }
 
 func (d *binding) CuStreamBeginCapture(s driver.CUstream, mode driver.CUstreamCaptureMode) (result driver.CUresult) {
@@ -482,6 +500,11 @@ func (d *binding) CuGraphAddEventRecordNode(g driver.CUgraph, deps []driver.CUgr
 
 func (d *binding) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, e driver.CUevent) (out0 driver.CUgraphNode, result driver.CUresult) {
 	o := C.cuGraphAddEventWaitNode(d.fn[cuGraphAddEventWaitNode], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), C.size_t(len(deps)), C.CUevent(e))
+	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	o := C.cuGraphAddBatchMemOpNode(d.fn[cuGraphAddBatchMemOpNode], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), C.size_t(len(deps)), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params)))
 	return driver.CUgraphNode(o.value), driver.CUresult(o.r)
 }
 

@@ -42,6 +42,10 @@ const (
 	cuStreamGetId
 	cuStreamGetCtx
 	cuLaunchHostFunc
+	cuStreamWaitValue32
+	cuStreamWaitValue64
+	cuStreamWriteValue32
+	cuStreamWriteValue64
 	cuStreamBeginCapture
 	cuStreamEndCapture
 	cuStreamIsCapturing
@@ -116,6 +120,7 @@ const (
 	cuGraphAddChildGraphNode
 	cuGraphAddEventRecordNode
 	cuGraphAddEventWaitNode
+	cuGraphAddBatchMemOpNode
 	cuGraphAddMemAllocNode
 	cuGraphAddMemFreeNode
 	cuGraphConditionalHandleCreate
@@ -193,6 +198,10 @@ var entries = [entryCount]entry{
 	cuStreamGetId:                     {"cuStreamGetId", 12000, "", required},
 	cuStreamGetCtx:                    {"cuStreamGetCtx", 9020, "", required},
 	cuLaunchHostFunc:                  {"cuLaunchHostFunc", 10000, "", required},
+	cuStreamWaitValue32:               {"cuStreamWaitValue32", 11070, "_v2", required},
+	cuStreamWaitValue64:               {"cuStreamWaitValue64", 11070, "_v2", required},
+	cuStreamWriteValue32:              {"cuStreamWriteValue32", 11070, "_v2", required},
+	cuStreamWriteValue64:              {"cuStreamWriteValue64", 11070, "_v2", required},
 	cuStreamBeginCapture:              {"cuStreamBeginCapture", 10010, "_v2", required},
 	cuStreamEndCapture:                {"cuStreamEndCapture", 10000, "", required},
 	cuStreamIsCapturing:               {"cuStreamIsCapturing", 10000, "", required},
@@ -267,6 +276,7 @@ var entries = [entryCount]entry{
 	cuGraphAddChildGraphNode:       {"cuGraphAddChildGraphNode", 10000, "", required},
 	cuGraphAddEventRecordNode:      {"cuGraphAddEventRecordNode", 11010, "", required},
 	cuGraphAddEventWaitNode:        {"cuGraphAddEventWaitNode", 11010, "", required},
+	cuGraphAddBatchMemOpNode:       {"cuGraphAddBatchMemOpNode", 11070, "", required},
 	cuGraphAddMemAllocNode:         {"cuGraphAddMemAllocNode", 11040, "", required},
 	cuGraphAddMemFreeNode:          {"cuGraphAddMemFreeNode", 11040, "", required},
 	cuGraphConditionalHandleCreate: {"cuGraphConditionalHandleCreate", 12030, "", optional},

@@ -71,6 +71,12 @@ func (x *graphExec) dangling(w work) string {
 		if text := x.freedOperand(&w.dst); text != "" {
 			return fmt.Sprintf("fill of %d bytes, its destination %s", w.dst.size, text)
 		}
+	case *memOpWork:
+		for i := range w.ops {
+			if text := x.freedOperand(&w.ops[i].at); text != "" {
+				return fmt.Sprintf("memory operation of %d bytes, its address %s", w.ops[i].at.size, text)
+			}
+		}
 	}
 	return ""
 }

@@ -3,7 +3,11 @@
 
 package sim
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // change edits one node of the executable, for later launches. edit returns
 // the new node, or why the old one cannot become it.
@@ -136,6 +140,9 @@ func compatible(old, new work) bool {
 			return false
 		}
 		return o.params.Height == 1 || o.params.Width == w.params.Width && o.params.ElementSize == w.params.ElementSize
+	case *memOpWork:
+		o, ok := old.(*memOpWork)
+		return ok && o.ctx == w.ctx && slices.EqualFunc(o.ops, w.ops, func(a, b memOp) bool { return a.kind == b.kind })
 	case *hostWork:
 		_, ok := old.(*hostWork)
 		return ok

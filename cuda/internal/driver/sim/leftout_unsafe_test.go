@@ -75,7 +75,7 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 	"graph nodes of kinds that have no call of their own, but for conditional ones": func(t *testing.T, o *one) driver.CUresult {
 		g, r := o.CuGraphCreate(0)
 		ok(t, r)
-		_, _, r = o.CuGraphAddNode(g, nil, &driver.CUgraphNodeParams{Type: driver.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP})
+		_, _, r = o.CuGraphAddNode(g, nil, &driver.CUgraphNodeParams{Type: driver.CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT})
 		return r
 	},
 	"graph memory that another device may use": func(t *testing.T, o *one) driver.CUresult {

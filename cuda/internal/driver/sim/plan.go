@@ -15,6 +15,7 @@ import (
 type plan struct {
 	nodes   []planNode
 	records []int32 // the event record nodes among nodes
+	waits   bool    // a node waits for a value
 
 	ancestry sync.Once
 	ancients [][]uint64 // by node, the set of those that happen before it
@@ -166,6 +167,9 @@ func (b *planner) add(n planNode) int32 {
 	if _, ok := n.work.(*eventRecordWork); ok {
 		b.plan.records = append(b.plan.records, int32(len(b.plan.nodes)))
 	}
+	if w, ok := n.work.(*memOpWork); ok && slices.ContainsFunc(w.ops, func(o memOp) bool { return o.isWait() }) {
+		b.plan.waits = true
+	}
 	b.plan.nodes = append(b.plan.nodes, n)
 	return int32(len(b.plan.nodes) - 1)
 }
@@ -219,7 +223,7 @@ func sorted(nodes []*node) []*node {
 }
 
 func (p *plan) clone() *plan {
-	return &plan{nodes: slices.Clone(p.nodes), records: p.records}
+	return &plan{nodes: slices.Clone(p.nodes), records: p.records, waits: p.waits}
 }
 
 // contexts returns the contexts that the plan's work is bound to.
@@ -242,6 +246,8 @@ func contextOfWork(w work) *context {
 	case *copyWork:
 		return w.ctx
 	case *fillWork:
+		return w.ctx
+	case *memOpWork:
 		return w.ctx
 	case *allocWork:
 		return w.a.memory.ctx

@@ -115,6 +115,8 @@ func (c *config) attributes(ordinal int) map[driver.CUdevice_attribute]int32 {
 		driver.CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:     1,
 
 		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: 1,
+		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:           1,
+		driver.CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:           1,
 	}
 }
 

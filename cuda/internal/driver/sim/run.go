@@ -55,8 +55,8 @@ func (g *graphRun) run(x *execution) *failure {
 // some runs a range of nodes: all of them, or a body of the conditional node
 // inside.
 func (g *graphRun) some(x *execution, inside int32, s span) *failure {
-	if x.sim.config.seed != 0 {
-		return g.shuffled(x, inside, s)
+	if x.sim.config.seed != 0 || g.plan.waits {
+		return g.whatIsReady(x, inside, s)
 	}
 	for i := s.from; i < s.to; i = g.plan.nodes[i].next(i) {
 		if f := g.step(x, i); f != nil {
@@ -92,9 +92,14 @@ func (g *graphRun) step(x *execution, at int32) *failure {
 
 var runCount atomic.Uint64
 
-// shuffled runs nodes in a random order that respects the edges.
-func (g *graphRun) shuffled(x *execution, inside int32, s span) *failure {
-	random := rand.New(rand.NewPCG(x.sim.config.seed, runCount.Add(1)))
+// whatIsReady runs nodes in an order that respects the edges: a random one if
+// there is a seed, and one in which a node that waits for a value does not keep
+// back those that may write it.
+func (g *graphRun) whatIsReady(x *execution, inside int32, s span) *failure {
+	first := func(int) int { return 0 }
+	if seed := x.sim.config.seed; seed != 0 {
+		first = rand.New(rand.NewPCG(seed, runCount.Add(1))).IntN
+	}
 	wanted := make([]int, s.to-s.from)
 	followers := make([][]int32, s.to-s.from)
 	var ready []int32
@@ -110,7 +115,7 @@ func (g *graphRun) shuffled(x *execution, inside int32, s span) *failure {
 		}
 	}
 	for len(ready) > 0 {
-		pick := random.IntN(len(ready))
+		pick := g.pick(x, ready, first(len(ready)))
 		at := ready[pick]
 		ready[pick] = ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
@@ -124,4 +129,20 @@ func (g *graphRun) shuffled(x *execution, inside int32, s span) *failure {
 		}
 	}
 	return nil
+}
+
+// pick returns the first of the ready nodes, from one of them on and around, that
+// does not wait for a value; that one if all do.
+func (g *graphRun) pick(x *execution, ready []int32, from int) int {
+	for i := range ready {
+		at := (from + i) % len(ready)
+		w, ok := g.plan.nodes[ready[at]].work.(*memOpWork)
+		if !ok || !w.ops[0].isWait() {
+			return at
+		}
+		if yes, f := w.ops[0].holds(x); yes || f != nil {
+			return at
+		}
+	}
+	return from
 }

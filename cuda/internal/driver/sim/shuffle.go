@@ -66,6 +66,21 @@ func (f *shuffler) background(workers *sync.WaitGroup) {
 	}
 }
 
+// standIn runs work for a goroutine that cannot until done is closed.
+func (f *shuffler) standIn(workers *sync.WaitGroup, done <-chan struct{}) {
+	defer workers.Done()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if !f.step() {
+			time.Sleep(patience)
+		}
+	}
+}
+
 // runUntil runs work until a point is reached. It waits while another goroutine
 // runs work that it needs.
 func (f *shuffler) runUntil(p point) {

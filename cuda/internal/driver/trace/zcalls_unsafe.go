@@ -274,6 +274,34 @@ func (d *tracer) CuLaunchHostFunc(s driver.CUstream, fn driver.CUhostFn, userDat
 	return
 }
 
+func (d *tracer) CuStreamWaitValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamWaitValue32", []field{{"s", s}, {"p", p}, {"value", value}, {"flags", flags}})
+	result = d.API.CuStreamWaitValue32(s, p, value, flags)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuStreamWaitValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamWaitValue64", []field{{"s", s}, {"p", p}, {"value", value}, {"flags", flags}})
+	result = d.API.CuStreamWaitValue64(s, p, value, flags)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuStreamWriteValue32(s driver.CUstream, p driver.CUdeviceptr, value uint32, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamWriteValue32", []field{{"s", s}, {"p", p}, {"value", value}, {"flags", flags}})
+	result = d.API.CuStreamWriteValue32(s, p, value, flags)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuStreamWriteValue64(s driver.CUstream, p driver.CUdeviceptr, value uint64, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamWriteValue64", []field{{"s", s}, {"p", p}, {"value", value}, {"flags", flags}})
+	result = d.API.CuStreamWriteValue64(s, p, value, flags)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuStreamBeginCapture(s driver.CUstream, mode driver.CUstreamCaptureMode) (result driver.CUresult) {
 	call := d.begin("cuStreamBeginCapture", []field{{"s", s}, {"mode", mode}})
 	result = d.API.CuStreamBeginCapture(s, mode)
@@ -767,6 +795,13 @@ func (d *tracer) CuGraphAddEventRecordNode(g driver.CUgraph, deps []driver.CUgra
 func (d *tracer) CuGraphAddEventWaitNode(g driver.CUgraph, deps []driver.CUgraphNode, e driver.CUevent) (out0 driver.CUgraphNode, result driver.CUresult) {
 	call := d.begin("cuGraphAddEventWaitNode", []field{{"g", g}, {"deps", deps}, {"e", e}})
 	out0, result = d.API.CuGraphAddEventWaitNode(g, deps, e)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (out0 driver.CUgraphNode, result driver.CUresult) {
+	call := d.begin("cuGraphAddBatchMemOpNode", []field{{"g", g}, {"deps", deps}, {"params", params}})
+	out0, result = d.API.CuGraphAddBatchMemOpNode(g, deps, params)
 	call.end(result, []field{{"out0", out0}})
 	return
 }

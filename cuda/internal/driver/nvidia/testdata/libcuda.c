@@ -375,6 +375,20 @@ EXPORT CUresult cuGraphAddMemsetNode(handle *node, handle g, const handle *deps,
 	return 0;
 }
 
+typedef struct { int operation; CUdeviceptr address; uint64_t value; unsigned flags; CUdeviceptr alias, pad; } mem_op;
+typedef struct { handle ctx; unsigned count; mem_op *ops; unsigned flags; } batch_params;
+
+EXPORT CUresult cuGraphAddBatchMemOpNode(handle *node, handle g, const handle *deps, size_t n, const batch_params *p)
+{
+	note_deps("cuGraphAddBatchMemOpNode", g, deps, n);
+	note("  %p %u %u", p->ctx, p->count, p->flags);
+	for (unsigned i = 0; i < p->count; i++)
+		note("  %d %#llx %llu %u", p->ops[i].operation, (unsigned long long)p->ops[i].address,
+			(unsigned long long)p->ops[i].value, p->ops[i].flags);
+	*node = HANDLE(33);
+	return 0;
+}
+
 typedef struct { void (*fn)(void *); void *data; } host_params;
 
 EXPORT CUresult cuGraphAddHostNode(handle *node, handle g, const handle *deps, size_t n, const host_params *p)

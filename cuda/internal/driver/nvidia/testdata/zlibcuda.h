@@ -220,6 +220,30 @@ EXPORT CUresult cuStreamGetCtx(handle a, handle *b)
 	return 0;
 }
 
+EXPORT CUresult cuStreamWaitValue32_v2(handle a, uint64_t b, unsigned c, unsigned d)
+{
+	note("cuStreamWaitValue32 %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
+	return 0;
+}
+
+EXPORT CUresult cuStreamWaitValue64_v2(handle a, uint64_t b, unsigned long long c, unsigned d)
+{
+	note("cuStreamWaitValue64 %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
+	return 0;
+}
+
+EXPORT CUresult cuStreamWriteValue32_v2(handle a, uint64_t b, unsigned c, unsigned d)
+{
+	note("cuStreamWriteValue32 %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
+	return 0;
+}
+
+EXPORT CUresult cuStreamWriteValue64_v2(handle a, uint64_t b, unsigned long long c, unsigned d)
+{
+	note("cuStreamWriteValue64 %llu %llu %llu %llu", NUMBER(a), NUMBER(b), NUMBER(c), NUMBER(d));
+	return 0;
+}
+
 EXPORT CUresult cuStreamIsCapturing(handle a, int *b)
 {
 	note("cuStreamIsCapturing %llu", NUMBER(a));
@@ -577,6 +601,10 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuStreamGetId", (void *)cuStreamGetId},
 	{"cuStreamGetCtx", (void *)cuStreamGetCtx},
 	{"cuLaunchHostFunc", (void *)cuLaunchHostFunc},
+	{"cuStreamWaitValue32", (void *)cuStreamWaitValue32_v2},
+	{"cuStreamWaitValue64", (void *)cuStreamWaitValue64_v2},
+	{"cuStreamWriteValue32", (void *)cuStreamWriteValue32_v2},
+	{"cuStreamWriteValue64", (void *)cuStreamWriteValue64_v2},
 	{"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
 	{"cuStreamEndCapture", (void *)cuStreamEndCapture},
 	{"cuStreamIsCapturing", (void *)cuStreamIsCapturing},
@@ -644,6 +672,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphAddMemcpyNode", (void *)cuGraphAddMemcpyNode},
 	{"cuGraphAddMemsetNode", (void *)cuGraphAddMemsetNode},
 	{"cuGraphAddHostNode", (void *)cuGraphAddHostNode},
+	{"cuGraphAddBatchMemOpNode", (void *)cuGraphAddBatchMemOpNode},
 	{"cuGraphAddMemAllocNode", (void *)cuGraphAddMemAllocNode},
 	{"cuGraphAddMemFreeNode", (void *)cuGraphAddMemFreeNode},
 	{"cuGraphConditionalHandleCreate", (void *)cuGraphConditionalHandleCreate},
