@@ -71,6 +71,14 @@ func (n *ExecNode) Retained() []Retained {
 	return list
 }
 
+// Object returns the object that the next launch of n keeps alive as the named
+// operand, or nil.
+func (n *ExecNode) Object(operand string) any {
+	n.x.mu.Lock()
+	defer n.x.mu.Unlock()
+	return n.bundle.object(operand)
+}
+
 // contains reports whether path names a node of a graph inside n.
 func (n *ExecNode) contains(path string) bool {
 	rest, ok := strings.CutPrefix(path, n.name)

@@ -114,6 +114,13 @@ func (n *Node) Retained() []Retained {
 	return list
 }
 
+// Object returns the object that n keeps alive as the named operand, or nil.
+func (n *Node) Object(operand string) any {
+	n.g.h.mu.Lock()
+	defer n.g.h.mu.Unlock()
+	return n.bundle.object(operand)
+}
+
 // String returns `memcpy node "upload"`.
 func (n *Node) String() string { return fmt.Sprintf("%v node %q", n.kind, n.name) }
 

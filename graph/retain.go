@@ -120,6 +120,19 @@ func (b *bundle) describe(list []Retained, node string) []Retained {
 	return list
 }
 
+// object returns the object of what b retains as the named operand, or nil.
+func (b *bundle) object(operand string) any {
+	if b == nil {
+		return nil
+	}
+	for _, o := range b.operands {
+		if o.Retainer != nil && o.Name == operand {
+			return o.Object
+		}
+	}
+	return nil
+}
+
 // A watcher is the OnBundle function of an owner, or nil.
 type watcher func(r Retainer, held bool)
 

@@ -172,6 +172,24 @@ PyObject *cudago_graph_params(GraphObject *self, PyObject *number) {
     return params_row(&a);
 }
 
+static QUIET PyObject *record_of(uint64_t id, uint64_t node) {
+    cudago_status st = {0};
+    PyObject *record = (PyObject *)cudagoRecord(id, node, &st);
+    if (st.kind) return cudago_raise(&st), NULL;
+    return NEW_REF(record ? record : Py_None);
+}
+static QUIET PyObject *record_now(GraphObject *self, uint64_t node) {
+    return cudago_graph_open(self) ? NULL : record_of(self->id, node);
+}
+
+/* _record(number): the kernel, the configuration and each argument of a kernel node; None if they are unknown */
+PyObject *cudago_graph_record(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (cudago_read_node(number, &node) || cudago_graph_ready(self)) return NULL;
+    return record_now(self, node);
+}
+
 /* _dot() */
 PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused) {
     (void)unused;
@@ -251,6 +269,17 @@ PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused) {
     CUDAGO_ENTER(NULL);
     cudago_answer a = {0};
     return exec_retained_now(self, &a) ? NULL : cudago_answer_rows(&a);
+}
+
+static QUIET PyObject *exec_record_now(ExecObject *self, uint64_t node) {
+    return cudago_exec_open(self) ? NULL : record_of(self->id, node);
+}
+
+/* _record(number): as of a graph */
+PyObject *cudago_exec_record(ExecObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    return cudago_read_node(number, &node) ? NULL : exec_record_now(self, node);
 }
 
 /* _is_enabled(node) */

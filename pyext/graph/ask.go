@@ -187,6 +187,24 @@ func cudagoExecParams(id, node C.uint64_t, to, held *C.cudago_answer, st *C.cuda
 	})
 }
 
+// cudagoRecord returns the record of a kernel node of a graph or an executable,
+// valid as long as the caller keeps the GIL; 0 if there is none.
+//
+//export cudagoRecord
+func cudagoRecord(id, node C.uint64_t, st *C.cudago_status) (record C.uintptr_t) {
+	guard(st, func() error {
+		n, _, err := updatableNode(id, node)
+		if err != nil {
+			return err
+		}
+		if ref, ok := n.Object(roles[C.ROLE_KERNEL]).(*pyRef); ok {
+			record = C.uintptr_t(ref.object)
+		}
+		return nil
+	})
+	return record
+}
+
 // giveRetained gives what a node retains itself, without the graphs inside it.
 func giveRetained(to *C.cudago_answer, list []graph.Retained, name string) {
 	var a answer

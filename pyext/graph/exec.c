@@ -270,6 +270,7 @@ static PyMethodDef methods[] = {
     {"_set_enabled", METHOD(cudago_update_enabled), METH_FASTCALL, NULL},
     {"_is_enabled", METHOD(cudago_exec_enabled), METH_O, NULL},
     {"_params", METHOD(cudago_exec_params), METH_O, NULL},
+    {"_record", METHOD(cudago_exec_record), METH_O, NULL},
     {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
     {"_find", METHOD(cudago_exec_find), METH_O, NULL},
     {"_edges", METHOD(cudago_exec_edges), METH_NOARGS, NULL},

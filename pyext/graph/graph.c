@@ -222,6 +222,7 @@ static PyMethodDef methods[] = {
     {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},
     {"_params", METHOD(cudago_graph_params), METH_O, NULL},
+    {"_record", METHOD(cudago_graph_record), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_origin", METHOD(cudago_capture_origin), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},

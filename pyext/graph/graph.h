@@ -159,6 +159,7 @@ PyObject *cudago_graph_dependencies(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dependents(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_retained(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_params(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_record(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_dot(GraphObject *self, PyObject *unused);
 
 typedef struct {
@@ -184,6 +185,7 @@ PyObject *cudago_exec_count(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_enabled(ExecObject *self, PyObject *node);
 PyObject *cudago_exec_params(ExecObject *self, PyObject *number);
+PyObject *cudago_exec_record(ExecObject *self, PyObject *number);
 
 /* update.c: methods of GraphExec */
 PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize_t n);

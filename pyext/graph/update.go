@@ -25,6 +25,7 @@ type updatable interface {
 	Kind() cuda.NodeType
 	Params() any
 	Retained() []graph.Retained
+	Object(operand string) any
 	UpdateMemcpy(p cuda.MemcpyParams, operands []graph.Operand) error
 	UpdateMemset(p cuda.MemsetParams, operands []graph.Operand) error
 	UpdateKernel(p cuda.KernelNodeParams, operands []graph.Operand) error

@@ -51,7 +51,7 @@ GO_QUIET = {
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",
     "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",
-    "cudagoGraphParams", "cudagoExecParams", "cudagoGraphCheck", "cudagoGraphRemove",
+    "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck", "cudagoGraphRemove",
     "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError", "cudagoCaptureHas",
     "cudagoKernelStores",
 }  # fmt: skip

@@ -13,7 +13,7 @@ from .._ordinal import device_at
 from .._stream.stream import Stream
 from .._tensor.tensor import Tensor
 from .graph import Graph
-from .params import KernelNodeParams, record_of
+from .params import KernelNodeParams
 
 if TYPE_CHECKING:
     from .._kernel.launch import LaunchConfig
@@ -75,7 +75,7 @@ class BoundLaunch:
         except ValueError:
             if not isinstance(stream, Stream) or stream.is_closed or not stream.is_capturing:
                 raise
-            record = record_of(self._step._params(self._node._id))
+            record = self._step._record(self._node._id)
             assert record is not None
             kernel, config, *args = record
             launch(stream, config, kernel, *args)

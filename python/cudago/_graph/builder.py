@@ -186,7 +186,10 @@ class Builder(MemoryOperationNodes, Branching):
         <cudago.Node 'set': kernel>
         """
         graph, deps = self._at()
-        if Slot not in map(type, args):
+        for arg in args:
+            if type(arg) is Slot:
+                break
+        else:
             return graph._node(graph._add_kernel(deps, config, kernel, args, name))
         slot.check(graph)
         plain = tuple(map(slot.plain, args))

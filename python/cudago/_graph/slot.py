@@ -7,8 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
-from .params import record_of
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -172,13 +170,12 @@ def _apply(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> 
     if kind == "memcpy":
         step._update_memcpy(node, new.get("dst"), new.get("src"))
         return
-    told = step._params(node)
     if kind == "memset":
-        assert told[0] is not None
-        value, width, *_ = told[0]
-        step._update_memset(node, new["dst"], value.to_bytes(width, "little"))
+        told, _ = step._params(node)
+        assert told is not None
+        step._update_memset(node, new["dst"], told[0].to_bytes(told[1], "little"))
         return
-    record = record_of(told)
+    record = step._record(node)
     assert record is not None
     kernel, config, *args = record
     for place, given in new.items():
@@ -188,10 +185,9 @@ def _apply(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> 
 
 def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> dict[str | int, Any]:
     """Return what `_apply` takes to undo a change: the Operands that hold the memory now."""
-    told = step._params(node)
     if kind == "kernel":
-        record = record_of(told)
+        record = step._record(node)
         assert record is not None
         return {place: record[2 + int(place)] for place in new}
-    held = {operand: it for it, _, _, operand, _ in told[1]}
+    held = {operand: it for it, _, _, operand, _ in step._params(node)[1]}
     return {place: held[str(place)] for place in new}

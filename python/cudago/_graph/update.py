@@ -8,7 +8,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .._tensor.element import pattern_for
-from .params import changed, is_change, record_of
+from .params import changed, is_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ def _change_kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, *change: Any, **named: Any
 ) -> None:
     """Update a kernel node with the record of what it is, some of it replaced."""
-    record = record_of(owner._params(node._id))
+    record = owner._record(node._id)
     if record is None:
         raise TypeError(
             f"{node.name!r} was captured by another library, and its arguments are not known: "
