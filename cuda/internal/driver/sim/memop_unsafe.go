@@ -204,9 +204,16 @@ func (d *simulator) CuStreamWriteValue64(s driver.CUstream, p driver.CUdeviceptr
 	})
 }
 
+// mostMemOps is how many operations a node may have. From the documentation of
+// cuStreamBatchMemOp: "The count must be less than 256".
+const mostMemOps = 255
+
 // CuGraphAddBatchMemOpNode copies the operations.
 func (d *simulator) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
-	if p == nil || p.Count == 0 || p.Count > 256 || p.ParamArray == nil || p.Flags != 0 {
+	if r := d.permitted(); r != driver.CUDA_SUCCESS {
+		return 0, r
+	}
+	if p == nil || p.Count == 0 || p.Count > mostMemOps || p.ParamArray == nil || p.Flags != 0 {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	c, r := d.contextOf(p.Ctx)
