@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Self, TypeVar
 
 __all__ = ["is_available", "mark", "range"]
@@ -18,13 +17,17 @@ __all__ = ["is_available", "mark", "range"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@cache
+_found: list[Any] = []  # NVIDIA's package, or None; empty until it was looked for
+
+
 def _package() -> Any:
     """Return NVIDIA's package; None if it is not installed."""
-    try:
-        return importlib.import_module("nvtx")
-    except ImportError:
-        return None
+    if not _found:
+        try:
+            _found.append(importlib.import_module("nvtx"))
+        except ImportError:
+            _found.append(None)
+    return _found[0]
 
 
 def is_available() -> bool:
