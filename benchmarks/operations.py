@@ -9,13 +9,16 @@ GRAPH = {
     100: "launch a graph, 100 nodes",
 }
 ADD_NODE = "add a kernel node"
+BIND = "bind a slot of an executable"
+BOUND = "call a bound launch"
+REPLAY = "replay a function that is a graph"
 ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
 
-ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, ALLOC, COPY, RECORD, IMPORT, EXPORT)
+ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, BIND, BOUND, REPLAY, ALLOC, COPY, RECORD, IMPORT, EXPORT)
 
 BLOCK = 32
 ALLOC_SIZE = 1 << 10

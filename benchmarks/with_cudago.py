@@ -41,9 +41,24 @@ def _executable(names: dict[str, Any], nodes: int) -> cu.GraphExec:
     return graph.instantiate()
 
 
+def _prepared(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the same launch in the forms that are made once: with a slot, bound, as a function."""
+    config, kernel, x, y = (names[name] for name in ("config", "kernel", "x", "y"))
+    with cu.Graph() as graph:
+        graph.launch(config, kernel, cu.slot("x", x), y, 1)
+        step = graph.instantiate()
+
+    @cu.graph
+    def replayed(stream: cu.Stream, x: cu.Buffer, y: cu.Buffer) -> None:
+        cu.launch(stream, config, kernel, x, y, 1)
+
+    return {"step": step, "bound": kernel.bind(config, x, y, 1), "replayed": replayed}
+
+
 def cases() -> list[Case]:
     """Return a case for each operation; those with torch only where it is installed."""
     names = _names()
+    names |= _prepared(names)
     settle = names["stream"].sync
 
     def case(operation: str, statement: str, **options: Any) -> Case:
@@ -57,6 +72,9 @@ def cases() -> list[Case]:
             setup="graph = cu.Graph(); node = graph.launch(config, kernel, x, y, 1)",
             calls=op.NODES_PER_BATCH,
         ),
+        case(op.BIND, "step.bind(x=x)"),
+        case(op.BOUND, "bound(stream)"),
+        case(op.REPLAY, "replayed(stream, x, y)"),
         case(op.ALLOC, f"device.allocate({op.ALLOC_SIZE}, stream=stream).close()"),
         case(op.COPY, "x.copy_from(pinned, stream=stream)"),
         case(op.RECORD, "stream.record(event)"),
