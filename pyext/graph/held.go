@@ -90,7 +90,7 @@ func (h *holder) tell(r graph.Retainer, add bool) {
 func (h *holder) apply() {
 	h.mu.Lock()
 	changes := h.changes
-	h.changes = h.applied
+	h.changes, h.applied = h.applied, nil // a drop may run Python, which comes here again
 	h.mu.Unlock()
 	if h.list != nil {
 		h.enter(changes)
