@@ -160,8 +160,10 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 
 // StartProfiler has a profiler that waits for this begin to collect. Without
 // one, or if it collects already, it does nothing. It calls cuProfilerStart.
+//
+// Errors: an [*ArgumentError] while a stream is capturing; an [*Error].
 func (d *Device) StartProfiler() error {
-	c, err := d.Context()
+	c, err := d.profilable()
 	if err != nil {
 		return err
 	}
@@ -170,11 +172,18 @@ func (d *Device) StartProfiler() error {
 
 // StopProfiler ends what StartProfiler began. It calls cuProfilerStop.
 func (d *Device) StopProfiler() error {
-	c, err := d.Context()
+	c, err := d.profilable()
 	if err != nil {
 		return err
 	}
 	return c.call("cuProfilerStop", d.drv.api.CuProfilerStop)
+}
+
+func (d *Device) profilable() (*Context, error) {
+	if d.drv.Capturing() { // NVIDIA's driver refuses it then
+		return nil, &ArgumentError{Kind: WrongValue, Arg: "profiler", Text: "cannot start or stop while a stream is capturing"}
+	}
+	return d.Context()
 }
 
 // Synchronize blocks until all work of the device's primary context has

@@ -60,6 +60,9 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 			require.NoError(t, x.Close())
 		}
 	})
+	words, err := pinned.Allocate(16, s)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, words.Close()) })
 	done := func(f func() error) func() (io.Closer, error) {
 		return func() (io.Closer, error) { return nil, f() }
 	}
@@ -95,8 +98,10 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		}),
 		"copy from host": done(func() error { return buf.CopyFromHost(make([]byte, 8), s) }),
 		"fill":           done(func() error { return buf.Fill(1, 4, s) }),
-		"write value":    done(func() error { return MemOp(MemOpParams{Ptr: buf.Ptr(), Width: 4, Value: 1}, s) }),
-		"wait for value": done(func() error { return MemOp(MemOpParams{Ptr: buf.Ptr(), Width: 8, IsWait: true, Condition: WaitNor}, s) }),
+		"write value":    done(func() error { return MemOp(MemOpParams{Ptr: words.Ptr(), Width: 4, Value: 1}, s) }),
+		"wait for value": done(func() error {
+			return MemOp(MemOpParams{Ptr: words.Ptr(), Width: 8, IsWait: true, Condition: WaitNor}, s)
+		}),
 		"load": func() (io.Closer, error) {
 			code, err := ObjectCodeFrom(f.kind, []byte(f.code))
 			require.NoError(t, err)

@@ -31,6 +31,21 @@ static QUIET int is_managed(const OperandObject *o) {
     return o->cell && (o->cell->kind == CUDAGO_CELL_MANAGED || o->cell->device_type == kDLCUDAManaged);
 }
 
+/* What NVIDIA's driver 580 does with memory of a pool was seen on an H200: a stream refuses it (INVALID_VALUE); a graph takes
+ * it, refuses to be launched, and the process may crash later. Whether another library's memory is from a pool is not known. */
+static QUIET const char *unfit(const OperandObject *o) {
+    if (o->pageable) return "pageable host memory";
+    if (is_managed(o)) return "managed memory";
+    switch (o->cell->kind) {
+    case CUDAGO_CELL_DEVICE:
+    case CUDAGO_CELL_PINNED:
+    case CUDAGO_CELL_VARIABLE: return NULL;
+    case CUDAGO_CELL_POOL:
+    case CUDAGO_CELL_GRAPH: return "a memory pool";
+    }
+    return "another library's memory, which may be from a pool";
+}
+
 /* Only our own objects: the order behind another library's work on its memory is that of our streams. */
 OperandObject *cudago_memop_operand(PyObject *object, int waits) {
     const char *name = waits ? "src" : "dst";
@@ -41,11 +56,10 @@ OperandObject *cudago_memop_operand(PyObject *object, int waits) {
         Py_XDECREF(o);
         return PyErr_Format(PyExc_TypeError, "%s must be a Buffer, Pointer or Tensor, not %R", name, (PyObject *)Py_TYPE(object)), NULL;
     }
-    const char *bad = o->pageable ? "pageable host memory" : is_managed(o) ? "managed memory"
-                                                                           : NULL;
+    const char *bad = unfit(o);
     if (!bad) return o;
     Py_DECREF(o);
-    return PyErr_Format(PyExc_ValueError, "%s is in %s: a stream writes values, and waits for them, in device and pinned memory", name, bad), NULL;
+    return PyErr_Format(PyExc_ValueError, "%s is in %s: a stream writes values, and waits for them, in pinned memory, in that of VirtualMemoryResource, and in variables", name, bad), NULL;
 }
 
 QUIET int cudago_memop_fits(const OperandObject *o, const cudago_memop_value *value, cudago_memop *m) {

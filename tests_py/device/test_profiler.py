@@ -52,8 +52,10 @@ def test_the_profiler_lets_errors_out(device):
 
 
 def test_while_a_stream_is_capturing(stream):
-    with stream.capture() as graph, cu.profiler():
-        pass
+    with stream.capture() as graph:
+        for call in (cu.profiler.start, cu.profiler.stop):
+            with pytest.raises(ValueError, match="cannot start or stop while a stream"):
+                call()
     assert len(graph.nodes) == 0
     graph.close()
 

@@ -11,8 +11,15 @@ import cudago as cu
 
 
 @pytest.fixture
-def memory(device, stream):
-    with device.allocate(16, stream=stream) as buffer:
+def values(device):
+    """Device memory that takes values: not that of a pool."""
+    with cu.VirtualMemoryResource(device, reserve=1 << 24) as resource:
+        yield resource
+
+
+@pytest.fixture
+def memory(values, stream):
+    with values.allocate(16, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         stream.sync()
         yield buffer
@@ -65,8 +72,8 @@ def test_what_is_known_of_a_node(device, memory):
         assert "write 4294967294 into 4 bytes at" in dot
 
 
-def test_operands_live_as_long_as_the_graph_and_its_clone(device, stream, memory):
-    own = device.allocate(4, stream=stream)
+def test_operands_live_as_long_as_the_graph_and_its_clone(device, stream, memory, values):
+    own = values.allocate(4, stream=stream)
     graph = cu.Graph(device)
     graph.write_value(own, 9).memcpy(memory[:4], own)
     own.close()

@@ -247,7 +247,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "new_file": lambda w: Path(_FOLDER.name) / "new",
     "graph_file": _graph_file,
     "path": lambda w: Path(__file__).with_name("kernels.ptx"),
-    "word": lambda w: w.get("buffer")[:4],
+    "word": lambda w: w.get("pinned")[:4],
     "program": lambda w: cu.Program(PTX, "ptx"),
     "code": lambda w: cu.ObjectCode.from_ptx(PTX),
     "kernel": lambda w: w.get("code")["add"],

@@ -132,6 +132,7 @@ def test_a_layer_is_trained(product, where):
 
 
 @pytest.mark.gpu
+@pytest.mark.kept_for_good
 def test_captured_in_pytorchs_graph(product, where):
     x, y = (t.detach() for t in pair("cuda"))
     product(x, y, 2.0)

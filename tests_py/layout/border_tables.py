@@ -51,9 +51,9 @@ GO_QUIET = {
     "cudagoGraphMemcpy", "cudagoGraphMemset", "cudagoGraphKernel", "cudagoGraphChild",
     "cudagoGraphEvent", "cudagoGraphBody", "cudagoUpdateMemcpy", "cudagoUpdateMemset",
     "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",
-    "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck", "cudagoGraphRemove",
-    "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError", "cudagoCaptureHas",
-    "cudagoKernelStores",
+    "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck",
+    "cudagoGraphRemove", "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError",
+    "cudagoCaptureHas", "cudagoKernelStores",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

@@ -21,9 +21,16 @@ def other(device):
 
 
 @pytest.fixture
-def flag(device, stream):
+def values(device):
+    """Device memory that takes values: not that of a pool."""
+    with cu.VirtualMemoryResource(device, reserve=1 << 24) as resource:
+        yield resource
+
+
+@pytest.fixture
+def flag(values, stream):
     """Eight zeroed bytes of device memory."""
-    with device.allocate(8, stream=stream) as buffer:
+    with values.allocate(8, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
         stream.sync()
         yield buffer
@@ -120,14 +127,14 @@ def test_conditions(condition, value, no, yes, stream, other, flag):
     other.sync()
 
 
-def test_memory_is_kept_until_the_wait_is_over(device, stream, other, word):
-    memory = device.allocate(8, stream=other)
+def test_memory_is_kept_until_the_wait_is_over(values, stream, other, word):
+    memory = values.allocate(8, stream=other)
     memory.fill(0, stream=other)
     other.sync()
     stream.wait_value(word.buffer, 1)
     stream.write_value(memory, 3)
     memory.close()  # freed on `other` behind the write
-    with device.allocate(8, stream=other) as again:
+    with values.allocate(8, stream=other) as again:
         assert not stream.is_done
         word.set(1)
         stream.sync()
@@ -135,7 +142,7 @@ def test_memory_is_kept_until_the_wait_is_over(device, stream, other, word):
         assert read(again, other, np.uint8) == [1] * 8
 
 
-def test_refusals(device, stream, flag):
+def test_refusals(values, stream, flag):
     class Closing:
         def __init__(self, buffer):
             self.buffer = buffer
@@ -145,7 +152,7 @@ def test_refusals(device, stream, flag):
             return 1
 
     before = read(flag, stream)
-    with device.allocate(12, stream=stream) as big:
+    with values.allocate(12, stream=stream) as big:
         for bad in (big, big[:2], big[:0], big[:5]):
             with pytest.raises(ValueError, match=f"4 or 8 bytes, .* got {bad.nbytes}"):
                 stream.write_value(bad, 1)
@@ -153,7 +160,7 @@ def test_refusals(device, stream, flag):
             stream.wait_value(big[2:6], 1)
         with pytest.raises(ValueError, match=r"dst must be aligned to its 8 bytes"):
             stream.write_value(big[4:], 1)
-        closing = device.allocate(4, stream=stream)
+        closing = values.allocate(4, stream=stream)
         with pytest.raises(cu.ClosedError):
             stream.write_value(closing, Closing(closing))
     for bad in (2**32, -(2**31) - 1, 2**64, 2**200, -(2**63) - 1):
@@ -194,12 +201,12 @@ def test_read_only_memory_can_be_waited_for(stream, flag):
     stream.sync()
 
 
-def test_closed(device, flag, stream):
+def test_closed(device, flag, stream, values):
     gone = device.create_stream()
     gone.close()
     with pytest.raises(cu.ClosedError):
         gone.write_value(flag, 1)
-    memory = device.allocate(4, stream=stream)
+    memory = values.allocate(4, stream=stream)
     memory.close()
     with pytest.raises(cu.ClosedError):
         stream.write_value(memory, 1)
@@ -207,8 +214,8 @@ def test_closed(device, flag, stream):
         stream.wait_value(memory, 1)
 
 
-def test_captured(device, stream, other, word):
-    memory = device.allocate(8, stream=stream)
+def test_captured(values, stream, other, word):
+    memory = values.allocate(8, stream=stream)
     memory.fill(0, stream=stream)
     with stream.capture() as graph:
         stream.wait_value(word.buffer, 1, "==")

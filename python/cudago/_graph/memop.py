@@ -53,7 +53,7 @@ class MemoryOperationNodes:
         Examples
         --------
         >>> graph = cudago.Graph(device)
-        >>> graph.write_value(device.allocate(4, stream=stream), 1)
+        >>> graph.write_value(cudago.PinnedMemoryResource().allocate(4), 1)
         <cudago.Node 'batch_mem_op_0': batch mem op>
         """
         graph, deps = self._at()

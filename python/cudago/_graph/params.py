@@ -260,7 +260,8 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
     elif kind == "batch mem op":
         value, _, waits, code = row[:4]
         memory = held.get("src" if waits else "dst")
-        made = BatchMemOpNodeParams(memory, value, CONDITIONS[code] if waits else None)
+        condition = CONDITIONS[int(code)] if waits else None
+        made = BatchMemOpNodeParams(memory, value, condition)
     elif kind == "host" and "callback" in held:
         made = HostNodeParams(held["callback"])
     elif kind in ("event record", "event wait") and "event" in held:

@@ -59,6 +59,10 @@ class profiler:
         device : Device, optional
             Device whose context makes the call; by default the first.
 
+        Notes
+        -----
+        Not allowed while a stream is capturing.
+
         References
         ----------
         ``cuProfilerStart``
@@ -74,6 +78,10 @@ class profiler:
         device : Device, optional
             Device whose context makes the call; by default the first.
 
+        Notes
+        -----
+        Not allowed while a stream is capturing.
+
         References
         ----------
         ``cuProfilerStop``
@@ -81,10 +89,12 @@ class profiler:
         read(api.profile, _device_of(device).ordinal, False)
 
     def __enter__(self) -> Self:
+        """Start; not allowed while a stream is capturing."""
         self.start(self._device)
         return self
 
     def __exit__(self, *args: object) -> None:
+        """Stop; not allowed while a stream is capturing."""
         self.stop(self._device)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..typing import WaitCondition
 
 # CU_STREAM_WAIT_VALUE_GEQ, EQ, AND and NOR of cuda.h, CUDA 12.4, in their order.
-CONDITIONS = (">=", "==", "&", "nor")
+CONDITIONS: tuple[WaitCondition, ...] = (">=", "==", "&", "nor")
 
 
 def condition_code(condition: object) -> int:
@@ -42,15 +42,16 @@ class MemoryOperations:
         Parameters
         ----------
         dst : Buffer, Pointer or Tensor
-            4 or 8 bytes of device or pinned memory, aligned to their size, which is the width of
-            the value.
+            4 or 8 bytes, aligned to their size, which is the width of the value:
+            pinned memory, that of a `VirtualMemoryResource`, or a variable of `ObjectCode`.
         value : int
             Signed or unsigned, in that width.
 
         Raises
         ------
         ValueError
-            If `dst` has another size or alignment, or is managed or pageable memory.
+            If `dst` has another size or alignment, or is other memory: that of a pool, for
+            example, which the driver refuses.
         OverflowError
             If the value does not fit.
 
@@ -70,7 +71,7 @@ class MemoryOperations:
 
         Examples
         --------
-        >>> flag = device.allocate(4, stream=stream)
+        >>> flag = cudago.PinnedMemoryResource().allocate(4)
         >>> stream.write_value(flag, 1)
         """
         _core._memop(self, dst, value, -1)  # type: ignore[arg-type]  # of Stream
@@ -86,8 +87,8 @@ class MemoryOperations:
         Parameters
         ----------
         src : Buffer, Pointer or Tensor
-            4 or 8 bytes of device or pinned memory, aligned to their size, which is the width of
-            the comparison.
+            4 or 8 bytes, aligned to their size, which is the width of the comparison:
+            pinned memory, that of a `VirtualMemoryResource`, or a variable of `ObjectCode`.
         value : int
             Signed or unsigned, in that width.
         condition : {">=", "==", "&", "nor"}
@@ -99,7 +100,8 @@ class MemoryOperations:
         Raises
         ------
         ValueError
-            If `src` has another size or alignment, or is managed or pageable memory.
+            If `src` has another size or alignment, or is other memory: that of a pool, for
+            example, which the driver refuses.
         OverflowError
             If the value does not fit.
 
@@ -125,7 +127,7 @@ class MemoryOperations:
 
         Examples
         --------
-        >>> flag = device.allocate(4, stream=stream)
+        >>> flag = cudago.PinnedMemoryResource().allocate(4)
         >>> stream.write_value(flag, 1)
         >>> with device.create_stream() as other:
         ...     other.wait(stream)

@@ -43,7 +43,10 @@ func (dev *device) limitRange(l driver.CUlimit) (limitRange, driver.CUresult) {
 	found, ok := limitRanges[l]
 	major := dev.attributes[driver.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR]
 	// cuda.h, at cuCtxSetLimit: not from compute capability 9.0 on.
-	if !ok || l == driver.CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && major >= 9 {
+	if !ok {
+		return limitRange{}, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if l == driver.CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && major >= 9 {
 		return limitRange{}, driver.CUDA_ERROR_UNSUPPORTED_LIMIT
 	}
 	if found.most == 0 {

@@ -50,10 +50,17 @@ func (d *simulator) newMemOp(p *driver.CUstreamBatchMemOpParams) (memOp, driver.
 	}
 	var r driver.CUresult
 	o.at, r = d.operand(uint64(p.Address), size)
-	if r == driver.CUDA_SUCCESS && (o.at.pageable() || o.at.known != nil && o.at.known.kind == memManaged) {
+	if r == driver.CUDA_SUCCESS && (o.at.pageable() || o.at.known != nil && !o.at.known.takesMemOps()) {
 		r = driver.CUDA_ERROR_INVALID_VALUE
 	}
 	return o, r
+}
+
+// takesMemOps reports whether streams write values into the memory. An H200 with
+// driver 580 refuses that of pools; a graph there takes it, refuses to be
+// launched, and may crash later: here it is refused at once.
+func (a *allocation) takesMemOps() bool {
+	return a.kind != memManaged && a.kind != memPool && a.kind != memGraph
 }
 
 func (w *memOpWork) run(x *execution) *failure {
