@@ -15,9 +15,13 @@ import (
 // parameters are numbers and handles, unless it has one by hand, and the table of
 // all that it has.
 func writeStandin(calls []call, a *abi) {
-	byHand, err := os.ReadFile(nvidia + "testdata/libcuda.c")
-	if err != nil {
-		log.Fatal(err)
+	var byHand []byte
+	for _, name := range []string{"libcuda.c", "libcuda_graph.h"} {
+		text, err := os.ReadFile(nvidia + "testdata/" + name)
+		if err != nil {
+			log.Fatal(err)
+		}
+		byHand = append(byHand, text...)
 	}
 	var functions, table bytes.Buffer
 	for i := range calls {

@@ -139,8 +139,9 @@ typedef struct {
 } cudago_packing;
 /* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
  * nothing to free. */
+const char *cudago_parameter_name(int index); /* "parameter 1", until the next call */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
-int cudago_pack_own(cudago_packing *p, PyObject *config); /* makes own and record; runs Python. -1 with an exception */
+int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */
 QUIET int cudago_pack_now(cudago_packing *p);   /* reads the addresses of our own objects, which must be open */
 void cudago_pack_free(cudago_packing *p);
 int cudago_launch_error(KernelObject *kernel, cudago_kernel *k, ConfigObject *c, int32_t code);

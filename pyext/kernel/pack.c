@@ -92,7 +92,7 @@ static int keep(packing *pk, OperandObject *o) {
 }
 
 /* Formatted only once: an operand needs its name only in an error, and formatting costs as much as the operand. */
-static const char *parameter_name(int index) {
+const char *cudago_parameter_name(int index) {
     static char names[CUDAGO_MAX_PARAMS][16];
     if (!names[index][0]) snprintf(names[index], sizeof names[index], "parameter %d", index);
     return names[index];
@@ -187,7 +187,7 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
 
 /* Everything else that has memory. */
 static int pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
-    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, parameter_name(pk->index));
+    OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, cudago_parameter_name(pk->index));
     if (!o) return -1;
     int r = pack_operand(pk, p, o, to);
     Py_DECREF(o);
@@ -279,7 +279,7 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
     if (pageable) return pack_memory(pk, p, (PyObject *)t, to);
     if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
-    OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, parameter_name(pk->index));
+    OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, cudago_parameter_name(pk->index));
     int r = o ? check_device(pk, o->cell, t->device) : -1;
     if (!r && o->readonly) r = check_reads(pk, (PyObject *)t);
     if (!r) memcpy(to, &o->address, 8);
@@ -334,73 +334,6 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
         cudago_pack_free(pk);
         return -1;
     }
-    return 0;
-}
-
-static int make_own(packing *pk) {
-    if (!pk->natives) return 0;
-    pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
-    if (!pk->own) return PyErr_NoMemory(), -1;
-    for (int i = 0; i < pk->natives; i++) {
-        int index = pk->native[i];
-        if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, parameter_name(index)))) return -1;
-        pk->own[i]->index = index;
-    }
-    return 0;
-}
-
-/* A new reference to the Operand of an argument; NULL if it has none. */
-static PyObject *operand_at(packing *pk, int index) {
-    for (int i = 0; i < pk->natives; i++)
-        if (pk->native[i] == index) return NEW_REF(pk->own[i]);
-    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
-        OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
-        if (o->index == index) return NEW_REF(o);
-    }
-    return NULL;
-}
-
-/* What a value was converted to: another library's scalar may keep memory. Kernels do not tell signed from unsigned. */
-static PyObject *converted(const cudago_param *p, const uint8_t *at) {
-    int64_t bits = 0;
-    double d = 0;
-    float f = 0;
-    switch (p->type) {
-    case PARAM_FLOAT:
-        if (p->size == 8) memcpy(&d, at, 8);
-        else memcpy(&f, at, 4);
-        return PyFloat_FromDouble(p->size == 8 ? d : f);
-    case PARAM_INT:
-    case PARAM_UINT:
-        memcpy(&bits, at, p->size);
-        if (p->type == PARAM_UINT) return PyLong_FromUnsignedLongLong((uint64_t)bits);
-        return PyLong_FromLongLong((int64_t)((uint64_t)bits << (64 - 8 * p->size)) >> (64 - 8 * p->size));
-    }
-    return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);
-}
-
-static PyObject *recorded(packing *pk, int index) {
-    PyObject *arg = pk->args[index], *operand = operand_at(pk, index);
-    if (operand) return operand;
-    if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
-    return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
-}
-
-int cudago_pack_own(packing *pk, PyObject *config) {
-    if (pk->record) return 0;
-    if (make_own(pk)) return -1;
-    PyObject *record = PyTuple_New(2 + pk->k->n);
-    if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
-        Py_XDECREF(record);
-        return -1;
-    }
-    for (int i = 0; i < pk->k->n; i++) {
-        PyObject *item = recorded(pk, i);
-        if (item && !PyTuple_SetItem(record, 2 + i, item)) continue;
-        Py_DECREF(record);
-        return -1;
-    }
-    pk->record = record;
     return 0;
 }
 

@@ -20,6 +20,7 @@ import numpy as np
 
 import cudago as cu
 
+from .expansions import EXPANSIONS
 from .surface import Parameter, Target, targets
 from .world import NBYTES, PTX, N, World
 
@@ -382,59 +383,6 @@ VALUES: dict[str, list[Value]] = {
     **dict.fromkeys(["imports_released", "used", "used_high", "reserved", "reserved_high"], INT),
 }
 
-# Targets whose variadic parameters mean different things: each meaning is a target.
-_ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
-_MIX = (Parameter("y"), Parameter("a"), Parameter("b"), Parameter("c"))
-_LAUNCH = (Parameter("config"), Parameter("kernel"))
-_NAMED = (Parameter("value", True), Parameter("n", True))
-EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
-    "launch": {
-        "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
-        "mix": ("", (Parameter("stream"), *_LAUNCH, *_MIX)),
-        "named": ("", (Parameter("stream"), *_LAUNCH, Parameter("y"), *_NAMED)),
-    },
-    "Graph.launch": {"add": ("graph", (*_LAUNCH, *_ADD)), "mix": ("graph", (*_LAUNCH, *_MIX))},
-    "Node.launch": {"add": ("node", (*_LAUNCH, *_ADD)), "mix": ("node", (*_LAUNCH, *_MIX))},
-    "Kernel.bind": {"add": ("kernel", (Parameter("config"), *_ADD))},
-    "BoundLaunch.update": {"argument": ("bound", (Parameter("y", True),))},
-    "GraphExec.bind": {
-        "slots": ("slot_exec", (Parameter("src", True),)),
-    },
-    "GraphFunction.__call__": {"add": ("graph_function", (Parameter("stream"), *_ADD))},
-    "ConfiguredKernel.__call__": {
-        "add": ("configured", _ADD),
-        "mix": ("configured_mix", _MIX),
-        "named": ("configured", (Parameter("y"), *_NAMED)),
-    },
-    "ElementwiseKernel.__call__": {
-        "add": ("elementwise", (Parameter("x"), Parameter("scalar"), Parameter("stream", True))),
-        "out": (
-            "elementwise",
-            (
-                Parameter("x"),
-                Parameter("scalar"),
-                Parameter("stream", True),
-                Parameter("out", True),
-            ),
-        ),
-    },
-    "ExecNode.update": {
-        "memset": ("exec_memset", (Parameter("dst"), Parameter("value"))),
-        "memcpy": ("exec_memcpy", (Parameter("dst", True), Parameter("src", True))),
-        "kernel": ("exec_kernel", (*_LAUNCH, *_ADD)),
-        "argument": ("exec_kernel", (Parameter("y", True),)),
-        "config": ("exec_kernel", (Parameter("config", True), Parameter("kernel", True))),
-        "host": ("exec_host", (Parameter("func"),)),
-    },
-    "Node.update": {
-        "memset": ("node", (Parameter("dst"), Parameter("value"))),
-        "memcpy": ("memcpy_node", (Parameter("dst", True), Parameter("src", True))),
-        "kernel": ("kernel_node", (*_LAUNCH, *_ADD)),
-        "argument": ("kernel_node", (Parameter("y", True),)),
-        "config": ("kernel_node", (Parameter("config", True), Parameter("kernel", True))),
-        "host": ("host_node", (Parameter("func"),)),
-    },
-}
 OTHERS = {
     "Buffer": "other_buffer",
     "Tensor": "other_tensor",

@@ -121,7 +121,7 @@ func TestOptionalCallMissing(t *testing.T) {
 func TestOpenByExportedNames(t *testing.T) {
 	source := standinSource
 	for _, e := range entries {
-		if exported := e.name + e.suffix; !strings.Contains(source+standinCalls, "EXPORT CUresult "+exported+"(") {
+		if exported := e.name + e.suffix; !strings.Contains(source+standinGraphs+standinCalls, "EXPORT CUresult "+exported+"(") {
 			source += "EXPORT CUresult " + exported + "(void) { return 999; }\n"
 		}
 	}

@@ -22,6 +22,11 @@ import (
 //go:embed testdata/libcuda.c
 var standinSource string
 
+// standinGraphs are its graph calls, which it includes.
+//
+//go:embed testdata/libcuda_graph.h
+var standinGraphs string
+
 // standinCalls are the generated half of it, which it includes.
 //
 //go:embed testdata/zlibcuda.h
@@ -47,6 +52,7 @@ func newStandin(t *testing.T, source string, flags ...string) standin {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "libcuda.c")
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "libcuda_graph.h"), []byte(standinGraphs), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "zlibcuda.h"), []byte(standinCalls), 0o600))
 	s := standin{filepath.Join(dir, "libcuda-standin.so"), filepath.Join(dir, "log")}
 	args := append(words[1:], "-shared", "-fPIC", "-o", s.library, file)

@@ -1,0 +1,76 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+/* What a graph keeps of the arguments that cudago_pack has packed: an Operand for each object of ours, and a record of all. */
+
+typedef cudago_packing packing;
+
+static int make_own(packing *pk) {
+    if (!pk->natives) return 0;
+    pk->own = calloc((size_t)pk->natives, sizeof *pk->own);
+    if (!pk->own) return PyErr_NoMemory(), -1;
+    for (int i = 0; i < pk->natives; i++) {
+        int index = pk->native[i];
+        if (!(pk->own[i] = cudago_operand(pk->args[index], OPERAND_KERNEL, cudago_parameter_name(index)))) return -1;
+        pk->own[i]->index = index;
+    }
+    return 0;
+}
+
+/* A new reference to the Operand of an argument; NULL if it has none. */
+static PyObject *operand_at(packing *pk, int index) {
+    for (int i = 0; i < pk->natives; i++)
+        if (pk->native[i] == index) return NEW_REF(pk->own[i]);
+    for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++) {
+        OperandObject *o = (OperandObject *)PyList_GetItem(pk->keep, i);
+        if (o->index == index) return NEW_REF(o);
+    }
+    return NULL;
+}
+
+/* What a value was converted to: another library's scalar may keep memory. Kernels do not tell signed from unsigned. */
+static PyObject *converted(const cudago_param *p, const uint8_t *at) {
+    int64_t bits = 0;
+    double d = 0;
+    float f = 0;
+    switch (p->type) {
+    case PARAM_FLOAT:
+        if (p->size == 8) memcpy(&d, at, 8);
+        else memcpy(&f, at, 4);
+        return PyFloat_FromDouble(p->size == 8 ? d : f);
+    case PARAM_INT:
+    case PARAM_UINT:
+        memcpy(&bits, at, p->size);
+        if (p->type == PARAM_UINT) return PyLong_FromUnsignedLongLong((uint64_t)bits);
+        return PyLong_FromLongLong((int64_t)((uint64_t)bits << (64 - 8 * p->size)) >> (64 - 8 * p->size));
+    }
+    return PyBytes_FromStringAndSize((const char *)at, (Py_ssize_t)p->size);
+}
+
+static PyObject *recorded(packing *pk, int index) {
+    PyObject *arg = pk->args[index], *operand = operand_at(pk, index);
+    if (operand) return operand;
+    if (arg == Py_None || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyBytes_CheckExact(arg)) return NEW_REF(arg);
+    return converted(&pk->k->params[index], pk->values + pk->k->params[index].offset);
+}
+
+int cudago_pack_own(packing *pk, PyObject *config) {
+    if (pk->record) return 0;
+    if (make_own(pk)) return -1;
+    PyObject *record = PyTuple_New(2 + pk->k->n);
+    if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
+        Py_XDECREF(record);
+        return -1;
+    }
+    for (int i = 0; i < pk->k->n; i++) {
+        PyObject *item = recorded(pk, i);
+        if (item && !PyTuple_SetItem(record, 2 + i, item)) continue;
+        Py_DECREF(record);
+        return -1;
+    }
+    pk->record = record;
+    return 0;
+}
