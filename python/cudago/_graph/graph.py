@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import gc
 import operator
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from .._ordinal import device_at
 from .._stream.fork import Fork
 from .._stream.stream import stream_of
 from .builder import Builder
+from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
 from .node import Node, node_of
@@ -349,7 +349,7 @@ class Graph(Builder, Stored, _core.Graph):
         >>> with graph.instantiate(upload=stream) as step:
         ...     step.launch(stream)
         """
-        _watch_collections()
+        watch_collections()
         flags = _z.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH * auto_free
         flags |= _z.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY * priorities
         made: GraphExec = self._instantiate(flags)
@@ -449,9 +449,3 @@ def _number(node: object, what: str) -> int:
     if not isinstance(node, Node):
         raise TypeError(f"{what} must be a Node, not {type(node).__name__}")
     return node._id
-
-
-def _watch_collections() -> None:
-    """Let Python's collector see which executables are idle: pyext/stream/line.c."""
-    if _core._collect_prove not in gc.callbacks:
-        gc.callbacks.append(_core._collect_prove)
