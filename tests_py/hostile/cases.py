@@ -25,7 +25,7 @@ from .recipes import all_targets, receiver, values
 from .surface import Target
 from .world import World
 
-QUICK_POINTS, FULL_POINTS = 3, 12
+QUICK_POINTS, FULL_POINTS = 2, 12
 ALWAYS = ("overwrite", "capture")
 UNFIT = (SystemError, cu.InternalError, cu.DeviceFaultError, cu.CheckError, AssertionError)
 

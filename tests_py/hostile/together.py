@@ -30,7 +30,7 @@ from .world import World
 SWITCH_S = 1e-6
 STEP_S = 2e-6  # between the alarms of one round and the next
 RING_S, RELEASE_S = 0.02, 0.06  # of a wait: when the alarm rings, and when the wait may end
-QUICK_ROUNDS, QUICK_ACTIONS = 5, 2
+QUICK_ROUNDS, QUICK_ACTIONS = 3, 2
 SPINS = 200  # of a loop that lets another thread get ahead
 
 # Actions besides closing. A call that needs nothing that could be closed meets no action at all.
