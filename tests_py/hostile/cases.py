@@ -262,7 +262,7 @@ def _actions(unit: Unit, seen: Seen, selection: str, draw: random.Random) -> lis
         return possible
     always = [a for a in ALWAYS if a in possible]
     others = [a for a in possible if a not in always]
-    return always + draw.sample(others, min(len(others), 1 if unit.variant else 3))
+    return always + draw.sample(others, min(len(others), 1 if unit.variant else 2))
 
 
 def wrong(seen: Seen, action: str, undisturbed: Seen, unordered: bool = False) -> str:
