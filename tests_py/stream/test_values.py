@@ -195,6 +195,26 @@ def test_memory_that_the_front_end_cannot_use(device, stream):
         stream.wait_value(host, 0)
 
 
+def test_memory_of_pools(device, stream):
+    """A GPU refuses it, and a graph with it crashes there."""
+    made = cu.Graph(device).allocate(8)
+    others = np.zeros(2, np.int32)
+    with device.allocate(8, stream=stream) as memory, cu.Graph(device) as graph:
+        for bad in (memory, memory.view("int32"), made.buffer):
+            for call in (stream.write_value, stream.wait_value, graph.write_value):
+                with pytest.raises(ValueError, match="is in a memory pool: "):
+                    call(bad, 1)
+        assert len(graph.nodes) == 0
+    refused = pytest.raises(ValueError, match="is in a memory pool: ")
+    with stream.capture() as captured, device.allocate(8, stream=stream) as memory, refused:
+        stream.write_value(memory, 1)
+    assert [n.kind for n in captured.nodes] == ["alloc", "free"]
+    with cu.pin(others) as pinned:
+        stream.write_value(pinned, 3)
+        stream.sync()
+    assert others.tolist() == [3, 0]
+
+
 def test_read_only_memory_can_be_waited_for(stream, flag):
     view = cu.from_dlpack(flag.view("int32"), copy=False)
     stream.wait_value(view[:1], 0, "==")

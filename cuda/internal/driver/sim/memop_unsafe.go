@@ -181,9 +181,6 @@ func (d *simulator) memOp(h driver.CUstream, p driver.CUstreamBatchMemOpParams) 
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
-	if w.ops[0].at.isReserved() && s.capture.Load() == nil {
-		return driver.CUDA_ERROR_INVALID_VALUE
-	}
 	return d.submit(s, w, driver.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
 }
 
