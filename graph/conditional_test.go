@@ -163,7 +163,7 @@ func TestDOTOfBodies(t *testing.T) {
 	_, err := n.Bodies()[1].Memset(fill(b[0], 1), NodeOptions{})
 	require.NoError(t, err)
 	dot := g.DOT()
-	require.Contains(t, dot, `n0 [label="choose\nconditional\nif", fillcolor="#f4cccc"];`)
+	require.Contains(t, dot, `n0 [label="choose\nconditional\nif", fillcolor="#f4cccc", class="conditional"];`)
 	require.Contains(t, dot, "subgraph cluster_n0_0 {\n    label=\"choose[0]\";\n  }\n")
 	require.Contains(t, dot, `label="choose[1]";`)
 	require.Contains(t, dot, "n0 -> n0_1_0 [style=dashed];")

@@ -43,7 +43,7 @@ func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
 		if color == "" {
 			color = "#ffffff"
 		}
-		fmt.Fprintf(b, "%s%s [label=%s, fillcolor=%s];\n", indent, ids[n], dotQuote(n.label()), dotQuote(color))
+		fmt.Fprintf(b, "%s%s [label=%s, fillcolor=%s, class=%s];\n", indent, ids[n], dotQuote(n.label()), dotQuote(color), dotQuote(n.kind.String()))
 		count := 0
 		n.eachInner("", func(prefix string, inner *Graph) {
 			id := fmt.Sprintf("%s_%d", ids[n], count)

@@ -311,11 +311,11 @@ func TestDOT(t *testing.T) {
 	require.Equal(t, `digraph cudago {
   rankdir=TB;
   node [shape=box, style="rounded,filled", fillcolor="#ffffff", fontname="sans-serif", fontsize=10];
-  n0 [label="a \"quoted\\\nname\nmemset\n64 bytes of 0x7", fillcolor="#d9d2e9"];
-  n1 [label="child_graph_0\nchild graph", fillcolor="#fff2cc"];
+  n0 [label="a \"quoted\\\nname\nmemset\n64 bytes of 0x7", fillcolor="#d9d2e9", class="memset"];
+  n1 [label="child_graph_0\nchild graph", fillcolor="#fff2cc", class="child graph"];
   subgraph cluster_n1_0 {
     label="child_graph_0";
-    n1_0_0 [label="memcpy_0\nmemcpy\n64 bytes\nkeeps op0 (8 bytes)", fillcolor="#cfe2f3"];
+    n1_0_0 [label="memcpy_0\nmemcpy\n64 bytes\nkeeps op0 (8 bytes)", fillcolor="#cfe2f3", class="memcpy"];
   }
   n0 -> n1;
 }

@@ -8,6 +8,7 @@ import pytest
 
 import cudago as cu
 from cudago._display import html
+from cudago._display.picture import FOLD
 
 from .card import Card, card
 
@@ -90,8 +91,16 @@ def test_a_graph_and_its_executable(graph, a):
     assert graph._repr_svg_() is None
 
 
-def test_a_large_graph_has_no_picture(graph, a):
-    for _ in range(html._PICTURE_NODES):
+def test_a_large_graph_is_folded(graph, a):
+    for _ in range(FOLD + 1):
+        graph.memset(a, 0)
+    assert card(graph).tags.count("rect") == 2  # the one behind says that it is several
+    assert f"{FOLD + 1} memset" in card(graph).text
+
+
+def test_a_graph_that_takes_too_long_has_no_picture(graph, a, monkeypatch):
+    monkeypatch.setattr(html, "_PICTURE_NODES", 3)
+    for _ in range(3):
         graph.memset(a, 0)
     assert card(graph).tags.count("svg") == 1
     graph.memset(a, 0)
@@ -106,7 +115,8 @@ def test_odd_names_of_nodes(name, graph, a):
     card(graph)
 
 
-def test_what_is_inside_of_nodes_counts_for_the_picture(graph, a, device):
+def test_what_is_inside_of_nodes_counts_for_the_picture(graph, a, device, monkeypatch):
+    monkeypatch.setattr(html, "_PICTURE_NODES", 3)
     with cu.Graph(device) as inner:
         for _ in range(html._PICTURE_NODES):
             inner.memset(a, 0)

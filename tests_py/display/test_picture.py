@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from itertools import combinations
 from xml.etree import ElementTree
@@ -34,18 +35,34 @@ class Picture:
 
     def __init__(self, text: str) -> None:
         root = ElementTree.fromstring(text)
-        self.texts = [[t.text for t in text] for text in root.iter(f"{SVG}text")]
-        self.boxes = {}
-        for (title, *_), rect in zip(self.texts, root.iter(f"{SVG}rect"), strict=True):
-            x, y, width, height = (float(rect.get(k)) for k in ("x", "y", "width", "height"))
-            self.boxes[title] = (x, y, x + width, y + height)
+        self.size = float(root.get("width")), float(root.get("height"))
+        self.texts, self.boxes = [], {}
+        rect = None
+        for element in root.iter():
+            if element.tag == f"{SVG}rect" and element.get("class") != "stack":
+                rect = element
+            if element.tag == f"{SVG}text":
+                self.texts.append([t.text for t in element])
+                if rect is not None:  # otherwise it says which of the graphs inside follows
+                    sides = (float(rect.get(k)) for k in ("x", "y", "width", "height"))
+                    x, y, width, height = sides
+                    self.boxes[self.texts[-1][0]] = (x, y, x + width, y + height)
+                rect = None
         lines = [p for p in root.iter(f"{SVG}path") if p.get("marker-end")]
-        self.dashed = sum(p.get("stroke-dasharray") is not None for p in lines)
         self.lines = set()
         for line in lines:
             begin = re.match(r"M(\S+) (\S+?)V", line.get("d"))
             end = re.search(r"(\S+) (\S+)$", line.get("d"))
             self.lines.add((self.at(*begin.groups(), 3), self.at(*end.groups(), 1)))
+
+    def inside(self, box: str) -> set[str]:
+        """Return the titles of the boxes in a box."""
+        a = self.boxes[box]
+        return {
+            title
+            for title, b in self.boxes.items()
+            if title != box and a[0] < b[0] and a[1] < b[1] and a[2] > b[2] and a[3] > b[3]
+        }
 
     def at(self, x: str, y: str, edge: int) -> str:
         """Return the title of the box that has a point in the middle of its upper or lower edge."""
@@ -98,15 +115,52 @@ def test_what_is_inside_of_a_node(graph, a, device):
         inner.memset(a, 4, name="four")
         graph.embed(inner, name="child")
     picture = Picture(graph.to_svg())
-    name = node.name
+    assert picture.lines == {("one", "two")}
+    assert picture.inside(node.name) == {"one", "two", "three"}
+    assert picture.inside("child") == {"four"}
+    assert picture.boxes["one"][2] < picture.boxes["three"][0]  # the bodies are side by side
+    assert [text for text in picture.texts if text[0] in ("[0]", "[1]")] == [["[0]"], ["[1]"]]
+    assert {pair for pair in picture.overlap() if not {node.name, "child"} & {*pair}} == set()
+
+
+def test_nodes_of_a_kind_fold(graph, a):
+    first = graph.join(name="first")
+    rows = [first.memset(a[i % 64 :][:1], 7, name=f"set {i}") for i in range(1000)]
+    graph.join(*rows, name="all").callback(print, name="a").callback(print, name="b")
+    assert len(Picture(graph.to_svg(fold=None)).boxes) == 1004
+    picture = Picture(graph.to_svg(fold=10))
     assert picture.lines == {
-        (name, f"{name}[0]/one"),
-        (f"{name}[0]/one", f"{name}[0]/two"),
-        (name, f"{name}[1]/three"),
-        ("child", "child/four"),
+        ("first", "set 0 … set 999"),
+        ("set 0 … set 999", "all"),
+        ("all", "a … b"),
     }
-    assert picture.dashed == 3
+    assert ["set 0 … set 999", "1,000 nodes", "1,000 memset"] in picture.texts
+    assert max(picture.size) < 400
+    assert Picture(graph.to_svg(fold=1004)).boxes == Picture(graph.to_svg(fold=None)).boxes
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"fold must be 1 or more, or None, got {wrong}"):
+            graph.to_svg(fold=wrong)
+    with pytest.raises(TypeError):
+        graph.to_svg(fold="2")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_graph_folds_without_a_circle(seed, graph, a):
+    chosen = random.Random(seed)
+    nodes = []
+    for _ in range(400):
+        waits = chosen.sample(nodes[-30:], min(len(nodes), chosen.choice([0, 1, 1, 2, 3])))
+        node = graph.join(*waits)
+        nodes.append(node.memset(a, 0) if chosen.random() < 0.3 else node)
+    text = graph.to_svg(fold=40)
+    picture = Picture(text)
+    assert 0 < len(picture.boxes) <= 40
     assert picture.overlap() == []
+    count = sum(int(n.replace(",", "")) for n in re.findall(r">([\d,]+) nodes<", text))
+    alone = sum(len(text) < 2 or not text[1].endswith(" nodes") for text in picture.texts)
+    assert count + alone == len(graph.nodes)
+    for upper, lower in picture.lines:
+        assert picture.boxes[upper][3] < picture.boxes[lower][1]
 
 
 def test_any_name_can_be_drawn(graph, a):

@@ -318,6 +318,7 @@ VALUES: dict[str, list[Value]] = {
     "condition": things("condition"),
     "count": plain(2),
     "auto_free": plain(True),
+    "fold": plain(1),
     "max_graphs": plain(2),
     "rows": [lambda w: w.get("graph_profile").rows],
     "edges": plain(((0, 1), (1, 2))),

@@ -33,7 +33,8 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 # Module and what a function of it imports, and why `import cudago` is spared it.
 DEFERRED = {
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
-    ("cudago._graph.graph", "cudago._display.picture"): "loads html, and few graphs are drawn",
+    ("cudago._graph.shown", "cudago._display.picture"): "few graphs are drawn",
+    ("cudago._graph.shown", "cudago._display.tree"): "few graphs are printed",
     ("cudago._graph.stored", "cudago._graph_file.load"): "loads zipfile, and few graphs are saved",
     ("cudago._graph.stored", "cudago._graph_file.save"): "loads zipfile, and few graphs are saved",
     ("cudago.debug", "tracemalloc"): "loads pickle, and few programs are traced",

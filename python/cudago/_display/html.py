@@ -30,7 +30,7 @@ from .._memory.device import Device
 from .._stream.stream import Stream
 from .._tensor.tensor import Tensor
 from ..errors import CompileError, PTXError
-from .picture import svg
+from .picture import FOLD, svg
 from .preview import Unreadable, values
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Row = tuple[str, "str | Callable[[], object]"]
 
 _LONGEST = 400  # characters of a value, and lines of a compiler's log
-_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 100, 200, 1 << 16  # larger ones take too long
+_PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 5000, 10000, 1 << 20  # larger ones take too long
 _BOX = (
     "display:inline-block;border:1px solid gray;border-radius:6px;padding:6px 10px;"
     "max-width:100%;overflow:auto;color:inherit;font-size:13px"
@@ -233,7 +233,7 @@ def graph_picture(graph: Graph) -> str | None:
         # Graphs inside nodes are drawn too.
         if not dot or dot.count("[label=") > _PICTURE_NODES or len(dot) > _PICTURE_TEXT:
             return None
-        return graph.to_svg()
+        return svg(dot, FOLD)
     except Exception:
         return None
 
@@ -290,7 +290,7 @@ def profile_card(profile: GraphProfile) -> str:
     ]
     after = _code("\n".join(list(profile._lines())[1 : 1 + _LONGEST]))
     if 0 < len(profile.rows) <= _PICTURE_NODES and len(profile.edges) <= _PICTURE_EDGES:
-        after += _image(svg(profile._dot()))
+        after += _image(svg(profile._dot(), FOLD))
     return _card("GraphProfile", rows, after)
 
 

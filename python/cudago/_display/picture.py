@@ -2,22 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of graphs as SVG, with the nodes in layers from top to bottom.
 
-Lines have the color of the surrounding text, dark or light; boxes have their own. The input is what
-`Graph.to_dot` writes, line by line, and no other Graphviz text.
+Lines have the color of the surrounding text, dark or light; boxes have their own. Graphs inside a
+node are drawn in its box.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-_NODE = re.compile(r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)"\];')
-_EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+);")
-_INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
+from .dot import read
+from .fold import fold, layers
+
+if TYPE_CHECKING:
+    from .dot import Drawing, Drawn
+
 _LETTER, _LINE, _PAD, _APART, _GAP = 6, 13, 9, 18, 34  # pixels; a letter's width is a guess
-_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="{:.0f} 0 {width:.0f} {height:.0f}" \
+_SWEEPS = 8
+FOLD = 100  # boxes
+_HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" \
 width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="10" \
 text-anchor="middle"><defs><marker id="cudago-end" viewBox="0 0 8 8" refX="8" refY="4" \
 markerWidth="7" markerHeight="7" orient="auto">\
@@ -26,131 +31,165 @@ markerWidth="7" markerHeight="7" orient="auto">\
 
 @dataclass(eq=False)
 class _Box:
-    """A node; or, without text, a bend of an edge that passes a layer."""
+    """A node; or, without one, a bend of an edge that passes a layer. Places are in its graph."""
 
-    lines: list[str] = field(default_factory=list[str])
-    style: str = ""
-    layer: int = 0
+    node: Drawn | None = None
+    inside: list[tuple[str, _Laid]] = field(default_factory=lambda: list[tuple[str, "_Laid"]]())
     x: float = 0  # of its center
-    y: int = 0  # of its top
-    floor: int = 0  # bottom of its layer, below which edges may run sideways
-    width: int = 0
-    height: int = 0
+    y: float = 0  # of its top
+    floor: float = 0  # bottom of its layer, below which edges may run sideways
+    width: float = 0
+    height: float = 0
     above: list[_Box] = field(default_factory=lambda: list[_Box]())
     below: list[_Box] = field(default_factory=lambda: list[_Box]())
 
+    @property
+    def text_height(self) -> int:
+        """Height of its lines of text."""
+        return len(self.node.lines) * _LINE + _PAD if self.node else 0
 
-def svg(dot: str) -> str:
-    """Return the picture of a graph from the text of `Graph.to_dot`."""
-    boxes, edges = _read(dot)
-    layers = _layers(boxes, edges)
-    lines = [(_route(a, b, layers), style) for a, b, style in edges]
-    for sweep in range(8):
-        _move(layers if sweep % 2 else layers[::-1], "above" if sweep % 2 else "below")
-    y = _PAD
-    for layer in layers:
-        floor = y + max(box.height for box in layer)
-        for box in layer:
-            box.y, box.floor = y, floor
+
+@dataclass(eq=False)
+class _Laid:
+    """A graph whose boxes have their places, from 0."""
+
+    boxes: list[_Box]
+    lines: list[list[_Box]]  # boxes and bends that an edge passes
+    width: float
+    height: float
+
+
+def svg(dot: str, most: int | None = None) -> str:
+    """Return the picture of a graph from the text of `Graph.to_dot`.
+
+    With `most`, what has more boxes is folded.
+    """
+    graph = read(dot)
+    laid = _laid(graph if most is None else fold(graph, most))
+    head = _HEAD.format(width=laid.width + 2 * _PAD, height=laid.height + 2 * _PAD)
+    return "\n".join([head, *_draw(laid, _PAD, _PAD), "</svg>\n"])
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def _laid(graph: Drawing) -> _Laid:
+    box = {node: _box(node) for node in graph.nodes}
+    depth: dict[Drawn, int] = {}
+    rows: list[list[_Box]] = []
+    for number, nodes in enumerate(layers(graph)):
+        depth.update(dict.fromkeys(nodes, number))
+        rows.append([box[node] for node in nodes])
+    lines = [_route(box[a], box[b], rows[depth[a] + 1 : depth[b]]) for a, b in graph.edges]
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 1
+        _move(rows if down else rows[::-1], "above" if down else "below")
+    y = 0.0
+    for row in rows:
+        floor = y + max(it.height for it in row)
+        for it in row:
+            it.y, it.floor = y, floor
         y = floor + _GAP
-    left = min((box.x - box.width / 2 for box in boxes), default=0) - _PAD
-    right = max((box.x + box.width / 2 for box in boxes), default=0) + _PAD
-    head = _HEAD.format(left, width=right - left, height=y - _GAP + _PAD if boxes else y)
-    return "\n".join([head, *map(_draw_line, lines), *map(_draw_box, boxes), "</svg>\n"])
+    everything = [it for row in rows for it in row]
+    left = min((it.x - it.width / 2 for it in everything), default=0)
+    for it in everything:
+        it.x -= left
+    right = max((it.x + it.width / 2 for it in everything), default=0)
+    return _Laid(list(box.values()), lines, right, max(y - _GAP, 0))
 
 
-def _read(dot: str) -> tuple[list[_Box], list[tuple[_Box, _Box, str]]]:
-    boxes: dict[str, _Box] = {}
-    edges: list[tuple[_Box, _Box, str]] = []
-    inside: list[str] = []
-    for line in dot.splitlines():
-        if node := _NODE.match(line):
-            lines = _text(node[2]).split("\n")
-            style = f'fill="{node[3]}"' + ' stroke-dasharray="4 3"' * bool(inside)
-            box = boxes[node[1]] = _Box(["/".join([*inside[-1:], lines[0]]), *lines[1:]], style)
-            box.width = max(map(len, box.lines)) * _LETTER + 2 * _PAD
-            box.height = len(lines) * _LINE + _PAD
-        elif edge := _EDGE.match(line):
-            edges.append((boxes[edge[1]], boxes[edge[2]], ""))
-        elif label := _INSIDE.match(line):
-            inside.append(_text(label[1]))
-        elif line.strip() == "}" and inside:
-            inside.pop()
-    waiting = {b for _, b, _ in edges}
-    edges += [  # inner nodes without dependencies are drawn after the outer node
-        (boxes[name.rsplit("_", 2)[0]], box, ' stroke-dasharray="4 3"')
-        for name, box in boxes.items()
-        if "_" in name and box not in waiting
-    ]
-    return list(boxes.values()), edges
+def _box(node: Drawn) -> _Box:
+    inside = ((label.removeprefix(node.lines[0]), inner) for label, inner in node.inside)
+    box = _Box(node, [(label, _laid(inner)) for label, inner in inside])
+    inner = [max(it.width, len(label) * _LETTER) for label, it in box.inside]
+    box.width = max(
+        max(map(len, node.lines)) * _LETTER + 2 * _PAD, sum(inner) + _PAD * (len(inner) + 1)
+    )
+    box.height = box.text_height
+    if box.inside:
+        box.height += _LINE + max(it.height for _, it in box.inside) + 2 * _PAD
+    return box
 
 
-def _text(quoted: str) -> str:
-    text = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted)
-    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)  # for XML
-
-
-def _layers(boxes: list[_Box], edges: list[tuple[_Box, _Box, str]]) -> list[list[_Box]]:
-    """Put each node one layer below the nodes that it waits for."""
-    waits, after = dict.fromkeys(boxes, 0), {box: list[_Box]() for box in boxes}
-    for a, b, _ in edges:
-        waits[b] += 1
-        after[a].append(b)
-    ready = [box for box in boxes if not waits[box]]
-    for box in ready:  # grows during the loop
-        for b in after[box]:
-            b.layer = max(b.layer, box.layer + 1)
-            waits[b] -= 1
-            ready += [b] * (not waits[b])
-    layers: list[list[_Box]] = [[] for _ in range(max((b.layer for b in boxes), default=-1) + 1)]
-    for box in boxes:
-        layers[box.layer].append(box)
-    return layers
-
-
-def _route(a: _Box, b: _Box, layers: list[list[_Box]]) -> list[_Box]:
+def _route(a: _Box, b: _Box, between: list[list[_Box]]) -> list[_Box]:
     """Give an edge a bend in each layer that it passes; bends take up room as nodes do."""
-    bends = [_Box(layer=layer) for layer in range(a.layer + 1, b.layer)]
-    for bend in bends:
-        layers[bend.layer].append(bend)
-    for upper, lower in pairwise([a, *bends, b]):
+    line = [a]
+    for row in between:
+        line.append(_Box())
+        row.append(line[-1])
+    line.append(b)
+    for upper, lower in pairwise(line):
         upper.below.append(lower)
         lower.above.append(upper)
-    return [a, *bends, b]
+    return line
 
 
-def _move(layers: list[list[_Box]], side: str) -> None:
+def _move(rows: list[list[_Box]], side: str) -> None:
     """Center each box below its neighbours on one side, as far as the boxes beside it allow."""
-    for layer in layers:
-        near = {box: getattr(box, side) or [box] for box in layer}
-        wanted = {box: sum(n.x for n in near[box]) / len(near[box]) for box in layer}
-        layer.sort(key=lambda box: wanted[box])
+    for row in rows:
+        near = {box: getattr(box, side) or [box] for box in row}
+        wanted = {box: sum(n.x for n in near[box]) / len(near[box]) for box in row}
+        row.sort(key=lambda box: wanted[box])
         end = float("-inf")
-        for box in layer:
+        for box in row:
             box.x = max(wanted[box], end + _APART + box.width / 2)
             end = box.x + box.width / 2
-        right = sum(box.x - wanted[box] for box in layer) / len(layer)
-        for box in layer:
+        right = sum(box.x - wanted[box] for box in row) / len(row)
+        for box in row:
             box.x -= right
 
 
-def _draw_line(line: tuple[list[_Box], str]) -> str:
-    boxes, style = line
-    path = f"M{boxes[0].x:.1f} {boxes[0].y + boxes[0].height}"
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def _draw(laid: _Laid, left: float, top: float) -> list[str]:
+    drawn = [_draw_line(line, left, top) for line in laid.lines]
+    for box in laid.boxes:
+        drawn += _draw_box(box, left, top)
+    return drawn
+
+
+def _draw_line(boxes: list[_Box], left: float, top: float) -> str:
+    first = boxes[0]
+    path = f"M{left + first.x:.1f} {top + first.y + first.height:.1f}"
     for a, b in pairwise(boxes):
-        middle = (a.floor + b.y) / 2
-        path += f"V{a.floor}C{a.x:.1f} {middle} {b.x:.1f} {middle} {b.x:.1f} {b.y}"
+        floor, end = top + a.floor, top + b.y
+        middle, x = (floor + end) / 2, left + b.x
+        path += f"V{floor:.1f}C{left + a.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {end:.1f}"
+    return f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#cudago-end)"/>'
+
+
+def _draw_box(box: _Box, left: float, top: float) -> list[str]:
+    assert box.node is not None
+    x, y = left + box.x, top + box.y
+    stack = ""
+    if box.node.kinds.total() > 1:  # a second edge behind it
+        stack = _rect(x - box.width / 2 + 3, y + 3, box, 'fill="none" class="stack"')
+    fill = f'fill="{escape(box.node.fill)}"'
+    if box.inside:
+        fill += ' fill-opacity="0.35"'  # what is inside has the full colors
+    drawn = [f"{stack}{_rect(x - box.width / 2, y, box, fill)}"]
+    drawn.append(_words(box.node.lines, x, y + 2, bool(box.inside)))
+    x, y = x - box.width / 2 + _PAD, y + box.text_height
+    for label, inner in box.inside:
+        wide = max(inner.width, len(label) * _LETTER)
+        drawn += [_words([label], x + wide / 2, y, True)] * bool(label)
+        drawn += _draw(inner, x + (wide - inner.width) / 2, y + _LINE + _PAD)
+        x += wide + _PAD
+    return drawn
+
+
+def _rect(x: float, y: float, box: _Box, style: str) -> str:
     return (
-        f'<path d="{path}" fill="none" stroke="currentColor"{style} marker-end="url(#cudago-end)"/>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
+        f'rx="5" stroke="currentColor" {style}/>'
     )
 
 
-def _draw_box(box: _Box) -> str:
-    left, right = f'<tspan x="{box.x:.1f}" dy="{_LINE}"', "</tspan>"
-    weights = [' font-weight="bold">', *[">"] * len(box.lines)]
-    rows = (left + w + escape(line) + right for w, line in zip(weights, box.lines, strict=False))
-    return (
-        f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y}" width="{box.width}" '
-        f'height="{box.height}" rx="5" stroke="currentColor" {box.style}/>'
-        f'<text y="{box.y + 2}" fill="#111">{"".join(rows)}</text>'
-    )
+def _words(lines: list[str], x: float, y: float, outside: bool) -> str:
+    """Write lines of text, the first one bold; outside of a filled box in the page's color."""
+    left, right = f'<tspan x="{x:.1f}" dy="{_LINE}"', "</tspan>"
+    weights = [' font-weight="bold">', *[">"] * len(lines)]
+    rows = (left + w + escape(line) + right for w, line in zip(weights, lines, strict=False))
+    color = "currentColor" if outside else "#111"
+    return f'<text y="{y:.1f}" fill="{color}">{"".join(rows)}</text>'

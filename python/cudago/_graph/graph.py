@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from .. import _core
 from .. import _zconstants as _z
-from .._card import card, picture
 from .._ordinal import device_at
 from .._stream.fork import Fork
 from .._stream.stream import stream_of
@@ -19,6 +18,7 @@ from .condition import Condition
 from .diff import GraphDiff, differences
 from .node import Node, node_of
 from .retained import Retained, retained_of
+from .shown import Shown
 from .slot import moved, set_uses, uses_of
 from .stored import Stored
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph(Builder, Stored, _core.Graph):
+class Graph(Builder, Shown, Stored, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand alive, as does each executable made from it: you can close or drop
@@ -391,40 +391,6 @@ class Graph(Builder, Stored, _core.Graph):
             raise TypeError(f"other must be a Graph, not {type(other).__name__}")
         return GraphDiff(tuple(differences(self, other)))
 
-    def to_dot(self) -> str:
-        """Return the graph in Graphviz's language.
-
-        Returns
-        -------
-        str
-            Nodes with their names, kinds, sizes and operands.
-        """
-        return self._dot()
-
-    def to_svg(self) -> str:
-        """Return a picture of the graph, as notebooks show it.
-
-        For large graphs, `to_dot` and Graphviz draw better ones.
-
-        Returns
-        -------
-        str
-            SVG, with the nodes in layers from top to bottom.
-        """
-        from .._display.picture import svg
-
-        return svg(self.to_dot())
-
-    def _ipython_key_completions_(self) -> list[str]:
-        """Complete ``graph["`` in notebooks; no names while the graph cannot be read."""
-        try:
-            return [name for _, _, name, _ in self._nodes()]
-        except ValueError:  # closed, or being captured
-            return []
-
-    _repr_html_ = card
-    _repr_svg_ = picture
-
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -432,14 +398,6 @@ class Graph(Builder, Stored, _core.Graph):
 
     def __hash__(self) -> int:
         return hash(self._body_id or id(self))
-
-    def __repr__(self) -> str:
-        if self.is_closed:
-            return "<cudago.Graph: closed>"
-        try:
-            return f"<cudago.Graph of {self._count()} nodes>"
-        except ValueError:
-            return "<cudago.Graph: capturing>"
 
 
 _core._set_class("Graph", Graph)

@@ -137,7 +137,8 @@ class GraphProfile:
             label = f"{row.name}\n{row.kind}\n{row.microseconds:.2f} µs"
             quoted = label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
             rest = 255 - round(150 * row.microseconds / most)
-            lines.append(f'  n{i} [label="{quoted}", fillcolor="#ff{rest:02x}{rest:02x}"];')
+            fill = f"#ff{rest:02x}{rest:02x}"
+            lines.append(f'  n{i} [label="{quoted}", fillcolor="{fill}", class="{row.kind}"];')
         lines += [f"  n{a} -> n{b};" for a, b in self.edges]
         return "\n".join([*lines, "}", ""])
 

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `Graph.to_dot` writes, read line by line. No other Graphviz text is understood."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+_NODE = re.compile(
+    r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)", class="([^"]*)"\];'
+)
+_EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+)( \[[^\]]*\])?;")
+_INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
+
+
+@dataclass(eq=False)
+class Drawn:
+    """A node of a picture: one of the graph, or several folded into one."""
+
+    lines: list[str]  # its name first
+    kinds: Counter[str]  # how many nodes of each kind it stands for
+    fill: str
+    inside: list[tuple[str, Drawing]] = field(default_factory=lambda: list[tuple[str, Drawing]]())
+
+
+@dataclass(eq=False)
+class Drawing:
+    """A graph as it is drawn: its nodes in order of creation, and its edges."""
+
+    nodes: list[Drawn] = field(default_factory=lambda: list[Drawn]())
+    edges: list[tuple[Drawn, Drawn]] = field(default_factory=lambda: list[tuple[Drawn, Drawn]]())
+
+    @property
+    def size(self) -> int:
+        """How many boxes it has, those inside of others among them."""
+        return len(self.nodes) + sum(it.size for node in self.nodes for _, it in node.inside)
+
+    def before(self) -> dict[Drawn, list[Drawn]]:
+        """Return what each node waits for."""
+        found: dict[Drawn, list[Drawn]] = {node: [] for node in self.nodes}
+        for a, b in self.edges:
+            found[b].append(a)
+        return found
+
+    def after(self) -> dict[Drawn, list[Drawn]]:
+        """Return what waits for each node."""
+        found: dict[Drawn, list[Drawn]] = {node: [] for node in self.nodes}
+        for a, b in self.edges:
+            found[a].append(b)
+        return found
+
+
+def read(dot: str) -> Drawing:
+    """Read what `Graph.to_dot` wrote."""
+    open_now = [Drawing()]
+    found: dict[str, Drawn] = {}
+    for line in dot.splitlines():
+        if node := _NODE.match(line):
+            drawn = Drawn(_text(node[2]).split("\n"), Counter([_text(node[4])]), node[3])
+            found[node[1]] = drawn
+            open_now[-1].nodes.append(drawn)
+        elif edge := _EDGE.match(line):
+            if "dashed" not in (edge[3] or ""):  # from a node to what is inside of it
+                open_now[-1].edges.append((found[edge[1]], found[edge[2]]))
+        elif label := _INSIDE.match(line):
+            inner = Drawing()
+            open_now[-1].nodes[-1].inside.append((_text(label[1]), inner))
+            open_now.append(inner)
+        elif line.strip() == "}" and len(open_now) > 1:
+            open_now.pop()
+    return open_now[0]
+
+
+def _text(quoted: str) -> str:
+    text = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted)
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)  # for XML

@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""How a graph is shown: as text, as a picture, in Graphviz's language."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from .._card import card, picture
+from ..errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__: list[str] = []
+
+
+class Shown:
+    """The part of `Graph` that shows it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _dot: Callable[[], str]
+        _nodes: Callable[[], tuple[tuple[int, int, str, str], ...]]
+        _count: Callable[[], int]
+
+    def to_dot(self) -> str:
+        """Return the graph in Graphviz's language.
+
+        Returns
+        -------
+        str
+            Nodes with their names, kinds, sizes and operands.
+        """
+        return self._dot()
+
+    def to_svg(self, *, fold: int | None = 100) -> str:
+        """Return a picture of the graph, as notebooks show it.
+
+        Parameters
+        ----------
+        fold : int, optional
+            Number of boxes above which nodes are folded: a box then stands for several nodes, and
+            says of which kinds. None draws each node.
+
+        Returns
+        -------
+        str
+            SVG, with the nodes in layers from top to bottom, and graphs inside nodes in their box.
+        """
+        if fold is not None:
+            fold = operator.index(fold)
+            if fold < 1:
+                raise ValueError(f"fold must be 1 or more, or None, got {fold}")
+        from .._display.picture import svg
+
+        return svg(self.to_dot(), fold)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Complete ``graph["`` in notebooks; no names while the graph cannot be read."""
+        try:
+            return [name for _, _, name, _ in self._nodes()]
+        except ValueError:  # closed, or being captured
+            return []
+
+    _repr_html_ = card
+    _repr_svg_ = picture
+
+    def __str__(self) -> str:
+        try:
+            dot = self.to_dot()
+        except ValueError:  # closed, or being captured
+            return repr(self)
+        from .._display.tree import tree
+
+        return tree(repr(self), dot)
+
+    def __repr__(self) -> str:
+        try:
+            return f"<cudago.Graph of {self._count()} nodes>"
+        except ClosedError:
+            return "<cudago.Graph: closed>"
+        except ValueError:
+            return "<cudago.Graph: capturing>"
