@@ -141,9 +141,11 @@ THREADS ?= 64
 ROUNDS ?= 2000
 FAULTS ?= 0
 SEED ?= 1
-soak: $(MODULE) ## everything at once on many threads for SECONDS, with values checked; then captures beside drops for ROUNDS
+BUILDS ?= 100000
+soak: $(MODULE) ## everything on many threads for SECONDS, with values checked; captures beside drops, ROUNDS; BUILDS of graphs
 	$(PY) tests_py/soak/soak.py --seconds $(SECONDS) --threads $(THREADS) --seed $(SEED) --driver-faults $(FAULTS)
 	$(PY) tests_py/soak/drop_capture.py --rounds $(ROUNDS)
+	$(PY) tests_py/soak/builds.py --builds $(BUILDS)
 
 # PyTorch with Triton, JAX, CuPy, Numba and TVM FFI: 7 GB, so an environment of its own that is kept.
 $(INTEROP_VENV)/packages: tests_py/interop/requirements.txt
