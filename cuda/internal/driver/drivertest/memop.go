@@ -186,4 +186,11 @@ func memOpRefusals(s *suite) {
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWriteValue32(st, 0, 1, 0))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWaitValue32(st, 0, 1, 0))
 	s.ok(s.CuStreamSynchronize(st))
+	pooled, r := s.CuMemAllocAsync(64, st)
+	s.ok(r)
+	s.ok(s.CuStreamSynchronize(st))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWriteValue32(st, pooled, 1, 0))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuStreamWaitValue32(st, pooled, 1, 0))
+	s.ok(s.CuMemFreeAsync(pooled, st))
+	s.ok(s.CuStreamSynchronize(st))
 }
