@@ -283,6 +283,7 @@ func (c *Capture) End() (*Graph, error) {
 func (c *Capture) Abort() error {
 	g, err := c.End()
 	if err == nil {
+		g.watch = nil // the owner never gets it, and may be unable to hear of its end now
 		return g.Close()
 	}
 	if c.IsEnded() {

@@ -19,6 +19,8 @@ type Options struct {
 	// OnBundle receives each change of what the graph holds: a retainer that it
 	// has begun to hold, or one that it no longer does. A retainer that is
 	// reachable twice, through two embeddings of one graph, is reported twice.
+	// Nothing is reported as removed from a captured graph that its owner never
+	// got: see [Capture.Abort].
 	//
 	// It runs within the call that makes the change, on that goroutine, with a
 	// lock of the graph held: it must not call back into this package, nor run

@@ -72,7 +72,8 @@ func (h *holder) tell(r graph.Retainer, add bool) {
 		return
 	}
 	c := change{ref: ref, add: add}
-	if !add { // every release comes from Python, so with the GIL
+	if !add { // every release comes from Python, with the GIL
+		border.NeedsGIL()
 		ref.visible--
 		if more := ref.visible > 0; more && h.launches {
 			ref.leaving.Add(1)
@@ -88,6 +89,7 @@ func (h *holder) tell(r graph.Retainer, add bool) {
 // apply brings the list up to date. It needs the GIL, and runs before the call
 // that made the changes returns to C, so before anything can be dropped.
 func (h *holder) apply() {
+	border.NeedsGIL()
 	h.mu.Lock()
 	changes := h.changes
 	h.changes, h.applied = h.applied, nil // a drop may run Python, which comes here again
@@ -182,6 +184,7 @@ func (h *holder) open() *C.cudago_held {
 // end frees the list after the removal of everything in it was reported. The
 // wrapper must not use the list any more. It needs the GIL.
 func (h *holder) end() {
+	border.NeedsGIL()
 	h.mu.Lock()
 	changes := h.changes
 	h.changes = nil
