@@ -6,8 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* A Graph is built through Go, because adding nodes is not hot. The Python face makes Node objects for the numbers
- * returned here. */
+/* A Graph is built through Go. */
 
 static QUIET int is_given_up(GraphObject *self) {
     return self->owner ? !((GraphObject *)self->owner)->id : !self->id && !self->capturing;
@@ -214,6 +213,9 @@ static PyMethodDef methods[] = {
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},
     {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
+    {"launch", METHOD(cudago_graph_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},
+    {"_node", METHOD(cudago_graph_node_at), METH_O, NULL},
+    {"_node_of", METHOD(cudago_graph_node_of), METH_O, NULL},
     {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
     {"_find", METHOD(cudago_graph_find), METH_O, NULL},
     {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},

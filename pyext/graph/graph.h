@@ -102,6 +102,7 @@ typedef struct {
     Py_ssize_t name_len;
 } cudago_place;
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
+int cudago_read_name(PyObject *name, cudago_place *p);                  /* name: str or None, which must live as long as p */
 PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
 QUIET int cudago_graph_open(GraphObject *self);                         /* -1 with an exception if it is not */
 /* Ready to be changed: open, and nothing of it is being instantiated. May release the GIL, so it comes before the final
@@ -115,7 +116,22 @@ GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cuda
 void cudago_captures_end_orphans(void); /* part of a drain: ends this thread's captures whose graph is gone */
 void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture of a graph that goes */
 
-/* node.c, alloc.c and conditional.c: methods of Graph */
+/* node_object.c, node_kernel.c: the Node of Python */
+typedef struct {
+    PyObject_HEAD
+    PyObject *graph;
+    PyObject *known; /* its row in _nodes(), or NULL */
+    uint64_t number;
+} NodeObject;
+NodeObject *cudago_node_new(GraphObject *graph); /* without its number */
+PyObject *cudago_graph_node_at(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row);
+PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
+PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
+
+/* node.c, node_kernel.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -210,7 +226,9 @@ typedef struct {
     PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
     void (*leave)(void *at);
 } cudago_kernel_use;
-PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
+PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
+                             PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what); /* config, kernel, tuple */
 /* New references to the Operands of a packed launch, named "parameter 0" and so on, and to the kernel; returns how
  * many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
@@ -236,5 +254,5 @@ PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 int cudago_capture_type_init(void);
-extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
+extern PyType_Spec cudago_graph_spec, cudago_exec_spec, cudago_node_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */
