@@ -58,7 +58,7 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
     GraphObject *self = cudago_graph_alloc_object(ordinal, generation, NULL);
     if (!self) return NULL;
     cudago_status st = {0};
-    self->id = cudagoGraphNew(self->device, &self->held, &st);
+    self->id = cudagoGraphNew(self->device, &self->held, &self->nodes, &st);
     if (st.kind) {
         cudago_raise(&st);
         Py_DECREF(self);
@@ -108,6 +108,7 @@ static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarch
 }
 static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long long flags) {
     if (cudago_graph_open(self)) return -1;
+    if (self->nodes && self->nodes->n_added) cudagoGraphSettle(self->id); /* needs the GIL */
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
@@ -132,6 +133,7 @@ static void graph_release(GraphObject *self) {
     cudago_hierarchy *of = self->of;
     self->id = 0;
     self->origin = NULL;
+    self->nodes = NULL;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
     self->owner = NULL;
     self->of = NULL;

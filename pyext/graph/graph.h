@@ -75,10 +75,40 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_FREE,
                      REASON_MEMOP };
 
+/* A kernel node that C has added to the driver's graph, and that Go does not know yet. */
+typedef struct {
+    uint64_t node;   /* CUgraphNode */
+    uint64_t kernel; /* Go's handle */
+    int64_t after;   /* index of the node that it waits for; -1: none */
+    cudago_shape shape;
+    int32_t n_refs;  /* they follow those of the node before it */
+} cudago_added;
+
+/* What C needs of a graph to add kernel nodes to it, and what it has added. Go makes it, and reads the nodes before it
+ * does anything else with the graph (added.go): until then this holds what they use. Guarded by the GIL. */
+typedef struct {
+    uint64_t id;         /* the upper half of the nodes' numbers */
+    uintptr_t h;         /* CUgraph */
+    int32_t through_go;  /* nothing may be added here any more */
+    size_t n, cap;
+    uintptr_t *handles;  /* of all nodes, by index; 0: removed */
+    size_t n_added, cap_added;
+    cudago_added *added;
+    size_t n_refs, cap_refs;
+    cudago_ref *refs;
+} cudago_nodes;
+/* Room for one more node, whose operands are n_refs; -1: out of memory. */
+QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_refs);
+/* For Go. */
+cudago_nodes *cudago_nodes_new(void);
+void cudago_nodes_free(cudago_nodes *nodes);
+void cudago_nodes_taken(cudago_nodes *nodes); /* Go has read what was added */
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
     uint64_t id;       /* Go's handle; 0 while capturing and once closed */
+    cudago_nodes *nodes; /* NULL once closed, and where all nodes are added through Go */
     cudago_held *held; /* NULL once closed */
     uintptr_t ctx;
     int32_t device;
@@ -130,6 +160,12 @@ PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize
 PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
                              PyObject *names);
 PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
+
+/* added.c: adding a kernel node without Go. May that be done? Then there is room for it. */
+QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c);
+/* Takes over the refs, and drops them if it fails. */
+QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
+                                  int n, const ConfigObject *c);
 
 /* node.c, node_kernel.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -237,7 +273,7 @@ void cudago_refs_drop(cudago_ref *refs, int n);
 /* For Go. */
 cudago_held *cudago_held_new(void);
 void cudago_held_free(cudago_held *h);
-int cudago_held_grow(cudago_held *h);
+QUIET int cudago_held_grow(cudago_held *h);
 void cudago_held_count(const uintptr_t *objects, size_t n); /* another reference to each */
 
 /* Go functions for later rooms. */

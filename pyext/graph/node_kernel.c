@@ -59,6 +59,7 @@ static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     kernel_place *kp = at;
     if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
+    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, k, params, refs, n, c);
     cudago_status st = {0};
     int pushed; /* here this is one comparison, in Go three crossings of the border */
     cudago_shape shape = cudago_shape_of(c);
