@@ -29,3 +29,12 @@ func (d *Driver) RawThreadExchangeStreamCaptureMode(mode *int32) int32 {
 	}
 	return int32(r)
 }
+
+// RawGraphAddKernelNode is cuGraphAddKernelNode, which stores the new node in
+// node. params is a *CUDA_KERNEL_NODE_PARAMS.
+func (d *Driver) RawGraphAddKernelNode(node *uintptr, g uintptr, deps []uintptr, params unsafe.Pointer) int32 {
+	before := unsafe.Slice((*driver.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(deps))), len(deps))
+	n, r := d.api.CuGraphAddKernelNode(driver.CUgraph(g), before, (*driver.CUDA_KERNEL_NODE_PARAMS)(params))
+	*node = uintptr(n)
+	return int32(r)
+}

@@ -20,9 +20,9 @@ func writeBorder(calls []call, a *abi) {
 		if !c.border {
 			continue
 		}
-		fmt.Fprintf(&members, "    CUresult (*%s)(%s);\n", c.name, strings.Join(c.types, ", "))
+		fmt.Fprintf(&members, "    CUresult (*%s)(%s);\n", c.name, strings.ReplaceAll(strings.Join(c.types, ", "), "const ", "")) // as cgo declares them
 		fmt.Fprintf(&list, " \\\n    X(%s, cudago%s)", c.name, c.raw())
-		if !c.byHand {
+		if !c.byHand && c.isPlain() {
 			c.writeExport(&exports, a)
 			c.writeRaw(&raws, a)
 		}
@@ -44,6 +44,12 @@ typedef struct {
 	writeGo(border+"ztrampoline.go", banner+"//go:build pyext\n\npackage border\n\n// #include \"border.h\"\nimport \"C\"\n\n"+
 		"import \"unsafe\"\n"+exports.String())
 	writeGo("cuda/zraw.go", banner+"package cuda\n\nimport \"github.com/cudago/cudago/cuda/internal/driver\"\n"+raws.String())
+}
+
+// isPlain reports whether all parameters are numbers, handles and results. The
+// Go functions of other calls are written by hand.
+func (c *call) isPlain() bool {
+	return len(c.with(value))+len(c.with(output)) == len(c.slots)
 }
 
 // raw is the method of cuda.Driver with the call's parameters in C.

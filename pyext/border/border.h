@@ -181,6 +181,7 @@ enum cudago_class {
     CLS_OPERAND,
     CLS_GRAPH,
     CLS_EXEC,
+    CLS_NODE,
     CLS_FINALIZER,
     CLS_COUNT
 };

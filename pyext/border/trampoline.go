@@ -41,3 +41,10 @@ func cudagoRawThreadExchangeStreamCaptureMode(mode *C.CUstreamCaptureMode) (r C.
 	defer recoverRaw(&r)
 	return C.CUresult(Driver.Load().RawThreadExchangeStreamCaptureMode((*int32)(mode)))
 }
+
+//export cudagoRawGraphAddKernelNode
+func cudagoRawGraphAddKernelNode(node *C.CUgraphNode, g C.CUgraph, deps *C.CUgraphNode, n C.size_t, params *C.CUDA_KERNEL_NODE_PARAMS) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawGraphAddKernelNode((*uintptr)(unsafe.Pointer(node)), uintptr(g),
+		unsafe.Slice((*uintptr)(unsafe.Pointer(deps)), int(n)), unsafe.Pointer(params)))
+}

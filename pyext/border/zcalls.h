@@ -24,6 +24,7 @@ typedef struct {
     CUresult (*cuMemFreeAsync)(CUdeviceptr, CUstream);
     CUresult (*cuMemcpyAsync)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
     CUresult (*cuLaunchKernelEx)(CUlaunchConfig *, CUfunction, void **, void **);
+    CUresult (*cuGraphAddKernelNode)(CUgraphNode *, CUgraph, CUgraphNode *, size_t, CUDA_KERNEL_NODE_PARAMS *);
     CUresult (*cuGraphLaunch)(CUgraphExec, CUstream);
 } cudago_calls;
 
@@ -41,6 +42,7 @@ typedef struct {
     X(cuMemFreeAsync, cudagoRawMemFreeAsync) \
     X(cuMemcpyAsync, cudagoRawMemcpyAsync) \
     X(cuLaunchKernelEx, cudagoRawLaunchKernelEx) \
+    X(cuGraphAddKernelNode, cudagoRawGraphAddKernelNode) \
     X(cuGraphLaunch, cudagoRawGraphLaunch)
 
 #endif

@@ -822,6 +822,49 @@
 #define DOC_GRAPH_IS_CLOSED \
     "Whether `close` was called."
 
+#define DOC_GRAPH_LAUNCH \
+    "launch($self, config, kernel, *args, name=None)\n" \
+    "--\n" \
+    "\n" \
+    "Add a kernel launch.\n" \
+    "\n" \
+    "Parameters\n" \
+    "----------\n" \
+    "config : LaunchConfig\n" \
+    "    The launch shape. A priority counts in executables made with\n" \
+    "    ``instantiate(priorities=True)``.\n" \
+    "kernel : Kernel\n" \
+    "    The kernel.\n" \
+    "*args\n" \
+    "    As for `cudago.launch`. The graph keeps every argument that has memory.\n" \
+    "name : str, optional\n" \
+    "    Unique in the graph.\n" \
+    "\n" \
+    "Returns\n" \
+    "-------\n" \
+    "Node\n" \
+    "    The new node.\n" \
+    "\n" \
+    "See Also\n" \
+    "--------\n" \
+    "cudago.launch : Launches on a stream instead.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGraphAddKernelNode_v2``, ``cuGraphKernelNodeSetAttribute``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> source = 'extern \"C\" __global__ void set(int* x, int value) { *x = value; }'\n" \
+    ">>> kernel = cudago.Program(source).compile()[\"set\"]\n" \
+    ">>> x = device.allocate(4, stream=stream)\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name=\"set\")\n" \
+    "<cudago.Node 'set': kernel>"
+
+#define DOC_NODE_GRAPH \
+    "The graph."
+
 #define DOC_GRAPHEXEC_LAUNCH \
     "launch($self, stream, /)\n" \
     "--\n" \

@@ -17,7 +17,7 @@ import (
 //export cudagoGraphRemove
 func cudagoGraphRemove(id, node C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {
-		g, err := graphs.Get(uint64(id))
+		g, err := graphOf(id)
 		if err != nil {
 			return err
 		}
@@ -32,6 +32,7 @@ func cudagoGraphRemove(id, node C.uint64_t, st *C.cudago_status) {
 			return err
 		}
 		g.nodes[n.Index()] = nil
+		g.noteRemoved(n.Index())
 		g.gone++
 		g.outermost().forget(n)
 		return nil
@@ -61,7 +62,7 @@ func (g *pyGraph) forget(n *graph.Node) {
 //export cudagoGraphEdge
 func cudagoGraphEdge(id, from, to C.uint64_t, add C.int, st *C.cudago_status) {
 	guard(st, func() error {
-		g, err := graphs.Get(uint64(id))
+		g, err := graphOf(id)
 		if err != nil {
 			return err
 		}

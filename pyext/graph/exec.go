@@ -54,8 +54,8 @@ func (x *pyExec) uses() []graph.Use {
 // launches answers package graph too, and runs when uses does.
 func (x *pyExec) launches() uint64 { return uint64(x.block.launches) }
 
-// cudagoGraphInstantiate runs without the GIL; cudagoExecAdopt, with the GIL,
-// follows.
+// cudagoGraphInstantiate runs without the GIL; cudagoGraphSettle, with the GIL,
+// comes before it, and cudagoExecAdopt follows.
 //
 //export cudagoGraphInstantiate
 func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.uint64_t) {

@@ -6,8 +6,7 @@
 
 #include "_cgo_export.h"
 
-/* A Graph is built through Go, because adding nodes is not hot. The Python face makes Node objects for the numbers
- * returned here. */
+/* A Graph is built through Go. */
 
 static QUIET int is_given_up(GraphObject *self) {
     return self->owner ? !((GraphObject *)self->owner)->id : !self->id && !self->capturing;
@@ -59,7 +58,7 @@ PyObject *cudago_graph_new(PyObject *module, PyObject *device) {
     GraphObject *self = cudago_graph_alloc_object(ordinal, generation, NULL);
     if (!self) return NULL;
     cudago_status st = {0};
-    self->id = cudagoGraphNew(self->device, &self->held, &st);
+    self->id = cudagoGraphNew(self->device, &self->held, &self->nodes, &st);
     if (st.kind) {
         cudago_raise(&st);
         Py_DECREF(self);
@@ -109,6 +108,7 @@ static int instantiate_away(uint64_t graph, uint32_t generation, cudago_hierarch
 }
 static QUIET int instantiate_now(GraphObject *self, ExecObject *e, unsigned long long flags) {
     if (cudago_graph_open(self)) return -1;
+    if (self->nodes && self->nodes->n_added) cudagoGraphSettle(self->id); /* needs the GIL */
     return instantiate_away(self->id, self->generation, self->of, e, flags);
 }
 
@@ -133,6 +133,7 @@ static void graph_release(GraphObject *self) {
     cudago_hierarchy *of = self->of;
     self->id = 0;
     self->origin = NULL;
+    self->nodes = NULL;
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
     self->owner = NULL;
     self->of = NULL;
@@ -214,6 +215,9 @@ static PyMethodDef methods[] = {
     {"_edge", METHOD(cudago_graph_edge), METH_FASTCALL, NULL},
     {"_check", METHOD(cudago_graph_check), METH_O, NULL},
     {"_nodes", METHOD(cudago_graph_nodes), METH_NOARGS, NULL},
+    {"launch", METHOD(cudago_graph_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},
+    {"_node", METHOD(cudago_graph_node_at), METH_O, NULL},
+    {"_node_of", METHOD(cudago_graph_node_of), METH_O, NULL},
     {"_node_row", METHOD(cudago_graph_node), METH_O, NULL},
     {"_find", METHOD(cudago_graph_find), METH_O, NULL},
     {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},

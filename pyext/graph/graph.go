@@ -24,9 +24,10 @@ type pyGraph struct {
 	*graph.Graph
 	holder holder
 
-	id    uint64        // immutable; the upper half of its nodes' numbers
-	nodes []*graph.Node // guarded by the GIL; by index, nil once removed
-	gone  int           // guarded by the GIL; how many are nil
+	id    uint64          // immutable; the upper half of its nodes' numbers
+	block *C.cudago_nodes // nil: all nodes are added here; guarded by the GIL
+	nodes []*graph.Node   // guarded by the GIL; by index, nil once removed
+	gone  int             // guarded by the GIL; how many are nil
 
 	// root is the graph that a body of a conditional node is in, which also
 	// keeps the bodies and conditions. Nil for other graphs.
@@ -72,7 +73,7 @@ func (g *pyGraph) find(numbers *C.uint64_t, n C.int) ([]*graph.Node, error) {
 }
 
 //export cudagoGraphNew
-func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status) (id C.uint64_t) {
+func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, nodes **C.cudago_nodes, st *C.cudago_status) (id C.uint64_t) {
 	guard(st, func() error {
 		c, err := border.ContextOf(int(ordinal))
 		if err != nil {
@@ -82,7 +83,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status
 		if g.Graph, err = graph.New(c, graph.Options{OnBundle: g.holder.tell, Reaper: border.Reaper}); err != nil {
 			return err
 		}
-		*held = g.holder.open()
+		*held, *nodes = g.holder.open(), g.openNodes()
 		id = C.uint64_t(graphs.Put(g))
 		return nil
 	})
@@ -92,7 +93,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, st *C.cudago_status
 //export cudagoGraphClone
 func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) (clone C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphs.Get(uint64(id))
+		g, err := graphOf(id)
 		if err != nil {
 			return err
 		}
@@ -118,10 +119,16 @@ func cudagoGraphClose(id C.uint64_t) {
 	for _, body := range g.bodies {
 		graphs.Take(body)
 	}
-	if err := border.Contained(g.Close); err != nil {
+	err := border.Contained(func() error {
+		g.settle() // what the nodes hold is released with the rest
+		return g.Close()
+	})
+	if err != nil {
 		border.ReportAside(err)
 	}
 	g.holder.end()
+	C.cudago_nodes_free(g.block)
+	g.block = nil
 }
 
 // cudagoCloseGraphs closes what Python left open at exit: executables, then

@@ -75,10 +75,40 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_FREE,
                      REASON_MEMOP };
 
+/* A kernel node that C has added to the driver's graph, and that Go does not know yet. */
+typedef struct {
+    uint64_t node;   /* CUgraphNode */
+    uint64_t kernel; /* Go's handle */
+    int64_t after;   /* index of the node that it waits for; -1: none */
+    cudago_shape shape;
+    int32_t n_refs;  /* they follow those of the node before it */
+} cudago_added;
+
+/* What C needs of a graph to add kernel nodes to it, and what it has added. Go makes it, and reads the nodes before it
+ * does anything else with the graph (added.go): until then this holds what they use. Guarded by the GIL. */
+typedef struct {
+    uint64_t id;         /* the upper half of the nodes' numbers */
+    uintptr_t h;         /* CUgraph */
+    int32_t through_go;  /* nothing may be added here any more */
+    size_t n, cap;
+    uintptr_t *handles;  /* of all nodes, by index; 0: removed */
+    size_t n_added, cap_added;
+    cudago_added *added;
+    size_t n_refs, cap_refs;
+    cudago_ref *refs;
+} cudago_nodes;
+/* Room for one more node, whose operands are n_refs; -1: out of memory. */
+QUIET int cudago_nodes_reserve(cudago_nodes *nodes, size_t n_refs);
+/* For Go. */
+cudago_nodes *cudago_nodes_new(void);
+void cudago_nodes_free(cudago_nodes *nodes);
+void cudago_nodes_taken(cudago_nodes *nodes); /* Go has read what was added */
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
     uint64_t id;       /* Go's handle; 0 while capturing and once closed */
+    cudago_nodes *nodes; /* NULL once closed, and where all nodes are added through Go */
     cudago_held *held; /* NULL once closed */
     uintptr_t ctx;
     int32_t device;
@@ -102,6 +132,7 @@ typedef struct {
     Py_ssize_t name_len;
 } cudago_place;
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
+int cudago_read_name(PyObject *name, cudago_place *p);                  /* name: str or None, which must live as long as p */
 PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */
 QUIET int cudago_graph_open(GraphObject *self);                         /* -1 with an exception if it is not */
 /* Ready to be changed: open, and nothing of it is being instantiated. May release the GIL, so it comes before the final
@@ -115,7 +146,28 @@ GraphObject *cudago_graph_alloc_object(int32_t device, uint32_t generation, cuda
 void cudago_captures_end_orphans(void); /* part of a drain: ends this thread's captures whose graph is gone */
 void cudago_capture_abandon(GraphObject *self); /* capture.c: ends the capture of a graph that goes */
 
-/* node.c, alloc.c and conditional.c: methods of Graph */
+/* node_object.c, node_kernel.c: the Node of Python */
+typedef struct {
+    PyObject_HEAD
+    PyObject *graph;
+    PyObject *known; /* its row in _nodes(), or NULL */
+    uint64_t number;
+} NodeObject;
+NodeObject *cudago_node_new(GraphObject *graph); /* without its number */
+PyObject *cudago_graph_node_at(GraphObject *self, PyObject *number);
+PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row);
+PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names);
+PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
+
+/* added.c: adding a kernel node without Go. May that be done? Then there is room for it. */
+QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c);
+/* Takes over the refs, and drops them if it fails. */
+QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
+                                  int n, const ConfigObject *c);
+
+/* node.c, node_kernel.c, alloc.c and conditional.c: methods of Graph */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -210,7 +262,9 @@ typedef struct {
     PyObject *(*now)(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c);
     void (*leave)(void *at);
 } cudago_kernel_use;
-PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at); /* config, kernel, tuple */
+PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
+                             PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what); /* config, kernel, tuple */
 /* New references to the Operands of a packed launch, named "parameter 0" and so on, and to the kernel; returns how
  * many. */
 QUIET int cudago_refs_of(const cudago_packing *p, cudago_ref *refs);
@@ -219,7 +273,7 @@ void cudago_refs_drop(cudago_ref *refs, int n);
 /* For Go. */
 cudago_held *cudago_held_new(void);
 void cudago_held_free(cudago_held *h);
-int cudago_held_grow(cudago_held *h);
+QUIET int cudago_held_grow(cudago_held *h);
 void cudago_held_count(const uintptr_t *objects, size_t n); /* another reference to each */
 
 /* Go functions for later rooms. */
@@ -236,5 +290,5 @@ PyObject *cudago_capture_new(PyObject *module, PyObject *const *args, Py_ssize_t
 PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_capture_origin(GraphObject *self, PyObject *stream); /* a method of Graph */
 int cudago_capture_type_init(void);
-extern PyType_Spec cudago_graph_spec, cudago_exec_spec;
+extern PyType_Spec cudago_graph_spec, cudago_exec_spec, cudago_node_spec;
 int cudago_graph_room(PyObject *module); /* -1 with an exception */

@@ -5,7 +5,7 @@
 #include "graph.h"
 
 /* Called by held.go with the GIL. -1: out of memory. */
-int cudago_held_grow(cudago_held *h) {
+QUIET int cudago_held_grow(cudago_held *h) {
     size_t cap = h->cap ? 2 * h->cap : 8;
     PyObject **v = realloc(h->v, cap * sizeof *v);
     if (!v) return -1;

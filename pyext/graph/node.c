@@ -16,6 +16,10 @@ int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p) {
         p->v[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(deps, i));
         if (p->v[i] == (uint64_t)-1 && PyErr_Occurred()) return -1;
     }
+    return cudago_read_name(name, p);
+}
+
+int cudago_read_name(PyObject *name, cudago_place *p) {
     p->name = "";
     p->name_len = 0;
     if (name == Py_None) return 0;
@@ -151,69 +155,6 @@ PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_
     if (at && !cudago_copies(self->device, at, m.waits ? "src" : "dst") && !cudago_graph_ready(self)) r = memop_now(self, &p, at, &value, &m);
     Py_XDECREF(at);
     return r;
-}
-
-static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
-    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at)) return NULL;
-    PyObject *r = NULL;
-    if (!cudago_pack_now(p)) {
-        cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
-        int n = cudago_refs_of(p, refs);
-        r = use->now(at, p->k, p->params, refs, n, config);
-    }
-    if (use->leave) use->leave(at);
-    return r;
-}
-
-/* For both adding a kernel node and updating one. */
-PyObject *cudago_with_kernel(int32_t device, PyObject *const *what, const cudago_kernel_use *use, void *at) {
-    PyObject *config = what[0], *kernel = what[1], *args = what[2];
-    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
-    KernelObject *ko = (KernelObject *)kernel;
-    cudago_kernel *k = cudago_kernel_on(ko, device);
-    if (!k || cudago_check_config((ConfigObject *)config, k)) return NULL;
-    Py_ssize_t n = PyTuple_Size(args);
-    if (n < 0) return NULL;
-    if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
-    PyObject *items[CUDAGO_MAX_PARAMS], *r = NULL;
-    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(args, i);
-    uint8_t *values = malloc(k->size + 1);
-    if (!values) return PyErr_NoMemory();
-    cudago_packing p;
-    if (!cudago_pack(&p, ko, k, items, n, values)) {
-        r = with_packed(&p, (ConfigObject *)config, use, at);
-        cudago_pack_free(&p);
-    }
-    free(values);
-    return r;
-}
-
-typedef struct {
-    GraphObject *graph;
-    cudago_place *p;
-} kernel_place;
-static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at)->graph); }
-static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
-    kernel_place *kp = at;
-    if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
-    cudago_status st = {0};
-    int pushed; /* here this is one comparison, in Go three crossings of the border */
-    cudago_shape shape = cudago_shape_of(c);
-    cudago_ctx_enter(kp->graph->ctx, &pushed);
-    uint64_t node = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
-                                      &shape, params, refs, n, &st);
-    cudago_ctx_leave(pushed);
-    return cudago_node_added(node, &st);
-}
-
-/* _add_kernel(deps, config, kernel, args, name) */
-PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    static const cudago_kernel_use add = {enter_graph, kernel_now, NULL};
-    cudago_place p;
-    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
-    kernel_place at = {self, &p};
-    return cudago_with_kernel(self->device, args + 1, &add, &at);
 }
 
 /* A callable as an operand, which owns the record that CUDA's thread is given. */

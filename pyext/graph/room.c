@@ -8,6 +8,7 @@
 
 static PyMethodDef functions[] = {
     {"_graph_new", cudago_graph_new, METH_O, NULL},
+    {"_set_slot", cudago_set_slot, METH_O, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
     {0},
@@ -18,6 +19,7 @@ int cudago_graph_room(PyObject *module) {
     cudago_captured_allocate = cudago_capture_allocate;
     if (cudago_add_type(module, CLS_GRAPH, &cudago_graph_spec) ||
         cudago_add_type(module, CLS_EXEC, &cudago_exec_spec) ||
+        cudago_add_type(module, CLS_NODE, &cudago_node_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||
         cudago_add_methods(CLS_STREAM, cudago_stream_callbacks) ||
         cudago_capture_type_init()) return -1;

@@ -79,7 +79,7 @@ PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_s
     static const cudago_kernel_use set = {enter_graph, kernel_now, NULL};
     graph_node at = {.graph = self};
     if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
-    PyObject *r = cudago_with_kernel(self->device, args + 1, &set, &at);
+    PyObject *r = cudago_with_kernel_of(&set, &at, self->device, args + 1);
     if (r) cudago_drain();
     return r;
 }

@@ -139,7 +139,7 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
     static const cudago_kernel_use update = {enter_exec, kernel_now, leave_exec};
     exec_node at = {.exec = self};
     if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
-    PyObject *r = cudago_with_kernel(self->device, args + 1, &update, &at);
+    PyObject *r = cudago_with_kernel_of(&update, &at, self->device, args + 1);
     if (r) cudago_drain();
     return r;
 }

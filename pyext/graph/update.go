@@ -43,6 +43,9 @@ func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do f
 		}
 		err = do(n, append(list, unchanged(n, list)...))
 		of.apply()
+		if g, missing := graphs.Get(uint64(id)); err != nil && missing == nil {
+			g.noteFailure()
+		}
 		return err
 	})
 }
@@ -50,7 +53,7 @@ func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do f
 // updatableNode finds a node of a graph or of an executable: no two of these share
 // numbers.
 func updatableNode(id, node C.uint64_t) (updatable, *holder, error) {
-	g, err := graphs.Get(uint64(id))
+	g, err := graphOf(id)
 	if err != nil {
 		x, n, err := execNode(id, node)
 		if err != nil {
@@ -179,7 +182,7 @@ func cudagoExecUpdate(id, graph C.uint64_t, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		g, err := graphs.Get(uint64(graph))
+		g, err := graphOf(graph)
 		if err != nil {
 			return err
 		}

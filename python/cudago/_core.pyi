@@ -18,6 +18,8 @@ from typing_extensions import CapsuleType
 
 from ._graph import exec as _exec
 from ._graph import graph as _graph
+from ._graph import node as _graph_node
+from ._graph import slot as _slot
 from ._kernel import kernel as _kernel
 from ._kernel import launch as _launch
 from ._memory import buffer as _buffers
@@ -1008,10 +1010,56 @@ class Graph:
     def is_closed(self) -> bool:
         """Whether `close` was called."""
 
+    def launch(
+        self,
+        config: _launch.LaunchConfig,
+        kernel: _kernel.Kernel,
+        *args: KernelArgument | _slot.Slot,
+        name: str | None = None,
+    ) -> _graph_node.Node:
+        """Add a kernel launch.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+            The launch shape. A priority counts in executables made with
+            ``instantiate(priorities=True)``.
+        kernel : Kernel
+            The kernel.
+        *args
+            As for `cudago.launch`. The graph keeps every argument that has memory.
+        name : str, optional
+            Unique in the graph.
+
+        Returns
+        -------
+        Node
+            The new node.
+
+        See Also
+        --------
+        cudago.launch : Launches on a stream instead.
+
+        References
+        ----------
+        ``cuGraphAddKernelNode_v2``, ``cuGraphKernelNodeSetAttribute``
+
+        Examples
+        --------
+        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
+        >>> kernel = cudago.Program(source).compile()["set"]
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name="set")
+        <cudago.Node 'set': kernel>
+        """
+
     @property
     def _ordinal(self) -> int: ...
     @property
     def _body_id(self) -> int: ...
+    def _node(self, node: int, /) -> _graph_node.Node: ...
+    def _node_of(self, row: tuple[int, int, str, str], /) -> _graph_node.Node: ...
     def _add_memcpy(
         self, deps: tuple[int, ...], dst: Any, src: Any, name: str | None, /
     ) -> int: ...
@@ -1090,6 +1138,25 @@ class Graph:
     def _update_host(self, node: int, func: Callable[[], Any], /) -> None: ...
     def _clone(self) -> _graph.Graph: ...
     def _instantiate(self, flags: int, /) -> _exec.GraphExec: ...
+
+class Node:
+    def launch(
+        self,
+        config: _launch.LaunchConfig,
+        kernel: _kernel.Kernel,
+        *args: KernelArgument | _slot.Slot,
+        name: str | None = None,
+    ) -> _graph_node.Node: ...
+    @property
+    def graph(self) -> _graph.Graph:
+        """The graph."""
+
+    @property
+    def _id(self) -> int: ...
+    @property
+    def _known(self) -> tuple[int, int, str, str] | None: ...
+    @_known.setter
+    def _known(self, row: tuple[int, int, str, str] | None, /) -> None: ...
 
 class GraphExec:
     def launch(self, stream: StreamLike, /) -> None:
@@ -1225,6 +1292,7 @@ class Finalizer:
 # --- for the Python files -------------------------------------------------------------------------
 
 def _set_class(name: str, cls: type, /) -> None: ...
+def _set_slot(cls: type, /) -> None: ...
 def _set_closed_error(cls: type[Exception], /) -> None: ...
 def _open() -> None: ...
 def _is_open() -> bool: ...

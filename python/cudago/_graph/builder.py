@@ -25,13 +25,19 @@ if TYPE_CHECKING:
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
     from .._stream.event import Event
-    from ..typing import BufferLike, CaptureMode, KernelArgument, MemoryLike, StreamLike
+    from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
     from .node import Node
 
 
 def _has_gaps(memory: object) -> bool:
     return isinstance(memory, Tensor) and not memory.is_contiguous
+
+
+def _launch(at: Any, args: tuple[Any, ...], name: str | None) -> Node:
+    """Call the native method, which graphs and nodes have beside this class."""
+    node: Node = at.launch(*args, name=name)
+    return node
 
 
 class Builder(MemoryOperationNodes, Branching):
@@ -86,7 +92,7 @@ class Builder(MemoryOperationNodes, Branching):
                 as_tensor(dst),
                 as_tensor(src),
                 lambda d, s, box: graph._node(graph._add_box(deps, d, s, box, name)),
-                lambda *launched: self.launch(*launched, name=name),
+                lambda *launched: _launch(self, launched, name),
             )
         return graph._node(graph._add_memcpy(deps, dst, src, name))
 
@@ -133,7 +139,7 @@ class Builder(MemoryOperationNodes, Branching):
         memory = slot.plain(dst)
         pattern: Any = pattern_for(memory, value)
         if isinstance(dst, Tensor) and strided.needs_kernel(dst, pattern):
-            return strided.fill_node(dst, pattern, lambda *args: self.launch(*args, name=name))
+            return strided.fill_node(dst, pattern, lambda *args: _launch(self, args, name))
         graph, deps = self._at()
         if type(dst) is not Slot:
             return graph._node(graph._add_memset(deps, dst, pattern, name))
@@ -142,55 +148,11 @@ class Builder(MemoryOperationNodes, Branching):
         slot.note(graph, node, "memset", (("dst", dst),))
         return graph._node(node)
 
-    def launch(
-        self,
-        config: LaunchConfig,
-        kernel: Kernel,
-        *args: KernelArgument | Slot,
-        name: str | None = None,
+    def _launch_slots(
+        self, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], name: str | None
     ) -> Node:
-        """Add a kernel launch.
-
-        Parameters
-        ----------
-        config : LaunchConfig
-            The launch shape. A priority counts in executables made with
-            ``instantiate(priorities=True)``.
-        kernel : Kernel
-            The kernel.
-        *args
-            As for `cudago.launch`. The graph keeps every argument that has memory.
-        name : str, optional
-            Unique in the graph.
-
-        Returns
-        -------
-        Node
-            The new node.
-
-        See Also
-        --------
-        cudago.launch : Launches on a stream instead.
-
-        References
-        ----------
-        ``cuGraphAddKernelNode_v2``, ``cuGraphKernelNodeSetAttribute``
-
-        Examples
-        --------
-        >>> source = 'extern "C" __global__ void set(int* x, int value) { *x = value; }'
-        >>> kernel = cudago.Program(source).compile()["set"]
-        >>> x = device.allocate(4, stream=stream)
-        >>> graph = cudago.Graph(device)
-        >>> graph.launch(cudago.LaunchConfig(grid=1, block=1), kernel, x, 7, name="set")
-        <cudago.Node 'set': kernel>
-        """
+        """Launch with slots among the arguments."""
         graph, deps = self._at()
-        for arg in args:
-            if type(arg) is Slot:
-                break
-        else:
-            return graph._node(graph._add_kernel(deps, config, kernel, args, name))
         slot.check(graph)
         plain = tuple(map(slot.plain, args))
         node = graph._add_kernel(deps, config, kernel, plain, name)

@@ -16,7 +16,7 @@ from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
-from .node import Node, node_of
+from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
 from .slot import moved, set_uses, uses_of
@@ -67,9 +67,6 @@ class Graph(Builder, Shown, Stored, _core.Graph):
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self, ()
 
-    def _node(self, id: int) -> Node:
-        return Node(self, id)
-
     @property
     def device(self) -> Device:
         """The device that the graph runs on."""
@@ -105,7 +102,7 @@ class Graph(Builder, Shown, Stored, _core.Graph):
         for node in nodes:
             if not isinstance(node, Node):
                 raise TypeError(f"nodes must be of type Node, not {type(node).__name__}")
-        return Node(self, self._add_empty(tuple(n._id for n in nodes), name))
+        return self._node(self._add_empty(tuple(n._id for n in nodes), name))
 
     def fork(self, stream: StreamLike) -> Fork:
         """Let another stream take part while this graph is being captured.
@@ -264,12 +261,12 @@ class Graph(Builder, Shown, Stored, _core.Graph):
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The nodes, in order of creation."""
-        return tuple([node_of(self, row) for row in self._nodes()])
+        return tuple([self._node_of(row) for row in self._nodes()])
 
     @property
     def edges(self) -> tuple[tuple[Node, Node], ...]:
         """Pairs of nodes, of which the second depends on the first."""
-        return tuple([(Node(self, a), Node(self, b)) for a, b in self._edges()])
+        return tuple([(self._node(a), self._node(b)) for a, b in self._edges()])
 
     @property
     def retained(self) -> tuple[Retained, ...]:
@@ -279,7 +276,7 @@ class Graph(Builder, Shown, Stored, _core.Graph):
     def __getitem__(self, name: str) -> Node:
         row = self._find(name)
         if row is not None:
-            return node_of(self, row)
+            return self._node_of(row)
         names = ", ".join(own for _, _, own, _ in self._nodes())
         raise KeyError(f"no node is called {name!r}; there are {names or 'none'}")
 

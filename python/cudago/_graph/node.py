@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
+from .. import _core
 from ..errors import ClosedError
 from .builder import Builder
 from .params import params_of
@@ -27,24 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Node"]
 
 
-class Node(Builder):
+class Node(Builder, _core.Node):
     """One operation of a graph. Its methods add operations that depend on it.
 
     Created by the methods of `Graph` and of other nodes. Once it has been removed (`Graph.remove`),
     using it raises `ClosedError`.
-
-    Attributes
-    ----------
-    graph : Graph
-        The graph.
     """
 
-    __slots__ = ("_id", "_known", "graph")
-
-    def __init__(self, graph: Graph, id: int) -> None:
-        self.graph: Graph = graph
-        self._id = id
-        self._known: tuple[int, int, str, str] | None = None  # its row, which never changes
+    __slots__ = ()
 
     def _at(self) -> tuple[Graph, tuple[int, ...]]:
         return self.graph, (self._id,)
@@ -69,12 +60,12 @@ class Node(Builder):
     @property
     def dependencies(self) -> tuple[Node, ...]:
         """The nodes that this node waits for."""
-        return tuple([Node(self.graph, id) for (id,) in self.graph._dependencies(self._id)])
+        return tuple([self.graph._node(id) for (id,) in self.graph._dependencies(self._id)])
 
     @property
     def dependents(self) -> tuple[Node, ...]:
         """The nodes that wait for this one."""
-        return tuple([Node(self.graph, id) for (id,) in self.graph._dependents(self._id)])
+        return tuple([self.graph._node(id) for (id,) in self.graph._dependents(self._id)])
 
     @property
     def buffer(self) -> Buffer:
@@ -198,8 +189,4 @@ class Node(Builder):
             return "<cudago.Node: removed>"
 
 
-def node_of(graph: Graph, row: tuple[int, int, str, str]) -> Node:
-    """Make a node from a row of the graph's listing, so that its name is not looked up again."""
-    node = Node.__new__(Node)  # __init__ would be half the cost of a listing
-    node.graph, node._id, node._known = graph, row[0], row
-    return node
+_core._set_class("Node", Node)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+from .. import _core
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -191,3 +193,6 @@ def _old(step: GraphExec, node: int, kind: str, new: dict[str | int, Any]) -> di
         return {place: record[2 + int(place)] for place in new}
     held = {operand: it for it, _, _, operand, _ in step._params(node)[1]}
     return {place: held[str(place)] for place in new}
+
+
+_core._set_slot(Slot)

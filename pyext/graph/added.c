@@ -1,0 +1,120 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Kernel nodes that C adds. Going through Go would cost more than the driver call: so C makes the call, and writes down
+ * for Go what it has added. What a node uses is held from before the call: its refs are counted, and are the graph's from
+ * then on, wherever they are written down. The collector is shown them at once. */
+
+static QUIET int has_room(void **list, size_t *cap, size_t need, size_t item) {
+    if (need <= *cap) return 1;
+    size_t more = *cap < 8 ? 8 : 2 * *cap;
+    if (more < need) more = need;
+    void *bigger = realloc(*list, more * item);
+    if (!bigger) return 0;
+    *list = bigger;
+    *cap = more;
+    return 1;
+}
+
+QUIET int cudago_nodes_reserve(cudago_nodes *s, size_t n_refs) {
+    int has = has_room((void **)&s->handles, &s->cap, s->n + 1, sizeof *s->handles) &&
+              has_room((void **)&s->added, &s->cap_added, s->n_added + 1, sizeof *s->added) &&
+              has_room((void **)&s->refs, &s->cap_refs, s->n_refs + n_refs, sizeof *s->refs);
+    return has ? 0 : -1;
+}
+
+cudago_nodes *cudago_nodes_new(void) { return calloc(1, sizeof(cudago_nodes)); }
+void cudago_nodes_free(cudago_nodes *s) {
+    if (!s) return;
+    free(s->handles);
+    free(s->added);
+    free(s->refs);
+    free(s);
+}
+void cudago_nodes_taken(cudago_nodes *s) {
+    s->n_added = s->n_refs = 0;
+    if (s->cap_added <= 64) return; /* the room that is kept for the next */
+    free(s->added);
+    free(s->refs);
+    s->added = NULL;
+    s->refs = NULL;
+    s->cap_added = s->cap_refs = 0;
+}
+
+static QUIET int has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority; }
+
+/* Only an open capture may use what it allocates: Go knows the captures. */
+static QUIET int uses_capture(const cudago_ref *refs, int n) {
+    for (int i = 0; i < n; i++)
+        if (refs[i].memory) return 1;
+    return 0;
+}
+
+/* Is there a node for which the new one can wait? The errors are Go's. */
+static QUIET int knows(const cudago_nodes *s, const cudago_place *p) {
+    if (!p->n) return 1;
+    uint64_t index = (uint32_t)p->v[0];
+    return p->n == 1 && p->v[0] >> 32 == s->id && index < s->n && s->handles[index];
+}
+
+QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c) {
+    cudago_nodes *s = g->nodes;
+    if (!s || s->through_go || p->name_len || has_attributes(c) || !knows(s, p) || uses_capture(refs, n)) return 0;
+    return !cudago_nodes_reserve(s, (size_t)n);
+}
+
+static QUIET int32_t call_driver(const GraphObject *g, const cudago_place *p, const cudago_kernel *k, void **params,
+                                 const ConfigObject *c, uintptr_t *node) {
+    cudago_nodes *s = g->nodes;
+    CUDA_KERNEL_NODE_PARAMS what = {.Func = k->f,
+                                    .GridDimX = c->grid[0],
+                                    .GridDimY = c->grid[1],
+                                    .GridDimZ = c->grid[2],
+                                    .BlockDimX = c->block[0],
+                                    .BlockDimY = c->block[1],
+                                    .BlockDimZ = c->block[2],
+                                    .SharedMemBytes = c->shared_memory,
+                                    .KernelParams = (uintptr_t)params};
+    CUgraphNode before = p->n ? s->handles[(uint32_t)p->v[0]] : 0, made = 0;
+    int pushed;
+    int32_t r = cudago_ctx_enter(g->ctx, &pushed);
+    if (!r) r = cu.cuGraphAddKernelNode(&made, s->h, p->n ? &before : NULL, (size_t)p->n, &what);
+    cudago_ctx_leave(pushed);
+    *node = made;
+    return r;
+}
+
+static int refused(const GraphObject *g, cudago_ref *refs, int n, int32_t code) {
+    cudago_refs_drop(refs, n);
+    cudago_status st = {0};
+    cudagoDetailError("cuGraphAddKernelNode", code, g->device, "", &st);
+    return cudago_raise(&st);
+}
+
+/* A held list that cannot grow hides the object from the collector, which at worst leaks a cycle. */
+static QUIET void show(cudago_held *h, const cudago_ref *refs, int n) {
+    for (int i = 0; i < n; i++)
+        if (h->n < h->cap || !cudago_held_grow(h)) h->v[h->n++] = (PyObject *)refs[i].object;
+}
+
+QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
+                                  int n, const ConfigObject *c) {
+    GraphObject *g = (GraphObject *)self->graph;
+    cudago_nodes *s = g->nodes;
+    uintptr_t node;
+    int32_t r = call_driver(g, p, k, params, c, &node);
+    if (r) return refused(g, refs, n, r), NULL;
+    s->added[s->n_added++] = (cudago_added){
+        .node = node, .kernel = k->id, .after = p->n ? (int64_t)(uint32_t)p->v[0] : -1, .shape = cudago_shape_of(c), .n_refs = n};
+    memcpy(&s->refs[s->n_refs], refs, (size_t)n * sizeof *refs);
+    s->n_refs += (size_t)n;
+    show(g->held, refs, n);
+    self->number = s->id << 32 | s->n;
+    s->handles[s->n++] = node;
+    return NEW_REF(self);
+}

@@ -1,0 +1,172 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+#include "_cgo_export.h"
+
+/* Kernel nodes: the only kind that is added often enough for its price to matter. */
+
+enum { SMALL_VALUES = 256 }; /* bytes of parameters that are packed on the stack */
+
+static PyObject *with_packed(cudago_packing *p, ConfigObject *config, const cudago_kernel_use *use, void *at) {
+    if (cudago_pack_own(p, (PyObject *)config) || use->enter(at)) return NULL;
+    PyObject *r = NULL;
+    if (!cudago_pack_now(p)) {
+        cudago_ref refs[CUDAGO_MAX_PARAMS + 1];
+        int n = cudago_refs_of(p, refs);
+        r = use->now(at, p->k, p->params, refs, n, config);
+    }
+    if (use->leave) use->leave(at);
+    return r;
+}
+
+/* For both adding a kernel node and updating one. */
+PyObject *cudago_with_kernel(const cudago_kernel_use *use, void *at, int32_t device, PyObject *config, PyObject *kernel,
+                             PyObject *const *args, Py_ssize_t n) {
+    if (cudago_expect(config, CLS_CONFIG, "config") || cudago_expect(kernel, CLS_KERNEL, "kernel")) return NULL;
+    KernelObject *ko = (KernelObject *)kernel;
+    cudago_kernel *k = cudago_kernel_on(ko, device);
+    if (!k || cudago_check_config((ConfigObject *)config, k)) return NULL;
+    uint8_t small[SMALL_VALUES] __attribute__((aligned(16))), *values = small;
+    if (k->size > sizeof small && !(values = malloc(k->size))) return PyErr_NoMemory();
+    cudago_packing p;
+    PyObject *r = NULL;
+    if (!cudago_pack(&p, ko, k, args, n, values)) {
+        r = with_packed(&p, (ConfigObject *)config, use, at);
+        cudago_pack_free(&p);
+    }
+    if (values != small) free(values);
+    return r;
+}
+
+PyObject *cudago_with_kernel_of(const cudago_kernel_use *use, void *at, int32_t device, PyObject *const *what) {
+    Py_ssize_t n = PyTuple_Size(what[2]);
+    if (n < 0) return NULL;
+    if (n > CUDAGO_MAX_PARAMS) return PyErr_SetString(PyExc_TypeError, "too many arguments"), NULL;
+    PyObject *items[CUDAGO_MAX_PARAMS];
+    for (Py_ssize_t i = 0; i < n; i++) items[i] = PyTuple_GetItem(what[2], i);
+    return cudago_with_kernel(use, at, device, what[0], what[1], items, n);
+}
+
+typedef struct {
+    GraphObject *graph;
+    cudago_place *p;
+    NodeObject *node; /* is given the number */
+} kernel_place;
+static int enter_graph(void *at) { return cudago_graph_ready(((kernel_place *)at)->graph); }
+static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
+    kernel_place *kp = at;
+    if (cudago_graph_open(kp->graph)) return cudago_refs_drop(refs, n), NULL;
+    if (cudago_can_add(kp->graph, kp->p, refs, n, c)) return cudago_add_kernel(kp->node, kp->p, k, params, refs, n, c);
+    cudago_status st = {0};
+    int pushed; /* here this is one comparison, in Go three crossings of the border */
+    cudago_shape shape = cudago_shape_of(c);
+    cudago_ctx_enter(kp->graph->ctx, &pushed);
+    kp->node->number = cudagoGraphKernel(kp->graph->id, kp->p->v, (int)kp->p->n, (char *)kp->p->name, (int)kp->p->name_len, k->id,
+                                         &shape, params, refs, n, &st);
+    cudago_ctx_leave(pushed);
+    return st.kind ? (cudago_raise(&st), NULL) : NEW_REF(kp->node);
+}
+
+static const cudago_kernel_use add = {enter_graph, kernel_now, NULL};
+
+static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const *what, PyObject *const *args, Py_ssize_t n) {
+    kernel_place at = {graph, p, cudago_node_new(graph)};
+    if (!at.node) return NULL;
+    PyObject *r = cudago_with_kernel(&add, &at, graph->device, what[0], what[1], args, n);
+    Py_DECREF(at.node);
+    return r;
+}
+
+/* _add_kernel(deps, config, kernel, args, name) */
+PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    cudago_place p;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
+    kernel_place at = {self, &p, cudago_node_new(self)};
+    if (!at.node) return NULL;
+    PyObject *node = cudago_with_kernel_of(&add, &at, self->device, args + 1);
+    PyObject *number = node ? PyLong_FromUnsignedLongLong(at.node->number) : NULL;
+    Py_XDECREF(node);
+    Py_DECREF(at.node);
+    return number;
+}
+
+/* --- launch, as users call it --------------------------------------------------------------------------------------- */
+
+static PyTypeObject *slot_class;
+
+/* _set_slot(cls): an argument of this class stands for another, and can be exchanged later. */
+PyObject *cudago_set_slot(PyObject *module, PyObject *cls) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (!PyType_Check(cls)) return PyErr_SetString(PyExc_TypeError, "_set_slot takes a class"), NULL;
+    PyTypeObject *before = slot_class;
+    slot_class = (PyTypeObject *)NEW_REF(cls);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static int has_slot(PyObject *const *args, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (Py_TYPE(args[i]) == slot_class) return 1;
+    return 0;
+}
+
+/* The arguments of launch(config, kernel, *args, name=None). */
+typedef struct {
+    PyObject *what[2]; /* config, kernel */
+    PyObject *name;
+    PyObject *const *args;
+    Py_ssize_t n;
+} launch_arguments;
+static int read_names(launch_arguments *l, PyObject *const *named, PyObject *names) {
+    static cudago_keyword known[] = {{"config", NULL}, {"kernel", NULL}, {"name", NULL}};
+    for (Py_ssize_t i = 0, n = names ? PyTuple_Size(names) : 0; i < n; i++) {
+        int which = cudago_which(known, 3, PyTuple_GetItem(names, i));
+        if (which == 3)
+            return PyErr_Format(PyExc_TypeError, "launch() got an unexpected keyword argument %R: kernels in graphs take their "
+                                                 "arguments by position",
+                                PyTuple_GetItem(names, i)),
+                   -1;
+        if (which < 2 && l->what[which])
+            return PyErr_Format(PyExc_TypeError, "launch() got multiple values for argument '%s'", known[which].text), -1;
+        *(which < 2 ? &l->what[which] : &l->name) = named[i];
+    }
+    if (l->what[0] && l->what[1]) return 0;
+    return PyErr_Format(PyExc_TypeError, "launch() missing a required argument: '%s'", known[l->what[0] != NULL].text), -1;
+}
+static int read_launch(launch_arguments *l, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    *l = (launch_arguments){{n > 0 ? args[0] : NULL, n > 1 ? args[1] : NULL}, Py_None, args + 2, n > 2 ? n - 2 : 0};
+    return !names && n > 1 ? 0 : read_names(l, args + n, names);
+}
+
+/* Slots are Python's affair. */
+static PyObject *launch_slots(PyObject *self, const launch_arguments *l) {
+    PyObject *args = PyTuple_New(l->n), *r = NULL;
+    for (Py_ssize_t i = 0; args && i < l->n; i++)
+        if (PyTuple_SetItem(args, i, NEW_REF(l->args[i]))) Py_CLEAR(args);
+    if (args) r = PyObject_CallMethod(self, "_launch_slots", "OOOO", l->what[0], l->what[1], args, l->name);
+    Py_XDECREF(args);
+    return r;
+}
+
+/* Of a graph, or of the node `after`. */
+PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t *after, PyObject *const *args, Py_ssize_t n,
+                             PyObject *names) {
+    launch_arguments l;
+    if (read_launch(&l, args, n, names)) return NULL;
+    if (has_slot(l.args, l.n)) return launch_slots(self, &l);
+    cudago_place p;
+    p.n = after != NULL;
+    if (after) p.v[0] = *after;
+    if (cudago_graph_open(graph) || cudago_read_name(l.name, &p)) return NULL;
+    return add_kernel(graph, &p, l.what, l.args, l.n);
+}
+
+PyObject *cudago_graph_launch(GraphObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    return cudago_launch_node((PyObject *)self, self, NULL, args, n, names);
+}

@@ -1,0 +1,103 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "graph.h"
+
+/* A Node of Python: its graph, and its number there. It keeps the graph's object, not the graph open. */
+
+NodeObject *cudago_node_new(GraphObject *graph) {
+    NodeObject *self = cudago_alloc(CLS_NODE);
+    if (self) self->graph = NEW_REF(graph);
+    return self;
+}
+
+/* _node(number): the Node with a number that this graph has returned. */
+PyObject *cudago_graph_node_at(GraphObject *self, PyObject *number) {
+    CUDAGO_ENTER(NULL);
+    uint64_t n;
+    if (cudago_read_node(number, &n)) return NULL;
+    NodeObject *node = cudago_node_new(self);
+    if (node) node->number = n;
+    return (PyObject *)node;
+}
+
+/* _node_of(row): the same of a row of _nodes(), so that its name is not looked up again. */
+PyObject *cudago_graph_node_of(GraphObject *self, PyObject *row) {
+    CUDAGO_ENTER(NULL);
+    PyObject *number = PyTuple_GetItem(row, 0);
+    uint64_t n;
+    if (!number || cudago_read_node(number, &n)) return NULL;
+    NodeObject *node = cudago_node_new(self);
+    if (!node) return NULL;
+    node->number = n;
+    node->known = NEW_REF(row);
+    return (PyObject *)node;
+}
+
+/* launch(config, kernel, *args, name=None) */
+static PyObject *node_launch(NodeObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    CUDAGO_ENTER(NULL);
+    return cudago_launch_node((PyObject *)self, (GraphObject *)self->graph, &self->number, args, n, names);
+}
+
+static PyObject *node_graph(NodeObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->graph);
+}
+static PyObject *node_number(NodeObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(self->number);
+}
+/* Its row in _nodes(), which never changes, or None. */
+static PyObject *node_known(NodeObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->known ? self->known : Py_None);
+}
+static int node_set_known(NodeObject *self, PyObject *row, void *unused) {
+    (void)unused;
+    PyObject *before = self->known;
+    self->known = row ? NEW_REF(row) : NULL;
+    Py_XDECREF(before);
+    return 0;
+}
+
+/* No tp_clear: the tp_clear of the graph breaks the cycles that a node can be in. */
+static int node_traverse(NodeObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->graph);
+    Py_VISIT(self->known);
+    return 0;
+}
+
+static void node_dealloc(NodeObject *self) {
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->graph);
+    Py_XDECREF(self->known);
+    cudago_free((PyObject *)self);
+}
+
+static PyMethodDef methods[] = {
+    {"launch", METHOD(node_launch), METH_FASTCALL | METH_KEYWORDS, DOC_GRAPH_LAUNCH},
+    {0},
+};
+static PyGetSetDef getset[] = {
+    {"graph", (getter)node_graph, NULL, DOC_NODE_GRAPH, NULL},
+    {"_id", (getter)node_number, NULL, NULL, NULL},
+    {"_known", (getter)node_known, (setter)node_set_known, NULL, NULL},
+    {0},
+};
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, node_dealloc},
+    {Py_tp_traverse, node_traverse},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getset},
+    {0, NULL},
+};
+PyType_Spec cudago_node_spec = {
+    "cudago._core.Node",
+    sizeof(NodeObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    slots,
+};

@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel nodes are added without Go, which learns of them before it does anything else."""
+
+from __future__ import annotations
+
+import gc
+import textwrap
+import weakref
+
+import pytest
+
+import cudago as cu
+from cudago.testing import hold, settle
+
+from .operand import CONFIG, N, numbers
+
+np = pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def x(device, stream):
+    with device.allocate(4 * N, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
+        yield buffer
+
+
+def test_nodes_of_all_kinds_take_turns(graph, x, kernels, stream):
+    add = kernels["add"]
+    out = bytearray(4 * N)
+    first = graph.launch(CONFIG, add, x, 1, N)
+    fill = first.memset(x, b"\5\0\0\0", name="fill")
+    second = fill.launch(CONFIG, add, x, 2, N)
+    third = second.launch(CONFIG, add, x, 3, N, name="third")
+    fourth = third.launch(CONFIG, add, x, 4, N)
+    fourth.memcpy(out, x)
+    assert [n.name for n in graph.nodes] == [
+        "kernel_0", "fill", "kernel_1", "third", "kernel_3", "memcpy_0",
+    ]  # fmt: skip
+    assert [e for n in graph.nodes for e in n.dependencies] == [first, fill, second, third, fourth]
+    assert [n.name for n in (first, second, fourth)] == ["kernel_0", "kernel_1", "kernel_3"]
+    with graph.instantiate() as step:
+        step.launch(stream)
+        stream.sync()
+    assert np.frombuffer(out, "i4").tolist() == [5 + 2 + 3 + 4] * N
+
+
+def test_a_chain_longer_than_a_batch(graph, x, kernels, stream):
+    node = graph
+    for _ in range(600):
+        node = node.launch(CONFIG, kernels["add"], x, 1, N)
+    assert graph["kernel_599"] == node
+    with graph.instantiate() as step:
+        graph.close()
+        step.launch(stream)
+        assert numbers(x, stream) == 600
+
+
+def test_what_a_node_uses_lives_with_the_graph(device, kernels, stream):
+    graph, y = cu.Graph(device), device.allocate(4 * N, stream=stream)
+    y.fill(0, stream=stream)
+    cell, dropped = weakref.ref(y), device.allocate(4 * N, stream=stream)
+    graph.launch(CONFIG, kernels["add"], y, 1, N).launch(CONFIG, kernels["add"], dropped, 1, N)
+    dropped.close()
+    del y
+    gc.collect()
+    assert cell() is not None
+    step = graph.instantiate()
+    step.launch(stream)
+    assert numbers(cell(), stream) == 1
+    step.close()
+    graph.close()
+    settle()
+    assert cell() is None
+
+
+def test_closing_releases_nodes_that_nobody_has_looked_at(device, kernels, stream):
+    graph, y = cu.Graph(device), device.allocate(4 * N, stream=stream)
+    cell = weakref.ref(y)
+    node = graph.launch(CONFIG, kernels["add"], y, 1, N)
+    del y
+    graph.close()
+    settle()
+    assert cell() is None
+    with pytest.raises(cu.ClosedError):
+        node.launch(CONFIG, kernels["add"], 0, 1, N)
+
+
+class Interface:
+    """Memory of another library, which is in a cycle with the graph that uses it."""
+
+    def __init__(self, buffer: cu.Buffer, graph: cu.Graph) -> None:
+        self.graph, self.buffer = graph, buffer
+        self.__cuda_array_interface__ = {
+            "shape": (buffer.size,), "typestr": "|u1", "version": 3, "data": (buffer.handle, False),
+        }  # fmt: skip
+
+
+def test_a_cycle_through_such_a_node_is_collected(device, x, kernels):
+    graph = cu.Graph(device)
+    thing = Interface(x, graph)
+    graph.launch(CONFIG, kernels["add"], thing, 1, N)
+    gone = weakref.ref(thing)
+    del graph, thing
+    gc.collect()
+    settle()
+    assert gone() is None
+
+
+REFUSED = """
+import gc
+import weakref
+import cudago as cu
+from cudago import _core
+from cudago.testing import settle
+
+source = 'extern "C" __global__ void set(int* x, int n) { x[0] = n; }'
+code = cu.Program(source).compile()["set"]
+device = cu.Device()
+stream = device.create_stream()
+graph, one = cu.Graph(), cu.LaunchConfig(1, 1)
+x, y = (device.allocate(4, stream=stream) for _ in "xy")
+gone = weakref.ref(y)
+first = graph.launch(one, code, x, 1)
+_core._fail_next("cuGraphAddKernelNode", 1, 999)
+try:
+    first.launch(one, code, y, 2)
+except cu.CUDAError as e:
+    print(e.operation, e.code)
+del y
+settle()
+print(gone() is None, len(graph.nodes), len(graph.retained))
+first.launch(one, code, x, 3)
+graph.instantiate().launch(stream)
+out = bytearray(4)
+x.copy_to(out, stream=stream)
+stream.sync()
+print(out[0])
+"""
+
+
+def test_a_refused_node_leaves_nothing(script, driver):
+    done = script(REFUSED, CUDAGO_SIM="faults=0")
+    assert (done.stderr, done.stdout) == ("", "cuGraphAddKernelNode 999\nTrue 1 2\n3\n")
+
+
+def test_a_removed_node_is_waited_for_by_none(graph, x, kernels):
+    first = graph.launch(CONFIG, kernels["add"], x, 1, N)
+    second = first.launch(CONFIG, kernels["add"], x, 1, N)
+    graph.remove(first)
+    with pytest.raises(cu.ClosedError):
+        first.launch(CONFIG, kernels["add"], x, 1, N)
+    third = second.launch(CONFIG, kernels["add"], x, 1, N)
+    assert graph.nodes == (second, third)
+    other = cu.Graph(graph.device)
+    foreign = other.launch(CONFIG, kernels["add"], x, 1, N)
+    with pytest.raises(ValueError, match="another graph"):
+        graph.join(foreign)
+
+
+def test_arguments_by_name(graph, x, kernels):
+    add = kernels["add"]
+    assert graph.launch(CONFIG, add, x, 1, N, name="one").name == "one"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n'"):
+        graph.launch(CONFIG, add, x, 1, n=N)
+    with pytest.raises(TypeError, match="multiple values for argument 'config'"):
+        graph.launch(CONFIG, add, x, 1, N, config=CONFIG)
+    with pytest.raises(TypeError, match="missing a required argument: 'kernel'"):
+        graph.launch(config=CONFIG)
+    with pytest.raises(TypeError, match="takes 3 argument"):
+        graph.launch(kernel=add, config=CONFIG)
+    with pytest.raises(ValueError, match="already names"):
+        graph.launch(CONFIG, add, x, 1, N, name="one")
+    assert len(graph.nodes) == 1
+
+
+class Closes:
+    """A number whose conversion closes the graph."""
+
+    def __init__(self, graph: cu.Graph) -> None:
+        self.graph = graph
+
+    def __index__(self) -> int:
+        self.graph.close()
+        return 1
+
+
+def test_a_conversion_that_closes_the_graph(device, x, kernels):
+    graph = cu.Graph(device)
+    node = graph.launch(CONFIG, kernels["add"], x, 1, N)
+    with pytest.raises(cu.ClosedError):
+        node.launch(CONFIG, kernels["add"], x, Closes(graph), N)
+
+
+def test_the_process_ends_with_such_nodes(script, driver):
+    done = script(
+        textwrap.dedent("""
+        import cudago as cu
+        source = 'extern "C" __global__ void set(int* x, int n) { x[0] = n; }'
+        set = cu.Program(source).compile()["set"]
+        device = cu.Device()
+        stream = device.create_stream()
+        x = device.allocate(4, stream=stream)
+        graph = cu.Graph()
+        graph.launch(cu.LaunchConfig(1, 1), set, x, 1)
+        print("end")
+        """)
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_an_executable_in_flight_keeps_them(graph, x, kernels, stream):
+    with hold(stream):
+        graph.launch(CONFIG, kernels["add"], x, 1, N).launch(CONFIG, kernels["add"], x, 1, N)
+        step = graph.instantiate()
+        step.launch(stream)
+        step.close()
+        graph.close()
+    assert numbers(x, stream) == 2
