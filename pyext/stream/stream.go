@@ -167,6 +167,9 @@ func cudagoStreamRelease(id C.uint64_t) {
 	}
 	end(func() error {
 		Lines.Take(uint64(id))
+		if refs, _ := l.takeBatch(); refs != nil { // nobody adds any more, and all work has ended
+			border.Drops.Put(refs...)
+		}
 		err := s.Close()
 		C.cudago_stream_ended(l.block)
 		return err
