@@ -90,7 +90,7 @@ func cudagoProveExposed() {
 
 //export cudagoLineProved
 func cudagoLineProved(id, pos C.uint64_t) {
-	OnLine(uint64(id), func(l *graph.Line) { l.Proved(uint64(pos)) })
+	OnLine(uint64(id), func(l *graph.Line) { l.Waited(uint64(pos)) })
 }
 
 //export cudagoLineExpose

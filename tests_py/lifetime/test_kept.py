@@ -136,6 +136,55 @@ def test_each_stream_has_its_own(launch, device, stream, try_to_release):
     wait_until_released(waits)
 
 
+def test_a_thread_waits_for_its_own_default_stream(launch, device, stream, try_to_release):
+    """What another thread has queued in its own is still kept then."""
+    with cu.Stream.from_handle(2, device=device) as per_thread:
+        queued, over = threading.Event(), threading.Event()
+        seen = []
+
+        def run() -> None:
+            with hold(stream):
+                per_thread.wait(stream.record())
+                seen.append(launch("interface", on=per_thread))
+                queued.set()
+                over.wait()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        queued.wait()
+        per_thread.sync()
+        try_to_release()
+        kept = seen[0].alive
+        over.set()
+        thread.join()
+        assert kept
+        wait_until_released(*seen)
+
+
+def test_a_wait_for_the_threads_default_stream_is_one(device, stream, work):
+    """However long its work takes."""
+    with cu.Stream.from_handle(2, device=device) as per_thread:
+        held, over = threading.Event(), threading.Event()
+
+        def run() -> None:
+            with hold(stream):
+                held.set()
+                over.wait()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        held.wait()
+        per_thread.wait(stream.record())
+        work.fill(7, stream=per_thread)
+        timer = threading.Timer(0.05, over.set)
+        timer.start()
+        per_thread.sync()
+        assert over.is_set()
+        timer.join()
+        thread.join()
+        assert (work.numpy(stream=stream) == 7).all()
+
+
 def test_a_capture_begins_between_launches(launch, kernels, stream, work):
     seen = [launch()]
     with stream.capture() as graph:
