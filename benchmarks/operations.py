@@ -15,10 +15,12 @@ REPLAY = "replay a function that is a graph"
 ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
+LAUNCH_TORCH = "launch with a torch tensor"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
 
-ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, BIND, BOUND, REPLAY, ALLOC, COPY, RECORD, IMPORT, EXPORT)
+ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, BIND, BOUND, REPLAY, ALLOC, COPY, RECORD)
+ALL += (LAUNCH_TORCH, IMPORT, EXPORT)
 
 BLOCK = 32
 ALLOC_SIZE = 1 << 10

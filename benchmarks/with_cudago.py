@@ -111,6 +111,7 @@ def _exchange(names: dict[str, Any]) -> list[Case]:
         return python_case(operation, LIBRARY, statement, names, settle, setup="default()")
 
     return [
+        case(op.LAUNCH_TORCH, "launch(stream, config, kernel, theirs, y, 1)"),
         case(op.IMPORT, "cu.from_dlpack(theirs)"),
         case(op.EXPORT, "cu.to_torch(ours)"),
     ]

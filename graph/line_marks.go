@@ -213,6 +213,17 @@ func (l *Line) Proved(pos uint64) {
 	l.noteProven()
 }
 
+// Waited is [Line.Proved] for a thread that has waited for the stream. Of the
+// per-thread default stream it has waited for its own work only, while the
+// positions are those of all threads: there the marks tell.
+func (l *Line) Waited(pos uint64) {
+	if l.perThread {
+		l.look()
+		return
+	}
+	l.Proved(pos)
+}
+
 // Prove queries the marks, and records another one if there is unmarked work
 // and recording is allowed. For any thread that uses the stream. Never creates
 // an event and never blocks: fine with the GIL.

@@ -218,6 +218,30 @@ func TestCapturedWorkOfAThreadIsNotPending(t *testing.T) {
 	require.NoError(t, c.Abort())
 }
 
+// A wait of one thread for its default stream says nothing about that of another.
+func TestAThreadHasWaitedForItsOwnWork(t *testing.T) {
+	ctx := open(t)
+	s := ctx.DefaultStream(cuda.PerThread)
+	l := LineOf(s)
+	gate := newGate(t)
+	queued := make(chan uint64)
+	go func() {
+		runtime.LockOSThread() // for good: it has a stream of its own
+		require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
+		pos, err := l.Marked()
+		require.NoError(t, err)
+		queued <- pos
+	}()
+	theirs := <-queued
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, s.Synchronize())
+	l.Waited(l.Queued())
+	require.True(t, l.Pending(theirs))
+	gate.open()
+	eventually(t, "proven", func() bool { l.Waited(theirs); return !l.Pending(theirs) })
+}
+
 // The second of two lines of one stream has positions of its own; the first is
 // the one that LineOf returns.
 func TestTwoLinesOfOneStream(t *testing.T) {

@@ -130,10 +130,6 @@ int cudago_wait_position(uint64_t stream, uint64_t position) {
     return 0;
 }
 
-QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n) {
-    cudagoKeepUntil(s->id, position, refs, (int)n);
-}
-
 /* While callbacks are alive the GIL must not be held in the driver: see callback.go. */
 void cudago_prove_all(void) {
     if (!cudago_streams) return;

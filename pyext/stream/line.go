@@ -90,7 +90,7 @@ func cudagoProveExposed() {
 
 //export cudagoLineProved
 func cudagoLineProved(id, pos C.uint64_t) {
-	OnLine(uint64(id), func(l *graph.Line) { l.Proved(uint64(pos)) })
+	OnLine(uint64(id), func(l *graph.Line) { l.Waited(uint64(pos)) })
 }
 
 //export cudagoLineExpose
@@ -143,18 +143,6 @@ func cudagoStreamsOrder(ordinal C.int32_t, first, then C.uintptr_t, st *C.cudago
 		return err
 	})
 	return busy
-}
-
-// cudagoKeepUntil takes over references and keeps them until position pos of the
-// stream has ended.
-//
-//export cudagoKeepUntil
-func cudagoKeepUntil(id, pos C.uint64_t, refs *C.uintptr_t, n C.int) {
-	list := make([]uintptr, int(n))
-	for i, r := range unsafe.Slice(refs, int(n)) {
-		list[i] = uintptr(r)
-	}
-	OnLine(uint64(id), func(l *graph.Line) { l.After(uint64(pos), func() { border.Drops.Put(list...) }) })
 }
 
 // AfterAll runs then once everything that is in the stream now has ended. For

@@ -171,6 +171,7 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
     if (!s) return NULL;
     int r = cudago_wait_stream(s);
     if (!r) cudagoLineProved(s->id, queued);
+    if (!r) cudago_keep_drop(s);
     cudago_stream_release(s);
     if (r || cudago_print_flush()) return NULL;
     CUDAGO_ENTER(NULL); /* what the work kept may be released now */

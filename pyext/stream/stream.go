@@ -28,8 +28,38 @@ func init() {
 		if err != nil {
 			return nil, nil, err
 		}
+		if s == s.Context().DefaultStream(cuda.PerThread) {
+			return threadsWait(s)
+		}
 		return border.RelaxedQuery(s.Done), border.Relaxed(s.Synchronize), nil
 	})
+}
+
+// threadsWait is a wait for the per-thread default stream of the calling OS
+// thread. It may go on in a goroutine, for whose thread the handle means another
+// stream, and so it is a wait for an event.
+func threadsWait(s *cuda.Stream) (done func() (bool, error), block func() error, err error) {
+	e, err := s.Context().TakeEvent(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	over := sync.OnceFunc(func() { s.Context().PutEvent(e) })
+	if recorded, err := s.RecordUncaptured(e); err != nil || !recorded {
+		over()
+		return border.RelaxedQuery(s.Done), border.Relaxed(s.Synchronize), err
+	}
+	query := func() (bool, error) {
+		ended, err := e.Query()
+		if ended || err != nil {
+			over()
+		}
+		return ended, err
+	}
+	wait := func() error {
+		defer over()
+		return e.Synchronize()
+	}
+	return border.RelaxedQuery(query), border.Relaxed(wait), nil
 }
 
 // newStreamBlock registers s and makes its block and its line.
@@ -167,6 +197,9 @@ func cudagoStreamRelease(id C.uint64_t) {
 	}
 	end(func() error {
 		Lines.Take(uint64(id))
+		if refs, _ := l.takeBatch(); refs != nil { // nobody adds any more, and all work has ended
+			border.Drops.Put(refs...)
+		}
 		err := s.Close()
 		C.cudago_stream_ended(l.block)
 		return err

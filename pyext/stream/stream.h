@@ -49,6 +49,13 @@ typedef struct {
 } cudago_clock;
 QUIET void cudago_clock_release(cudago_clock *c); /* any thread */
 
+/* References that work in flight keeps: keep.c. */
+typedef struct {
+    uint64_t position; /* of the latest work that uses them */
+    size_t n, cap;
+    uintptr_t refs[];
+} cudago_batch;
+
 typedef struct cudago_stream {
     uint64_t id;               /* Go's handle */
     uintptr_t h;               /* CUstream */
@@ -61,6 +68,9 @@ typedef struct cudago_stream {
     int32_t foreign;           /* not ours: others queue work too, so calls release the GIL on it and mark each use */
     int32_t listed;            /* in cudago_streams */
     uint32_t inside;           /* calls in the driver with it that released the GIL: no capture begins meanwhile */
+    int32_t unmarked;          /* it keeps something, and an event is to be recorded behind that without the GIL */
+    _Atomic(cudago_batch *) kept; /* the open batch, or NULL: also while a thread adds to it */
+    _Atomic int32_t watched;   /* the reaper looks after the open batch */
     _Atomic int32_t ended;     /* Go is done with it: cudago_streams_sweep frees it */
     _Atomic int64_t refs;      /* the Python object, allocations, calls under way */
     struct cudago_stream *next, *prev; /* all blocks; guarded by the GIL */
@@ -180,7 +190,11 @@ static inline cudago_leave cudago_gil_leave(cudago_stream *s) {
 enum { CUDAGO_NOT_CALLED = -1 }; /* no result of the driver */
 /* The position, if the driver accepted the work. The stream stays held. */
 uint64_t cudago_gil_back(cudago_leave *l, int32_t result);
-static inline void cudago_leave_end(cudago_leave *l) { cudago_stream_release(l->s); }
+void cudago_mark_kept(cudago_stream *s); /* may release the GIL */
+static inline void cudago_leave_end(cudago_leave *l) {
+    if (l->s->unmarked) cudago_mark_kept(l->s);
+    cudago_stream_release(l->s);
+}
 
 /* Waits for all that is queued on a stream that was not capturing a moment ago. Meanwhile no other thread begins a
  * capture of it, which the wait would invalidate. Returns as cudago_wait does. */
@@ -257,8 +271,10 @@ QUIET int cudago_join_or_later(cudago_stream *into, cudago_clock *from, uint64_t
 /* Is the stream capturing, so that nothing can stand behind that position until the capture ends? */
 QUIET int cudago_unmarkable(cudago_clock *c, uint64_t position);
 
-/* Takes over references to Operands and keeps them until position of s has ended. */
+/* Takes over references and keeps them until position of s has ended, and a moment longer: keep.c. */
 QUIET void cudago_keep_until(cudago_stream *s, uint64_t position, uintptr_t *refs, size_t n);
+cudago_batch *cudago_batch_take(cudago_stream *s); /* the open batch, now the caller's, or NULL. Any thread */
+void cudago_keep_drop(cudago_stream *s); /* drops the open batch if it is known to have ended; runs Python */
 
 /* Go functions for later rooms. */
 int cudagoStreamsOrder(int32_t ordinal, uintptr_t first, uintptr_t then, cudago_status *st);

@@ -13,7 +13,8 @@ GIL_TAKERS = {
 }
 
 LIBC = {"offsetof", "malloc", "calloc", "realloc", "free", "memcpy", "memset", "memcmp", "snprintf"}
-LIBC |= {"atomic_load", "atomic_store", "atomic_fetch_add", "atomic_fetch_sub", "clock_gettime"}
+LIBC |= {"atomic_load", "atomic_store", "atomic_exchange", "atomic_fetch_add", "atomic_fetch_sub"}
+LIBC |= {"clock_gettime"}
 LIBC |= {
     "atomic_load_explicit",
     "atomic_store_explicit",
@@ -42,6 +43,7 @@ OURS_QUIET = {
 # Of Go: what runs no Python and waits for nobody who may want the GIL.
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
+    "cudagoKeepWatch",
     "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
@@ -146,6 +148,7 @@ WITH_GIL: dict[str, str] = {
     "memory/resource.c:free_now": "its caller asks may_stick whether it could wait for a callback",
     "stream/order.c:cudago_order_streams": ALONE,
     "stream/line.c:slow": ALONE,
+    "stream/keep.c:mark_exposed": ALONE,
     "stream/line.c:prove_now": "only while no thread that a callback holds up is in the driver",
     "stream/line.c:cudago_gil_back": "takes the GIL back, after that call",
     "stream/uses.c:join": "its callers have released the GIL if a callback is alive",
