@@ -21,6 +21,7 @@ FOLDER = extension.ROOT / "licenses"
 LICENSES = {
     "std": ("BSD-3-Clause", "go.txt"),
     "github.com/go-python/gopy": ("BSD-3-Clause", "gopy.txt"),
+    "github.com/ianlancetaylor/demangle": ("BSD-3-Clause", "demangle.txt"),
     "zig": ("MIT", "zig.txt"),
 }
 # Linkers put these files of the GNU C Library into every library; no notice is required.

@@ -65,7 +65,11 @@ func (d *Driver) CheckNames() []string {
 // not a call has failed with them.
 func (d *Driver) TakeReports() []string {
 	if c := driver.CheckerOf(d.api); c != nil {
-		return c.TakeReports()
+		reports := c.TakeReports()
+		for i, report := range reports {
+			reports[i] = ReadableText(report)
+		}
+		return reports
 	}
 	return nil
 }

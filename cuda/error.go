@@ -352,7 +352,7 @@ func (c *Context) fail(op string, r driver.CUresult, detail string) *Error {
 		if e.Detail != "" {
 			e.Detail += "; "
 		}
-		e.Detail += report
+		e.Detail += ReadableText(report)
 	}
 	return e
 }

@@ -157,7 +157,7 @@ func (m *Module) KernelNames() ([]string, error) {
 }
 
 // Global returns the address and the size in bytes of a variable of the module,
-// by its symbol or name expression. It calls cuModuleGetGlobal.
+// by its name, as for [Module.Kernel]. It calls cuModuleGetGlobal.
 //
 // Lifetime: the address is valid as long as m has a holder.
 //
@@ -172,18 +172,21 @@ func (m *Module) Global(name string) (ptr, size uint64, err error) {
 		return 0, 0, err
 	}
 	defer leave()
-	p, size, r := m.ctx.drv.api.CuModuleGetGlobal(m.h, m.code.Symbol(name))
-	if r == driver.CUDA_ERROR_NOT_FOUND || r == driver.CUDA_ERROR_INVALID_VALUE { // the latter for a kernel's name
-		return 0, 0, m.ctx.fail("cuModuleGetGlobal", driver.CUDA_ERROR_NOT_FOUND, fmt.Sprintf("no variable %q; %s", name, m.listNames()))
-	}
-	if r != driver.CUDA_SUCCESS {
-		return 0, 0, m.ctx.fail("cuModuleGetGlobal", r, strconv.Quote(name))
+	p, _, err := lookUp(m, "cuModuleGetGlobal", "variable", name, m.code.variables, func(symbol string) (p driver.CUdeviceptr, r driver.CUresult) {
+		p, size, r = m.ctx.drv.api.CuModuleGetGlobal(m.h, symbol)
+		if r == driver.CUDA_ERROR_INVALID_VALUE { // for a kernel's name
+			r = driver.CUDA_ERROR_NOT_FOUND
+		}
+		return p, r
+	})
+	if err != nil {
+		return 0, 0, err
 	}
 	return uint64(p), size, nil
 }
 
-// Kernel returns a kernel by its symbol or name expression. It calls
-// cuModuleGetFunction.
+// Kernel returns a kernel by its symbol, its name expression, or any spelling of
+// what C++ calls it. It calls cuModuleGetFunction.
 //
 // Lifetime: the caller must Close the Kernel, which keeps m loaded.
 //
@@ -208,13 +211,11 @@ func (m *Module) kernel(name string) (*Kernel, error) {
 		return nil, err
 	}
 	defer leave()
-	symbol := m.code.Symbol(name)
-	f, r := m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
-	if r == driver.CUDA_ERROR_NOT_FOUND {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, fmt.Sprintf("no kernel %q; %s", name, m.listNames()))
-	}
-	if r != driver.CUDA_SUCCESS {
-		return nil, m.ctx.fail("cuModuleGetFunction", r, strconv.Quote(name)+m.loadOutput(symbol))
+	f, symbol, err := lookUp(m, "cuModuleGetFunction", "kernel", name, m.kernelSymbols, func(symbol string) (driver.CUfunction, driver.CUresult) {
+		return m.ctx.drv.api.CuModuleGetFunction(m.h, symbol)
+	})
+	if err != nil {
+		return nil, err
 	}
 	k := &Kernel{m: m, h: f, name: name, symbol: symbol}
 	if k.signature, err = m.signature(f, symbol); err != nil {
@@ -257,7 +258,7 @@ func (m *Module) listKernels() string {
 	if len(names) == 0 {
 		return "the module has no kernel"
 	}
-	return "there are " + list(names)
+	return "there are " + list(readable(names))
 }
 
 // list joins the first names, and says how many there are besides.

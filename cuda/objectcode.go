@@ -40,6 +40,7 @@ type ObjectCode struct {
 	stores  map[string][]bool // of PTX, as ptx.Stores says; by symbol
 
 	mu     sync.Mutex
+	found  map[string]string    // guarded by mu; name to symbol, of names that were looked for
 	closed bool                 // guarded by mu
 	loaded map[*Device]*loading // guarded by mu
 }
@@ -78,15 +79,6 @@ func ObjectCodeFrom(kind string, data []byte) (*ObjectCode, error) {
 		code.PTX = string(code.Data)
 	}
 	return code, nil
-}
-
-// Symbol returns the symbol that a kernel's or variable's name stands for: that
-// of a name expression, or name itself.
-func (o *ObjectCode) Symbol(name string) string {
-	if symbol, ok := o.names[name]; ok {
-		return symbol
-	}
-	return name
 }
 
 // Load loads the code on dev, or returns the Module of an earlier Load since
@@ -158,7 +150,8 @@ func (o *ObjectCode) IsLoaded(dev *Device) bool {
 }
 
 // Kernel returns a kernel of the code, which it loads on dev if need be. name
-// is a symbol or a name expression of the [Program].
+// is a symbol, a name expression of the [Program], or what C++ calls the kernel,
+// in any spelling: "f<float,4>", "ns::f(float*)".
 //
 // Lifetime: the caller must Close the Kernel.
 //
@@ -170,52 +163,6 @@ func (o *ObjectCode) Kernel(dev *Device, name string) (*Kernel, error) {
 		return nil, err
 	}
 	return m.Kernel(name)
-}
-
-// Names returns the names of the kernels, as far as they are known without
-// loading the code: name expressions, and the entries of PTX.
-func (o *ObjectCode) Names() []string {
-	var names []string
-	lowered := make(map[string]bool)
-	entries := o.entries()
-	for expression, symbol := range o.names {
-		if _, found := entries[symbol]; found || o.PTX == "" { // others are of variables
-			names = append(names, expression)
-			lowered[symbol] = true
-		}
-	}
-	for symbol := range entries {
-		if !lowered[symbol] {
-			names = append(names, symbol)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Variables returns the names of the variables in device memory, as far as they
-// are known: from PTX. What only strings and tables of the compiler have is left
-// out.
-func (o *ObjectCode) Variables() []string {
-	symbols, err := ptx.Variables(o.PTX)
-	if err != nil {
-		return nil
-	}
-	expressions := make(map[string]string)
-	for expression, symbol := range o.names {
-		expressions[symbol] = expression
-	}
-	var names []string
-	for _, symbol := range symbols {
-		name, found := expressions[symbol]
-		if !found {
-			name = symbol
-		}
-		if !strings.HasPrefix(name, "$") {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // entries returns the signatures in the PTX. PTX that our parser refuses has

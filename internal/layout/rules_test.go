@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"pyext/api":       {"cuda"},
 	"graph":           {"cuda", "internal/finalize"},
 	"dlpack":          {},
-	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/codecache", "internal/ptx"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/codecache", "internal/cxxname", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"cuda/internal/driver/trace":         {"cuda/internal/driver"},
 	"cuda/internal/driver/drivertest":    {"cuda/internal/driver"},
 
+	"internal/cxxname":        {},
 	"internal/ptx":            {},
 	"internal/ptxir":          {"internal/ptx"},
 	"internal/ptxvm":          {"internal/ptxvm/check", "internal/ptxvm/lane", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxvm/register", "internal/ptxir"},

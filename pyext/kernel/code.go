@@ -112,6 +112,8 @@ func codeData(code *cuda.ObjectCode, what string, ordinal int, callback bool) ([
 		return []byte(code.Log), nil
 	case "symbol":
 		return []byte(code.Symbol(name)), nil
+	case "plain":
+		return []byte(cuda.PlainName(code.Symbol(name))), nil
 	}
 	return nil, fmt.Errorf("BUG: object code has no %q", word)
 }

@@ -114,7 +114,8 @@ class Kernel(_core.Kernel):
         except AttributeError:
             pass
         kind, text = self._source or ("ptx", self._ptx())
-        self._names = parameter_names(kind, text, self.name, len(self._parameters()))
+        name = self._fact("plain" if kind == "c++" else "symbol")
+        self._names = parameter_names(kind, text, name, len(self._parameters()))
         return self._names
 
     @property

@@ -136,8 +136,8 @@ class ObjectCode:
 
         Notes
         -----
-        The name expressions that the program was compiled with are not in the file: kernels that
-        are templates are found by their mangled names. Blocks until the file is written.
+        The name expressions that the program was compiled with are not in the file: kernels are
+        found by what C++ calls them, see `get_kernel`. Blocks until the file is written.
         """
         Path(path).write_bytes(self.code)
 
@@ -149,7 +149,7 @@ class ObjectCode:
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Names of the kernels; loads the code on device 0."""
+        """Symbols of the kernels, mangled if they are; loads the code on device 0."""
         text = bytes(_core._code_data(self._handle.id, "kernels", device_at())).decode()
         return tuple(text.split("\n")) if text else ()
 
@@ -159,19 +159,23 @@ class ObjectCode:
         Parameters
         ----------
         name : str
-            Name of the kernel, or a name expression that the program was compiled with.
+            What C++ calls the kernel, in any spelling: ``"f<float, 4>"``, ``"ns::f<float,4u>"``,
+            ``"void f(const unsigned*, size_t)"``; a name expression that the program was compiled
+            with; or its symbol.
         device : Device, optional
             Device to load the code on first; by default device 0. The kernel runs on others too.
 
         Returns
         -------
         Kernel
-            Always the same object for a name.
+            Always the same object for a kernel. Its ``name`` is the one that it was first asked
+            for by.
 
         Raises
         ------
         KernelNotFoundError
-            If there is no such kernel; the message lists those that exist.
+            If there is no such kernel, or if several are called so and differ in their parameters;
+            the message lists those that exist.
         PTXError
             If the code is PTX that the driver rejects.
         UnsupportedError
@@ -184,23 +188,49 @@ class ObjectCode:
         -----
         Blocks until the code is loaded.
 
+        A template has only the kernels that were named when it was compiled: with
+        ``ProgramOptions(name_expressions=["f<float, 4>"])``. Types that a program has other names
+        for (``using real = float``) are found by the spelling of a name expression, or by their
+        own names; the standard's and CUDA's (``uint32_t``, ``half``) are known. Enumerators are
+        numbers: ``f<(Mode)1>``.
+
         References
         ----------
         ``cuModuleLoadDataEx``, ``cuModuleGetFunction``
+
+        Examples
+        --------
+        >>> source = "template <class T, int N> __global__ void f(T* x) { *x = N; }"
+        >>> options = cudago.ProgramOptions(name_expressions=["f<unsigned, 4>"])
+        >>> code = cudago.Program(source, options=options).compile()
+        >>> code.get_kernel("f<unsigned int,4>") is code["f<uint32_t, 4>(uint32_t*)"]
+        True
         """
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         kernel = self._kernels.get(name)
         if kernel is None:
-            kernel = _core._kernel_new(
-                self._handle, self._handle.id, name, device_at() if device is None else device
-            )
-            kernel._code, kernel._source = self._handle, self._source
-            kernel._of, kernel._made = ref(self), (self.kind, self.log)
-            source = self._source[1] if self._source and self._source[0] == "c++" else ""
-            types = parameter_types(source, name, len(kernel._parameters())) if source else ()
-            kernel._know(types, source)
+            kernel = self._new_kernel(name, device_at() if device is None else device)
+            symbol = kernel._fact("symbol")
+            kernel = self._kernels.setdefault(symbol, kernel)
             self._kernels[name] = kernel
+        return kernel
+
+    def _new_kernel(self, name: str, device: Device) -> Kernel:
+        is_cpp = self._source is not None and self._source[0] == "c++"
+        try:
+            kernel = _core._kernel_new(self._handle, self._handle.id, name, device)
+        except KernelNotFoundError as e:
+            if is_cpp and "<" in name:
+                asks = f"ProgramOptions(name_expressions=[{name!r}])"
+                e.args = (f"{e.args[0]}; a template has the kernels that {asks} asks for",)
+            raise
+        kernel._code, kernel._source = self._handle, self._source
+        kernel._of, kernel._made = ref(self), (self.kind, self.log)
+        source = self._source[1] if self._source and is_cpp else ""
+        plain = kernel._fact("plain")
+        types = parameter_types(source, plain, len(kernel._parameters())) if source else ()
+        kernel._know(types, source)
         return kernel
 
     def get_global(self, name: str, *, device: Device | None = None) -> Buffer:
@@ -209,8 +239,8 @@ class ObjectCode:
         Parameters
         ----------
         name : str
-            Name of the variable, or a name expression such as ``"&weights"`` that the program was
-            compiled with.
+            What C++ calls the variable, such as ``"ns::weights"``, a name expression such as
+            ``"&weights"`` that the program was compiled with, or its symbol.
         device : Device, optional
             Device whose copy of the variable to return; by default device 0.
 
@@ -230,8 +260,9 @@ class ObjectCode:
         order their work and yours, by using one stream. Other libraries that are given the memory
         wait for everything that was queued on the device before.
 
-        The compiler may leave out a variable that no kernel uses, and its name may be mangled if it
-        is ``static`` or in a namespace: a name expression finds it in either case.
+        The compiler may leave out a variable that no kernel uses: a name expression keeps it. One
+        in a namespace, whose symbol is mangled, is found without a name expression if the code's
+        PTX is known.
 
         References
         ----------

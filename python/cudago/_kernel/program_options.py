@@ -117,7 +117,9 @@ class ProgramOptions:
     name : str
         Source file name in messages.
     name_expressions : sequence of str
-        Kernels as C++ spells them, such as ``"scale<float>"``; `ObjectCode.get_kernel` takes them.
+        Kernels and variables as C++ spells them, such as ``"scale<float>"`` and ``"&table"``. The
+        compiler makes the named instances of templates; `ObjectCode.get_kernel` finds them by this
+        spelling or any other.
 
     Examples
     --------
