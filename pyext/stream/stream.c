@@ -180,31 +180,37 @@ static PyObject *stream_sync(StreamObject *self, PyObject *unused) {
 
 /* A call with the stream that another thread is stuck in waits for that thread. No capture of the stream begins
  * meanwhile. */
-static PyObject *ask_aside(cudago_stream *s) {
+static PyObject *ask_aside(cudago_stream *s, int only_looking) {
     cudago_status st = {0};
     uint64_t id = s->id;
     s->inside++;
     cudago_stream_retain(s);
     PyThreadState *t = cudago_step_aside();
-    int done = cudagoStreamDone(id, &st);
+    int done = only_looking ? cudagoStreamIdle(id, &st) : cudagoStreamDone(id, &st);
     cudago_step_back(t);
     s->inside--;
     cudago_stream_release(s);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyBool_FromLong(done);
 }
-static QUIET PyObject *done_now(StreamObject *self) {
+static QUIET PyObject *done_now(StreamObject *self, int only_looking) {
     cudago_stream *s = cudago_stream_now(self);
     if (!s) return NULL;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return NULL;
     if (capturing) return PyErr_SetString(PyExc_ValueError, "a stream that is capturing has nothing to be done"), NULL;
-    return ask_aside(s);
+    return ask_aside(s, only_looking);
 }
 static PyObject *stream_done(StreamObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    return done_now(self);
+    return done_now(self, 0);
+}
+/* For what shows values: is_done without taking a check's finding from the program. */
+static PyObject *stream_is_idle(StreamObject *self, void *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    return done_now(self, 1);
 }
 
 /* With the GIL released, as record_away. */
@@ -431,6 +437,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)stream_is_closed, NULL, DOC_STREAM_IS_CLOSED, NULL},
     {"handle", (getter)stream_handle, NULL, DOC_STREAM_HANDLE, NULL},
     {"priority", (getter)stream_priority, NULL, DOC_STREAM_PRIORITY, NULL},
+    {"_is_idle", (getter)stream_is_idle, NULL, NULL, NULL},
     {"_number", (getter)stream_number, NULL, NULL, NULL},
     {"_ordinal", (getter)stream_ordinal, NULL, NULL, NULL},
     {"_id", (getter)stream_id, NULL, NULL, NULL},

@@ -222,6 +222,28 @@ func cudagoStreamDone(id C.uint64_t, st *C.cudago_status) (done C.int) {
 	return done
 }
 
+// cudagoStreamIdle is cudagoStreamDone for who only looks: a check's finding,
+// which the driver reports once, is kept for the program's next wait.
+//
+//export cudagoStreamIdle
+func cudagoStreamIdle(id C.uint64_t, st *C.cudago_status) (idle C.int) {
+	guard(st, func() error {
+		s, err := Streams.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		over, err := border.RelaxedQuery(s.Done)()
+		if border.HoldFinding(err) {
+			over, err = true, nil // it is reported instead of success
+		}
+		if over {
+			idle = 1
+		}
+		return err
+	})
+	return idle
+}
+
 //export cudagoStreamPriority
 func cudagoStreamPriority(id C.uint64_t, st *C.cudago_status) (priority C.int32_t) {
 	guard(st, func() error {

@@ -12,7 +12,12 @@ import atexit
 import os
 import sys
 
-from . import _core, _gopy
+try:
+    from . import _core, _gopy
+except ImportError as e:
+    from ._host import why_no_module
+
+    raise why_no_module(e) from None
 from ._version import __version__ as __version__
 
 if _core.__version__ != __version__:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""How notebooks show an object. Only this imports ``_display/html.py``, and only when asked."""
+"""How notebooks and ``repr`` show an object. Only this imports `_display`, when asked."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ def card(self: object) -> str:
     from ._display.html import card_of
 
     return card_of(self)
+
+
+def glance(self: Any) -> str:
+    """Show a few values of memory in its ``repr``; whatever goes wrong, there are none."""
+    try:
+        from ._display.glance import glance
+
+        return glance(self)
+    except Exception:  # a repr is asked for in a forked child and at the interpreter's end too
+        return ""
 
 
 def picture(self: Any) -> str | None:

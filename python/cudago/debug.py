@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The cudago authors
 # SPDX-License-Identifier: Apache-2.0
-"""What is open, where it was made, and what died without being closed.
+"""What is open, where it was made, what died without being closed, and memory over time.
 
 Python's own ``tracemalloc`` knows where an object was made, once it has been started::
 
@@ -22,6 +22,7 @@ from ._graph.exec import GraphExec
 from ._graph.graph import Graph
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
+from ._memory.timeline import MemorySample, MemoryTimeline
 from ._ordinal import devices_in_use
 from ._stream.event import Event
 from ._stream.stream import Stream
@@ -31,7 +32,7 @@ from .testing import settle
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Leak", "leaks", "resource_warnings"]
+__all__ = ["Leak", "MemorySample", "MemoryTimeline", "leaks", "resource_warnings"]
 
 _CLOSABLE = (Buffer, Event, Graph, GraphExec, MemoryResource, Stream, Tensor)
 _WARNED = (Buffer, Event, Graph, GraphExec, Stream)  # views such as tensors need no close()
@@ -135,7 +136,9 @@ def resource_warnings(on: bool = True) -> None:
 def _warn(self: Any) -> None:
     if self.is_closed or (isinstance(self, Buffer) and not self._is_whole):
         return
-    warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+    # Without its values: a collection is no time to look into memory.
+    told = self._described(lambda _: "") if isinstance(self, Buffer) else repr(self)
+    warnings.warn(f"unclosed {told}", ResourceWarning, stacklevel=2, source=self)
 
 
 def _own() -> Iterator[object]:

@@ -58,6 +58,11 @@ def test_a_buffer(a, pinned):
     assert card(imported).rows["size"] == "1 MiB (1,048,576 bytes)"
     view = a[:1]
     view.close()
+    assert card(a[:20]).text.endswith(" ".join(["00"] * 16) + "\n00 00 00 00")
+    memoryview(pinned)[:] = bytes(range(64))
+    assert card(pinned).rows["bytes"] == "as they are now:"
+    assert card(pinned).text.endswith("30 31 32 33 34 35 36 37 38 39 3a 3b 3c 3d 3e 3f")
+    assert card(imported).rows["bytes"] == "the first 64, as they are now:"
     assert card(view).rows == {"state": "closed", "size": "1 byte"}
 
 

@@ -70,6 +70,7 @@ RAISERS = {
 # be what that thread waits for, they are called with the GIL released.
 WAITS = {
     "cu.cuStreamWaitEvent", "cu.cuMemFreeAsync", "cudagoStreamDone", "cudagoStreamWaitEvent",
+    "cudagoStreamIdle",
     "cudagoGraphMemoryFree", "cudagoKernelSetAttribute", "cudagoCaptureHost", "cudagoLaunchHost",
     "cudagoCaptureFree", "cudagoCaptureFreeLast",
     "cudagoMemcpyBox", "cudagoMemOp", "cudagoKernelOptIn", "cudagoVariable",

@@ -32,6 +32,7 @@ MODULES = {name.removesuffix(".__init__"): file for name, file in MODULES.items(
 OPTIONAL = {"numpy", "ml_dtypes"}
 # Module and what a function of it imports, and why `import cudago` is spared it.
 DEFERRED = {
+    ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
     ("cudago._graph.shown", "cudago._display.picture"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.tree"): "few graphs are printed",

@@ -38,7 +38,7 @@ def test_facts(buffer, device):
     assert buffer.device is device
     assert buffer.kind == "device"
     assert buffer.handle == int(buffer.ptr)
-    assert repr(buffer) == f"<cudago.Buffer {buffer.handle:#x}: 64 bytes, device>"
+    assert repr(buffer).startswith(f"<cudago.Buffer {buffer.handle:#x}: 64 bytes, device")
     with pytest.raises(TypeError, match="Buffer"):
         cu.Buffer()
 

@@ -106,3 +106,17 @@ def test_a_program_of_another_library_is_python_and_has_nothing_of_ours() -> Non
     for block in blocks:
         names = {n.id for n in ast.walk(ast.parse(block)) if isinstance(n, ast.Name)}
         assert not names & {"cu", "cudago"}, block
+
+
+def test_each_of_thirty_questions_has_the_other_spelling_a_program_and_a_page() -> None:
+    page = ROOT / "docs" / "guide" / "how-do-i.rst"
+    parts = re.split(r"^(\d+)\. (How do I .*\?)\n~+\n", page.read_text(), flags=re.M)[1:]
+    assert list(map(int, parts[::3])) == list(range(1, 31))
+    for question, answer in zip(parts[1::3], parts[2::3], strict=True):
+        assert "\nElsewhere: " in answer, question
+        assert python_blocks(answer), question
+        pages = re.findall(r":doc:`([^<`]+)`", answer.partition("\nMore: ")[2])
+        assert pages, question
+        for name in pages:
+            at = ROOT / "docs" / name[1:] if name.startswith("/") else page.parent / name
+            assert at.with_suffix(".rst").is_file(), name

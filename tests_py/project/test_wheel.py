@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib
 import re
 import subprocess
-import sysconfig
 from types import ModuleType
 
 import pytest
@@ -28,21 +27,6 @@ def hook(name: str, monkeypatch) -> ModuleType:
     """Return a module of build_hooks that may import its neighbours."""
     monkeypatch.syspath_prepend(ROOT / "build_hooks")
     return importlib.import_module(name)
-
-
-def test_a_free_threaded_python_is_refused_in_one_sentence(extension, monkeypatch, tmp_path):
-    asked = sysconfig.get_config_var
-
-    def get_config_var(name):
-        return 1 if name == "Py_GIL_DISABLED" else asked(name)
-
-    monkeypatch.setattr(extension.sysconfig, "get_config_var", get_config_var)
-    monkeypatch.setattr(extension, "step", lambda *args: pytest.fail("something was built"))
-    with pytest.raises(extension.BuildError) as e:
-        extension.build(tmp_path / "module.so")
-    assert str(e.value) == (
-        "cudago needs a Python with the GIL: free-threaded builds have no stable ABI"
-    )
 
 
 @pytest.mark.parametrize(

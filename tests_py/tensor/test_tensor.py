@@ -87,7 +87,7 @@ def test_attributes(counted, device):
     assert counted[1:].device == device
     assert counted.handle == int(counted.ptr)
     assert counted[1, 2].handle == counted.handle + 40
-    assert repr(counted) == f"<Tensor int32[4, 8] on device 0 at {counted.handle:#x}>"
+    assert repr(counted).startswith(f"<Tensor int32[4, 8] on device 0 at {counted.handle:#x}")
 
 
 def test_rows(counted, stream):

@@ -3,10 +3,8 @@
 """Cards for notebooks, as HTML.
 
 Showing an object changes nothing and never raises: a value that cannot be read is replaced by the
-reason. It waits for nothing and queues no work on the user's streams. Colors are those of the page,
-dark or light, and grays that fit both; nothing is loaded, and user text is never taken for markup.
-A notebook that is not trusted yet shows it too: it has no elements and colors that JupyterLab
-removes from such a notebook.
+reason. It waits for nothing, save a moment for work to end, and queues no work on the user's
+streams.
 
 Imported when the first card is shown.
 """
@@ -14,11 +12,8 @@ Imported when the first card is shown.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
-from functools import wraps
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .._driver import driver_name, driver_version
@@ -27,28 +22,20 @@ from .._graph.graph import Graph
 from .._graph.profile import GraphProfile
 from .._memory.buffer import Buffer
 from .._memory.device import Device
+from .._memory.summary import MemorySummary
+from .._memory.timeline import MemoryTimeline
 from .._stream.stream import Stream
 from .._tensor.tensor import Tensor
 from ..errors import CompileError, PTXError
+from .memory_card import summary_card, timeline_card
 from .picture import FOLD, svg
-from .preview import Unreadable, values
+from .pieces import LONGEST, Row, code_block, framed, image, never_raises, reason, sized
+from .preview import Unreadable, head, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-Row = tuple[str, "str | Callable[[], object]"]
-
-_LONGEST = 400  # characters of a value, and lines of a compiler's log
 _PICTURE_NODES, _PICTURE_EDGES, _PICTURE_TEXT = 5000, 10000, 1 << 20  # larger ones take too long
-_BOX = (
-    "display:inline-block;border:1px solid gray;border-radius:6px;padding:6px 10px;"
-    "max-width:100%;overflow:auto;color:inherit;font-size:13px"
-)
-_TABLE = "border-collapse:collapse;margin:4px 0 0 0;border:none;color:inherit"
-_PLAIN = "background:none;border:none;color:inherit;vertical-align:top"
-_LABEL = f"{_PLAIN};text-align:left;font-weight:normal;opacity:.7;padding:1px 12px 1px 0"
-_VALUE = f"{_PLAIN};text-align:left;padding:1px 0"
-_CODE = "background:none;color:inherit;margin:4px 0 0 0;font-family:monospace;white-space:pre"
 _OWNERS = {
     "device": "cudago",
     "managed": "cudago",
@@ -60,63 +47,6 @@ _OWNERS = {
 }
 
 
-# --- pieces ---------------------------------------------------------------------------------------
-
-
-def _text(value: object, longest: int = _LONGEST) -> str:
-    """Escape a value for HTML, with a placeholder for unprintable characters."""
-    text = str(value)
-    if len(text) > longest:
-        text = text[:longest] + "\u2026"
-    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))
-
-
-def _reason(e: Exception) -> str:
-    return (str(e) or type(e).__name__).partition("\n")[0]
-
-
-def _card(title: str, rows: list[Row], after: str = "") -> str:
-    lines = ""
-    for label, told in rows:
-        try:
-            value = told() if callable(told) else told
-        except Exception as e:
-            value = f"not known: {_reason(e)}"
-        lines += (
-            f'<tr style="{_PLAIN}"><th style="{_LABEL}">{_text(label)}</th>'
-            f'<td style="{_VALUE}">{_text(value)}</td></tr>'
-        )
-    table = f'<table style="{_TABLE}"><tbody>{lines}</tbody></table>' if lines else ""
-    return f'<div style="{_BOX}"><b>{_text(title)}</b>{table}{after}</div>'
-
-
-def _code(text: str) -> str:
-    lines = "\n".join(map(_text, text.split("\n")))
-    return f'<pre style="{_CODE}">{lines}</pre>'
-
-
-def _never_raises(make: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Make a card that fails show the reason instead."""
-
-    @wraps(make)
-    def card(thing: Any) -> str:
-        try:
-            return make(thing)
-        except Exception as e:
-            return _card(type(thing).__name__, [("card", f"not known: {_reason(e)}")])
-
-    return card
-
-
-def _bytes(size: int) -> str:
-    exact, number, unit = f"{size:,} byte{'s' * (size != 1)}", float(size), ""
-    for unit in ("", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
-            break
-        number /= 1024
-    return f"{number:.4g} {unit} ({exact})" if unit else exact
-
-
 def _place(thing: Buffer | Tensor) -> str:
     return "host" if thing._ordinal is None else f"device {thing._ordinal}"
 
@@ -124,7 +54,7 @@ def _place(thing: Buffer | Tensor) -> str:
 # --- devices and streams --------------------------------------------------------------------------
 
 
-@_never_raises
+@never_raises
 def device_card(device: Device) -> str:
     """Return the card of a device."""
 
@@ -134,7 +64,7 @@ def device_card(device: Device) -> str:
         return f"{name}, CUDA {major}.{minor}"
 
     def memory() -> str:
-        return f"{_bytes(device.total_memory)}, of which {_bytes(device.free_memory)} are free"
+        return f"{sized(device.total_memory)}, of which {sized(device.free_memory)} are free"
 
     rows: list[Row] = [
         ("name", lambda: device.name),
@@ -142,15 +72,15 @@ def device_card(device: Device) -> str:
         ("memory", memory),
         ("driver", driver),
     ]
-    return _card(f"Device {device.ordinal}", rows)
+    return framed(f"Device {device.ordinal}", rows)
 
 
-@_never_raises
+@never_raises
 def stream_card(stream: Stream) -> str:
     """Return the card of a stream. Whether it is idle is not asked: the answer may be an error."""
     title = f"Stream {stream.name}"
     if stream.is_closed:
-        return _card(title, [("state", "closed")])
+        return framed(title, [("state", "closed")])
 
     def handle() -> str:  # `Stream.handle` would mark the stream as shared
         number = stream._number
@@ -164,18 +94,18 @@ def stream_card(stream: Stream) -> str:
         ("handle", handle),
         ("priority", lambda: stream.priority),
     ]
-    return _card(title, rows)
+    return framed(title, rows)
 
 
 # --- memory ---------------------------------------------------------------------------------------
 
 
-@_never_raises
+@never_raises
 def buffer_card(buffer: Buffer) -> str:
     """Return the card of a buffer."""
-    rows: list[Row] = [("size", lambda: _bytes(buffer.size))]
+    rows: list[Row] = [("size", lambda: sized(buffer.size))]
     if buffer.is_closed:
-        return _card("Buffer", [("state", "closed"), *rows])
+        return framed("Buffer", [("state", "closed"), *rows])
     rows = [
         ("state", "open"),
         ("address", lambda: f"{buffer.handle:#x}"),
@@ -183,14 +113,20 @@ def buffer_card(buffer: Buffer) -> str:
         ("memory", lambda: f"{buffer.kind}, {_place(buffer)}"),
         ("owner", lambda: _OWNERS[buffer.kind]),
     ]
-    return _card("Buffer", rows)
+    try:
+        shown, more = head(buffer)
+    except Exception as e:
+        return framed("Buffer", [*rows, ("bytes", f"not shown: {reason(e)}")])
+    which = f"the first {len(shown)}, as they are now:" if more else "as they are now:"
+    lines = (shown[i : i + 16].hex(" ") for i in range(0, len(shown), 16))
+    return framed("Buffer", [*rows, ("bytes", which)], code_block("\n".join(lines)))
 
 
-@_never_raises
+@never_raises
 def tensor_card(tensor: Tensor) -> str:
     """Return the card of a tensor, with some of its elements if they can be read."""
     if tensor.is_closed:
-        return _card("Tensor", [("state", "closed")])
+        return framed("Tensor", [("state", "closed")])
 
     def strides() -> str:
         order = "row-major" if tensor.is_contiguous else "not contiguous"
@@ -202,24 +138,24 @@ def tensor_card(tensor: Tensor) -> str:
         ("strides", strides),
         ("device", lambda: _place(tensor)),
         ("address", lambda: f"{tensor.handle:#x}" + ", read-only" * tensor.is_readonly),
-        ("size", lambda: _bytes(tensor.nbytes)),
+        ("size", lambda: sized(tensor.nbytes)),
     ]
     try:
         index, shown = values(tensor)
     except Unreadable as e:
         why = str(e)
     except Exception as e:
-        why = _reason(e)
+        why = reason(e)
     else:
         which = f"of {index}, " if index else ""
-        return _card("Tensor", [*rows, ("values", f"{which}as they are now:")], _elements(shown))
-    return _card("Tensor", [*rows, ("values", f"not shown: {why}")])
+        return framed("Tensor", [*rows, ("values", f"{which}as they are now:")], _elements(shown))
+    return framed("Tensor", [*rows, ("values", f"not shown: {why}")])
 
 
 def _elements(shown: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = (" ".join(map(str.rjust, line, widths)) for line in shown)
-    return _code("\n".join(lines))
+    return code_block("\n".join(lines))
 
 
 # --- graphs ---------------------------------------------------------------------------------------
@@ -238,15 +174,15 @@ def graph_picture(graph: Graph) -> str | None:
         return None
 
 
-@_never_raises
+@never_raises
 def graph_card(graph: Graph) -> str:
     """Return the card of a graph: its contents and its picture."""
     if graph.is_closed:
-        return _card("Graph", [("state", "closed")])
+        return framed("Graph", [("state", "closed")])
     try:
         kinds = [row[-1] for row in graph._nodes()]
     except ValueError as e:
-        return _card("Graph", [("state", _reason(e))])
+        return framed("Graph", [("state", reason(e))])
     rows: list[Row] = [
         ("device", lambda: graph._ordinal),
         ("nodes", lambda: _kinds(kinds)),
@@ -256,42 +192,34 @@ def graph_card(graph: Graph) -> str:
     picture = graph_picture(graph)
     if picture is None:
         rows.append(("picture", "too large to be drawn by itself: see to_svg()"))
-    return _card("Graph", rows, _image(picture) if picture else "")
+    return framed("Graph", rows, image(picture, "the graph") if picture else "")
 
 
-def _image(svg: str) -> str:
-    # Of an svg element JupyterLab leaves nothing but the words, in a notebook that nobody trusts.
-    # An image stays, and has no color of the page to take.
-    drawn = b64encode(svg.replace("<svg ", '<svg color="gray" ', 1).encode()).decode()
-    style = "display:block;margin-top:6px;max-width:none"
-    return f'<img alt="the graph" style="{style}" src="data:image/svg+xml;base64,{drawn}"/>'
-
-
-@_never_raises
+@never_raises
 def exec_card(step: GraphExec) -> str:
     """Return the card of an executable."""
     if step.is_closed:
-        return _card("GraphExec", [("state", "closed")])
+        return framed("GraphExec", [("state", "closed")])
     rows: list[Row] = [
         ("device", lambda: step._ordinal),
         ("nodes", lambda: _kinds([row[-1] for row in step._nodes()])),
         ("launches", lambda: step.launch_count),
         ("keeps", lambda: _kept(row[1] for row in step._retained())),
     ]
-    return _card("GraphExec", rows)
+    return framed("GraphExec", rows)
 
 
-@_never_raises
+@never_raises
 def profile_card(profile: GraphProfile) -> str:
     """Return the card of a profile: its table with bars, and the graph with its times."""
     rows: list[Row] = [
         ("nodes", str(len(profile.rows))),
         ("sum", f"{profile.microseconds:.2f} µs, each node run alone"),
     ]
-    after = _code("\n".join(list(profile._lines())[1 : 1 + _LONGEST]))
+    after = code_block("\n".join(list(profile._lines())[1 : 1 + LONGEST]))
     if 0 < len(profile.rows) <= _PICTURE_NODES and len(profile.edges) <= _PICTURE_EDGES:
-        after += _image(svg(profile._dot(), FOLD))
-    return _card("GraphProfile", rows, after)
+        after += image(svg(profile._dot(), FOLD), "the graph")
+    return framed("GraphProfile", rows, after)
 
 
 def _kinds(kinds: list[str]) -> str:
@@ -302,7 +230,7 @@ def _kinds(kinds: list[str]) -> str:
 def _kept(sizes: Iterable[int]) -> str:
     kept = list(sizes)
     operands = f"{len(kept)} operand{'s' * (len(kept) != 1)}"
-    return f"{operands}, with {_bytes(sum(kept))} of memory" if kept else "nothing"
+    return f"{operands}, with {sized(sum(kept))} of memory" if kept else "nothing"
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -310,7 +238,7 @@ def _kept(sizes: Iterable[int]) -> str:
 _AT = re.compile(r"^\S+\((\d+)\): *(?:\w+ )?(error|warning)", re.M)
 
 
-@_never_raises
+@never_raises
 def error_card(error: CompileError | PTXError) -> str:
     """Return the card of a compiler error: the line, and a caret under the position."""
     text = getattr(error, "log", "") or str(error)
@@ -322,10 +250,10 @@ def error_card(error: CompileError | PTXError) -> str:
         rows.append(("column", str(column)))
     if options := getattr(error, "options", None):
         rows.append(("options", " ".join(options)))
-    if len(lines) > _LONGEST // 10:
-        rest = len(lines) - _LONGEST // 10
-        lines = [*lines[: _LONGEST // 10], f"... and {rest} lines more"]
-    return _card(type(error).__name__, rows, _code("\n".join(map(str.expandtabs, lines))))
+    if len(lines) > LONGEST // 10:
+        rest = len(lines) - LONGEST // 10
+        lines = [*lines[: LONGEST // 10], f"... and {rest} lines more"]
+    return framed(type(error).__name__, rows, code_block("\n".join(map(str.expandtabs, lines))))
 
 
 # --- which card -----------------------------------------------------------------------------------
@@ -337,6 +265,8 @@ _CARDS: dict[type, Callable[[Any], str]] = {
     Graph: graph_card,
     GraphExec: exec_card,
     GraphProfile: profile_card,
+    MemorySummary: summary_card,
+    MemoryTimeline: timeline_card,
     PTXError: error_card,
     Stream: stream_card,
     Tensor: tensor_card,

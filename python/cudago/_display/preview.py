@@ -4,13 +4,12 @@
 
 Which streams use a tensor's memory cannot be asked without waiting. So all streams must be idle:
 each is queried in a way that does not disturb captures, and none may be unknown or capturing. They
-get a moment to finish. Memory that the host can read is read in place; other memory is copied on a
-stream created for that.
+get a moment to finish. A check's finding that a query is told goes to the program's next wait.
+Memory that the host can read is read in place; other memory is copied on a stream created for that.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,22 +21,27 @@ from .._stream.stream import Stream, _made
 from .._tensor.copy import is_pageable
 from .._tensor.element import extended_dtype
 from .._tensor.tensor import Tensor
-from ..errors import CheckError
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from .._memory.buffer import Buffer
 
 Rows = list[list[str]]
 
 PATIENCE_S = 0.25
 _WHOLE, _EDGE = 8, 3  # longest axis shown whole; elements at each end of a longer one
+_HEAD = 64  # bytes of a buffer
 _GAP = "\u2026"
-_CUDA, _MANAGED = 2, 13  # DLPack device types
-_log = logging.getLogger("cudago")
+CUDA, _MANAGED = 2, 13  # DLPack device types
 
 
 class Unreadable(Exception):
-    """The reason why there are no values to show."""
+    """The reason why there are no values to show, and the same in fewer words."""
+
+    def __init__(self, text: str, brief: str = "") -> None:
+        super().__init__(text)
+        self.brief = brief or text
 
 
 def values(tensor: Tensor) -> tuple[str, Rows]:
@@ -47,9 +51,9 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     index = "[" + "0, " * hidden + ":, :]" if hidden else ""
     if not tensor.size:
         raise Unreadable("there are no elements")
-    _check_readable(tensor)
+    check_readable(tensor)
     if not is_pageable(tensor):
-        _await_idle()
+        await_idle(PATIENCE_S)
     import numpy as np
 
     rows, columns = _spans(face, -2), _spans(face, -1)
@@ -61,7 +65,20 @@ def values(tensor: Tensor) -> tuple[str, Rows]:
     return index, shown
 
 
-def _check_readable(tensor: Tensor) -> None:
+def head(buffer: Buffer) -> tuple[bytes, bool]:
+    """Return the first bytes of a buffer, and whether there are more."""
+    with buffer[: min(buffer.size, _HEAD)].view("uint8") as front:
+        check_readable(front)
+        if not is_pageable(front):
+            await_idle(PATIENCE_S)
+        _, device_type, *_ = front._memory
+        import numpy as np
+
+        array = _copied(front) if device_type == CUDA else _in_place(front, np)
+        return array.tobytes(), buffer.size > _HEAD
+
+
+def check_readable(tensor: Tensor) -> None:
     """Raise if the host cannot read the memory even when it is idle."""
     if _core._dtype(tensor.dtype_name)[1] % 8:
         raise Unreadable("elements of less than a byte are packed")
@@ -73,26 +90,24 @@ def _check_readable(tensor: Tensor) -> None:
 # --- is all work done? ----------------------------------------------------------------------------
 
 
-def _await_idle() -> None:
+def await_idle(patience_s: float) -> None:
+    """Return if no work is under way, or after a moment none is; raise `Unreadable` otherwise."""
     streams = _streams()
-    end = time.monotonic() + PATIENCE_S
-    try:
-        while busy := [stream for stream in streams if not _is_idle(stream)]:
-            if time.monotonic() > end:
-                raise Unreadable("work is still under way")
-            streams = busy
-            time.sleep(0.001)
-    except CheckError as e:  # is raised only once: the program's next wait would miss it
-        _log.error("found while a tensor was shown: %s", text := str(e))
-        raise Unreadable(text) from None
+    end = time.monotonic() + patience_s
+    while busy := [stream for stream in streams if not _is_idle(stream)]:
+        if time.monotonic() >= end:
+            raise Unreadable("work is still under way", "work pending")
+        streams = busy
+        time.sleep(0.001)
 
 
 def _is_idle(stream: Stream) -> bool:
     if stream.is_closed:  # by another thread meanwhile
         raise Unreadable("a stream has just been closed")
     if stream.is_capturing:
-        raise Unreadable("a stream is capturing, so work cannot be waited for")
-    return stream.is_done
+        text = "a stream is capturing"
+        raise Unreadable(f"{text}, so work cannot be waited for", text)
+    return stream._is_idle
 
 
 def _streams() -> list[Stream]:
@@ -103,7 +118,8 @@ def _streams() -> list[Stream]:
         for device in devices_in_use():
             streams[device.default_stream._id] = device.default_stream
     if len(streams) < read(api.live_streams):
-        raise Unreadable("a stream that is closed, or another library's, may still have work")
+        text = "a stream that is closed, or another library's, may still have work"
+        raise Unreadable(text, "work may be pending")
     return list(streams.values())
 
 
@@ -133,11 +149,11 @@ def _joined(parts: tuple[list[str], ...]) -> list[str]:
 
 def _formatted(block: Tensor, np: ModuleType) -> Rows:
     _, device_type, *_ = block._memory
-    array = _copied(block) if device_type == _CUDA else _in_place(block, np)
+    array = _copied(block) if device_type == CUDA else _in_place(block, np)
     if array.dtype.kind == "V":  # a type of ml_dtypes
         array = array.astype("f4")
     height, width = (1, 1, *block.shape)[-2:]
-    return [[_format(x) for x in row] for row in array.reshape(height, width).tolist()]
+    return [[short(x) for x in row] for row in array.reshape(height, width).tolist()]
 
 
 def _copied(block: Tensor) -> Any:
@@ -148,7 +164,7 @@ def _copied(block: Tensor) -> Any:
         return block.numpy(stream=stream)
 
 
-class _OnHost:
+class OnHost:
     """A tensor for NumPy, which reads simulated device memory where it is."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -165,7 +181,7 @@ class _OnHost:
 def _in_place(block: Tensor, np: ModuleType) -> Any:
     """View elements that the host can read, whatever their strides."""
     span, offset = block._span
-    raw = np.from_dlpack(cast("Any", _OnHost(span.view("uint8"))))
+    raw = np.from_dlpack(cast("Any", OnHost(span.view("uint8"))))
     dtype: Any = block.dtype
     if dtype == "bfloat16":  # the upper half of a float32
         return (_strided(block, raw, offset, "u2", np).astype("u4") << 16).view("f4")
@@ -179,7 +195,8 @@ def _strided(block: Tensor, raw: Any, offset: int, dtype: Any, np: ModuleType) -
     return np.ndarray(block.shape, dtype, raw, offset, strides)
 
 
-def _format(x: object) -> str:
+def short(x: object) -> str:
+    """Return a number in few digits."""
     if isinstance(x, complex):
         return f"{x:.4g}"
     return f"{x:.5g}" if isinstance(x, float) else str(x)

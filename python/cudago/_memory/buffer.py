@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _core
 from .. import _zconstants as _z
-from .._card import card
+from .._card import card, glance
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Buffer(_core.Buffer):
     Sizes are in bytes. Pinned and managed memory supports Python's buffer protocol:
     ``numpy.frombuffer(buf, dtype)`` is an array over it. Accessing such an array does not wait for
     device work. Device memory can be shared over DLPack, or copied.
+
+    ``repr`` shows a few bytes, if the host can read them and no work is under way; it waits for
+    nothing.
 
     Two buffers are equal if they are the same bytes of the same allocation; contents are not
     compared.
@@ -190,9 +193,13 @@ class Buffer(_core.Buffer):
     _repr_html_ = card
 
     def __repr__(self) -> str:
+        return self._described(glance)
+
+    def _described(self, values: Callable[[Buffer], str]) -> str:
+        """Describe it, with what `values` tells of its bytes."""
         if self.is_closed:
             return f"<cudago.Buffer of {self.size} bytes: closed>"
-        return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}>"
+        return f"<cudago.Buffer {self.handle:#x}: {self.size} bytes, {self.kind}{values(self)}>"
 
 
 def _has_buffer(obj: object) -> bool:

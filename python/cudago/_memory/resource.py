@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, SupportsIndex
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._ordinal import device_at
@@ -144,7 +145,9 @@ _REUSE = (
     "reuse_allow_opportunistic",
     "reuse_allow_internal_dependencies",
 )
-_pools: WeakSet[DeviceMemoryResource] = WeakSet()  # for the summary
+# For the summary, with numbers in the order of creation; 0 is a device's default pool.
+_pools: WeakKeyDictionary[DeviceMemoryResource, int] = WeakKeyDictionary()
+_numbers = count(1)
 
 
 def _check_sizes(options: PoolOptions) -> None:
@@ -202,7 +205,7 @@ class DeviceMemoryResource(MemoryResource):
             made = _core._resource_pool(cls, device, keep, pool.max_size or 0)
             made._max_size = pool.max_size or None
             _set_reuse(made, pool)
-        _pools.add(made)
+        _pools[made] = 0 if pool is None else next(_numbers)
         return made
 
     @property

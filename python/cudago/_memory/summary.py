@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _core
+from .._card import card
 from .._ordinal import devices_in_use
 from ..errors import OutOfMemoryError
-from .resource import DeviceMemoryResource, _pools
+from .resource import _pools
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .device import Device
 
 __all__ = ["memory_summary"]
@@ -26,14 +29,43 @@ _KINDS = {
 _ROW = "  {:<28}{:>14}{:>14}{:>14}{:>14}"
 
 
-def _size(nbytes: float) -> str:
+def size_text(nbytes: float) -> str:
+    """Return a number of bytes in few digits."""
     unit = 0
     while nbytes >= 1024 and unit < len(_UNITS) - 1:
         nbytes, unit = nbytes / 1024, unit + 1
     return f"{nbytes:.0f} {_UNITS[0]}" if not unit else f"{nbytes:.1f} {_UNITS[unit]}"
 
 
-def memory_summary(*, reset: bool = False) -> str:
+class Use(NamedTuple):
+    """What one pool, or memory of one kind without a pool, holds now and held at most."""
+
+    name: str
+    live: int
+    most: int
+    reserved: int | None = None
+    reserved_most: int | None = None
+    number: str = ""  # that tells pools of one device from each other
+
+    def words(self) -> Iterator[str]:
+        """Yield the numbers as they are read."""
+        for size in self[1:5]:
+            yield "" if size is None else size_text(size)
+
+
+class MemorySummary(str):
+    """The table of `memory_summary`, which notebooks show as a picture."""
+
+    __slots__ = ("uses",)
+    uses: tuple[tuple[str, tuple[Use, ...]], ...]  # by device, with its line
+
+    _repr_html_ = card
+
+    def __repr__(self) -> str:  # at a prompt too it is to be read
+        return str(self)
+
+
+def memory_summary(*, reset: bool = False) -> MemorySummary:
     """Return a table of the memory that is allocated, by device and resource.
 
     Parameters
@@ -45,12 +77,14 @@ def memory_summary(*, reset: bool = False) -> str:
     -------
     str
         For each device in use its free memory and its pools: bytes live and reserved, and the most
-        so far. Then what has no pool: pinned, managed and virtual memory.
+        so far. Then what has no pool: pinned, managed and virtual memory. Notebooks show it as a
+        card, with bars.
 
     See Also
     --------
     DeviceMemoryResource.statistics : The same numbers of one pool.
     cudago.debug.leaks : Lists the objects.
+    cudago.debug.MemoryTimeline : The same numbers over time.
 
     Notes
     -----
@@ -67,15 +101,31 @@ def memory_summary(*, reset: bool = False) -> str:
     device 0: ...
     """
     lines: list[str] = []
+    uses: list[tuple[str, tuple[Use, ...]]] = []
     for device in sorted(devices_in_use(), key=lambda d: d.ordinal):
-        lines += _device_lines(device, reset)
-    rows = [
-        _ROW.format(_KINDS[kind], _size(now), _size(high), "", "")
-        for kind, _, now, high in _core._tallies(reset)
-        if high
+        title = (
+            f"device {device.ordinal}: {device.name}, {size_text(device.total_memory)}, "
+            f"{size_text(device.free_memory)} free"
+        )
+        uses.append((title, tuple(_pools_of(device, reset))))
+        lines += [title, _ROW.format("", "live", "most", "reserved", "most")]
+        lines += [_ROW.format(use.name, *use.words()) for use in uses[-1][1]]
+    if rest := tuple(_without_pool(reset)):
+        uses.append(("without a pool", rest))
+        lines += ["without a pool", *(_ROW.format(use.name, *use.words()) for use in rest)]
+    made = MemorySummary("\n".join(line.rstrip() for line in lines))
+    made.uses = tuple(uses)
+    return made
+
+
+def memory_uses() -> list[tuple[str, int, int]]:
+    """Return what is in use by name, with the most so far."""
+    found = [
+        (f"device {device.ordinal}: {use.name}{use.number}", use.live, use.most)
+        for device in devices_in_use()
+        for use in _pools_of(device)
     ]
-    lines += ["without a pool", *rows] if rows else []
-    return "\n".join(line.rstrip() for line in lines)
+    return found + [(use.name, use.live, use.most) for use in _without_pool()]
 
 
 def _explain(error: OutOfMemoryError) -> None:
@@ -84,21 +134,19 @@ def _explain(error: OutOfMemoryError) -> None:
         error.held = memory_summary()
 
 
-def _device_lines(device: Device, reset: bool) -> list[str]:
-    lines = [
-        f"device {device.ordinal}: {device.name}, {_size(device.total_memory)}, "
-        f"{_size(device.free_memory)} free",
-        _ROW.format("", "live", "most", "reserved", "most"),
-    ]
-    own = device.memory_resource
-    pools = [p for p in _pools if not p.is_closed and p.device == device]
-    if isinstance(own, DeviceMemoryResource) and own not in pools:
-        pools.append(own)
-    for pool in pools:
-        name = "default pool" if pool is own else "pool"
+def _pools_of(device: Device, reset: bool = False) -> Iterator[Use]:
+    _ = device.memory_resource  # is made now, and listed
+    # Several objects may be over the default pool.
+    pools = {n: p for p, n in _pools.items() if not p.is_closed and p.device == device}
+    for number, pool in sorted(pools.items()):
         s = pool.statistics
-        numbers = s.used, s.used_high, s.reserved, s.reserved_high
-        lines.append(_ROW.format(name, *map(_size, numbers)))
+        name = ("pool", f" {number}") if number else ("default pool", "")
+        yield Use(name[0], s.used, s.used_high, s.reserved, s.reserved_high, name[1])
         if reset:
             pool.reset_high_water()
-    return lines
+
+
+def _without_pool(reset: bool = False) -> Iterator[Use]:
+    for kind, _, now, high in _core._tallies(reset):
+        if high:
+            yield Use(_KINDS[kind], now, high)

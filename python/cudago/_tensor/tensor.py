@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .. import _core
-from .._card import card
+from .._card import card, glance
 from .._kernel.launch import launch
 from .._ordinal import device_at
 from .._stream.stream import stream_of
@@ -18,6 +18,8 @@ from .copy import copy, is_pageable
 from .element import element, numpy_dtype, shortest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from .._memory.buffer import Pointer
@@ -54,6 +56,9 @@ class Tensor(_core.Tensor):
     Notes
     -----
     Two tensors are equal if they are the same view of the same memory; elements are not compared.
+
+    ``repr`` shows a few elements, if the host can read them in place and no work is under way; it
+    waits for nothing.
 
     Examples
     --------
@@ -382,10 +387,15 @@ class Tensor(_core.Tensor):
     _repr_html_ = card
 
     def __repr__(self) -> str:
+        return self._described(glance)
+
+    def _described(self, values: Callable[[Tensor], str]) -> str:
+        """Describe it, with what `values` tells of its elements."""
         if self.is_closed:
             return "<Tensor closed>"
         where = "host" if self._ordinal is None else f"device {self._ordinal}"
-        return f"<Tensor {self.dtype_name}{list(self.shape)} on {where} at {self.handle:#x}>"
+        kind = f"{self.dtype_name}{list(self.shape)}"
+        return f"<Tensor {kind} on {where} at {self.handle:#x}{values(self)}>"
 
 
 # --- copies ---------------------------------------------------------------------------------------

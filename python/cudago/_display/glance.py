@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The first and last values of memory in one line, for ``repr``.
+
+Only of memory that the host reads in place, and only while no work is under way: nothing is waited
+for, copied or queued. What stops it is told instead of the values.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, cast
+
+from .._tensor.copy import is_pageable
+from .._tensor.tensor import Tensor
+from .preview import CUDA, OnHost, Unreadable, await_idle, check_readable, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .._memory.buffer import Buffer
+
+_WHOLE, _EDGE = 6, 3  # most values shown without a gap; values at each end of more
+_FORMATS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+    "complex64": "ff",
+    "complex128": "dd",
+}
+
+
+def glance(memory: Buffer | Tensor) -> str:
+    """Return the values, or why they were not read; empty if the host can never read them."""
+    try:
+        if isinstance(memory, Tensor):
+            shown = _values(memory)
+        else:
+            with memory.view("uint8") as raw:
+                shown = _values(raw, "{:02x}")
+    except Unreadable as e:
+        return f", not read: {e.brief}"
+    return f": {shown}" if shown else ""
+
+
+def _values(tensor: Tensor, spelled: str = "") -> str:
+    code = _FORMATS.get(tensor.dtype_name)
+    device_type = tensor._memory[1]
+    if code is None or not tensor.size or device_type == CUDA:
+        return ""
+    check_readable(tensor)
+    if not is_pageable(tensor):
+        await_idle(0)
+    span, start = tensor._span
+    with _raw(span) as raw:
+        at = (start + step * tensor.itemsize for step in _steps(tensor))
+        found = [struct.unpack_from(code, raw, first) for first in at]
+    words = [spelled.format(*x) if spelled else _word(x) for x in found]
+    if tensor.size > _WHOLE:
+        words.insert(_EDGE, "\u2026")
+    return " ".join(words)
+
+
+def _raw(span: Buffer) -> memoryview:
+    if span.kind != "device":
+        return memoryview(span)
+    import numpy as np  # the memory of simulated devices is the host's, but not at that address
+
+    return np.from_dlpack(cast("Any", OnHost(span.view("uint8")))).data
+
+
+def _steps(tensor: Tensor) -> Iterator[int]:
+    """Yield the distances of the elements that are shown from the first, in elements."""
+    size = tensor.size
+    shown = range(size)
+    for at in shown if size <= _WHOLE else (*shown[:_EDGE], *shown[-_EDGE:]):
+        step, rest = 0, at
+        for extent, stride in zip(tensor.shape[::-1], tensor.strides[::-1], strict=True):
+            rest, index = divmod(rest, extent)
+            step += index * stride
+        yield step
+
+
+def _word(value: tuple[Any, ...]) -> str:
+    return short(value[0] if len(value) == 1 else complex(*value))
