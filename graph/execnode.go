@@ -21,10 +21,13 @@ type ExecNode struct {
 	name string          // immutable
 	deps []*Node         // immutable; those of its node when the executable was made
 
+	version uint64 // immutable; of its node when the executable was made
+
 	params   any     // guarded by x.mu; see Node.Params
 	bundle   *bundle // guarded by x.mu
 	since    uint64  // guarded by x.mu; launches started before bundle was set
 	disabled bool    // guarded by x.mu; changes only while the gate is shut
+	updated  bool    // guarded by x.mu; its parameters are not its node's
 }
 
 // Exec returns the executable that n belongs to.
@@ -207,7 +210,7 @@ func (n *ExecNode) commit(b *bundle, params any) *retirement {
 	x.mu.Lock()
 	now := x.started()
 	old, since := n.bundle, n.since
-	n.bundle, n.params, n.since = b, params, now
+	n.bundle, n.params, n.since, n.updated = b, params, now, true
 	x.watch.notify([]*bundle{b}, []*bundle{old})
 	x.mu.Unlock()
 	switch {

@@ -21,8 +21,9 @@ type Node struct {
 	bodies []*Graph        // immutable; of a conditional node
 	memory *allocation     // immutable; of an alloc node
 
-	params any     // guarded by g.h.mu; see Params
-	bundle *bundle // guarded by g.h.mu
+	params  any     // guarded by g.h.mu; see Params
+	bundle  *bundle // guarded by g.h.mu
+	version uint64  // guarded by g.h.mu; how often params and bundle have been replaced
 	// deps are replaced, never changed: executables keep the old ones.
 	deps    []*Node // guarded by g.h.mu
 	next    []*Node // guarded by g.h.mu; the nodes with n among their deps
@@ -204,6 +205,7 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	}
 	old = n.bundle
 	n.bundle, n.params = b, params
+	n.version++
 	n.g.watch.notify([]*bundle{b}, []*bundle{old})
 	return old, nil
 }

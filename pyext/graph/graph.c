@@ -225,6 +225,7 @@ static PyMethodDef methods[] = {
     {"_record", METHOD(cudago_graph_record), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_origin", METHOD(cudago_capture_origin), METH_O, NULL},
+    {"_capture_into", METHOD(cudago_graph_capture), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},
     {"close", METHOD(graph_close), METH_NOARGS, DOC_GRAPH_CLOSE},

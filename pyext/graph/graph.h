@@ -138,6 +138,9 @@ QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uin
 
 int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
 
+/* embed.c: methods of Graph and of GraphExec */
+PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
+
 /* edit.c: methods of Graph */
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -176,6 +179,8 @@ QUIET int cudago_exec_lost(const cudago_exec *x);
 QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is not */
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
+
+PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream); /* embed.c */
 
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);

@@ -1088,6 +1088,7 @@ class Graph:
         self, node: int, config: LaunchConfig, kernel: Kernel, args: tuple[Any, ...], /
     ) -> None: ...
     def _update_host(self, node: int, func: Callable[[], Any], /) -> None: ...
+    def _capture_into(self, stream: _stream.Stream, /) -> None: ...
     def _clone(self) -> _graph.Graph: ...
     def _instantiate(self, flags: int, /) -> _exec.GraphExec: ...
 
@@ -1102,16 +1103,32 @@ class GraphExec:
 
         Notes
         -----
-        Stream-ordered on `stream`, and after earlier launches of this executable. Not allowed while
-        `stream` is capturing: `Graph.embed` the graph instead. The GIL is held while few launches
-        are outstanding on a stream of cudago and the graph has no Python callbacks.
+        Stream-ordered on `stream`, and after earlier launches of this executable. The GIL is held
+        while few launches are outstanding on a stream of cudago and the graph has no Python
+        callbacks.
 
         Operands stay alive until the launch has completed, even if they are closed or replaced
         meanwhile.
 
+        While `stream` is capturing, what a launch would run now becomes one node of the captured
+        graph, as by `Graph.embed`. That graph keeps the operands itself. Later updates of this
+        executable do not reach it; nodes that are disabled now stay so in it. If the executable has
+        been changed and has nodes that cannot be copied, such as embedded graphs, or allocates
+        memory, or has conditional nodes, it is a ValueError or a CUDAError and the capture goes on.
+
         References
         ----------
-        ``cuGraphLaunch``
+        ``cuGraphLaunch``, ``cuGraphAddChildGraphNode``, ``cuStreamUpdateCaptureDependencies``
+
+        Examples
+        --------
+        >>> x = device.allocate(4, stream=stream)
+        >>> graph = cudago.Graph(device)
+        >>> node = graph.memset(x, 7, name="fill")
+        >>> with graph.instantiate() as step, stream.capture() as outer:
+        ...     step.launch(stream)
+        >>> [(node.kind, node.params.graph.nodes[0].name) for node in outer.nodes]
+        [('child graph', 'fill')]
         """
 
     def upload(self, stream: StreamLike, /) -> None:
@@ -1166,6 +1183,8 @@ class GraphExec:
     def _update(self, graph: Graph, /) -> None: ...
     def _set_enabled(self, node: int, enabled: object, /) -> bool: ...
     def _is_enabled(self, node: int, /) -> bool: ...
+    def _launch(self, stream: StreamLike, /) -> bool: ...
+    def _capture_into(self, stream: _stream.Stream, /) -> str | None: ...
     def _params(self, node: int, /) -> _Params: ...
     def _record(self, node: int, /) -> tuple[Any, ...] | None: ...
     def _edges(self) -> tuple[tuple[int, int], ...]: ...

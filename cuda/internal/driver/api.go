@@ -140,6 +140,11 @@ type StreamAPI interface {
 	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
 	CuStreamGetCaptureInfo(s CUstream) (CaptureInfo, CUresult)
+	// CuStreamUpdateCaptureDependencies changes what the next operation that s
+	// captures depends on: by flags, nodes are added to it, or replace it. s must
+	// be capturing, and the nodes be of the graph under capture. One that such a
+	// change leaves out is not reported as unjoined.
+	CuStreamUpdateCaptureDependencies(s CUstream, nodes []CUgraphNode, flags uint32) CUresult
 	// CuThreadExchangeStreamCaptureMode sets the calling thread's mode and
 	// returns the previous one.
 	CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (CUstreamCaptureMode, CUresult)

@@ -234,6 +234,11 @@ func (d *Base) CuStreamGetCaptureInfo(s CUstream) (out0 CaptureInfo, result CUre
 	return
 }
 
+func (d *Base) CuStreamUpdateCaptureDependencies(s CUstream, nodes []CUgraphNode, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamUpdateCaptureDependencies")
+	return
+}
+
 func (d *Base) CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (out0 CUstreamCaptureMode, result CUresult) {
 	result = d.answer("cuThreadExchangeStreamCaptureMode")
 	return

@@ -376,6 +376,14 @@ func (d *Driver) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureI
 	return d.API.CuStreamGetCaptureInfo(s)
 }
 
+// CuStreamUpdateCaptureDependencies calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamUpdateCaptureDependencies"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamUpdateCaptureDependencies(s, nodes, flags)
+}
+
 // CuThreadExchangeStreamCaptureMode calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuThreadExchangeStreamCaptureMode(mode driver.CUstreamCaptureMode) (out0 driver.CUstreamCaptureMode, result driver.CUresult) {
 	if result = d.next("CuThreadExchangeStreamCaptureMode"); result != driver.CUDA_SUCCESS {

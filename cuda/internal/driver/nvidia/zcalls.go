@@ -228,6 +228,10 @@ func (d *binding) CuStreamIsCapturing(s driver.CUstream) (out0 driver.CUstreamCa
 	return driver.CUstreamCaptureStatus(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamUpdateCaptureDependencies(d.fn[cuStreamUpdateCaptureDependencies], C.CUstream(s), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(nodes))), C.size_t(len(nodes)), C.uint(flags)))
+}
+
 func (d *binding) CuEventCreate(flags uint32) (out0 driver.CUevent, result driver.CUresult) {
 	o := C.cuEventCreate(d.fn[cuEventCreate], C.uint(flags))
 	return driver.CUevent(o.value), driver.CUresult(o.r)

@@ -50,6 +50,7 @@ const (
 	cuStreamEndCapture
 	cuStreamIsCapturing
 	cuStreamGetCaptureInfo
+	cuStreamUpdateCaptureDependencies
 	cuThreadExchangeStreamCaptureMode
 	cuEventCreate
 	cuEventDestroy
@@ -206,6 +207,7 @@ var entries = [entryCount]entry{
 	cuStreamEndCapture:                {"cuStreamEndCapture", 10000, "", required},
 	cuStreamIsCapturing:               {"cuStreamIsCapturing", 10000, "", required},
 	cuStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo", 12030, "_v3", required},
+	cuStreamUpdateCaptureDependencies: {"cuStreamUpdateCaptureDependencies", 11030, "", required},
 	cuThreadExchangeStreamCaptureMode: {"cuThreadExchangeStreamCaptureMode", 10010, "", required},
 	cuEventCreate:                     {"cuEventCreate", 2000, "", required},
 	cuEventDestroy:                    {"cuEventDestroy", 4000, "_v2", required},

@@ -330,6 +330,13 @@ func (d *tracer) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureI
 	return
 }
 
+func (d *tracer) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamUpdateCaptureDependencies", []field{{"s", s}, {"nodes", nodes}, {"flags", flags}})
+	result = d.API.CuStreamUpdateCaptureDependencies(s, nodes, flags)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuThreadExchangeStreamCaptureMode(mode driver.CUstreamCaptureMode) (out0 driver.CUstreamCaptureMode, result driver.CUresult) {
 	call := d.begin("cuThreadExchangeStreamCaptureMode", []field{{"mode", mode}})
 	out0, result = d.API.CuThreadExchangeStreamCaptureMode(mode)
