@@ -119,6 +119,20 @@ func (n *ExecNode) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 	})
 }
 
+// UpdateMemOp is [ExecNode.UpdateMemcpy] for a batch mem op node: a write stays
+// one, a wait too, and the width stays. It calls
+// cuGraphExecBatchMemOpNodeSetParams.
+func (n *ExecNode) UpdateMemOp(p cuda.MemOpParams, operands []Operand) error {
+	return n.update(cuda.BatchMemOpNode, p, operands, func(c *cuda.Context) error {
+		was, ok := n.Params().(cuda.MemOpParams)
+		if ok && (was.IsWait != p.IsWait || was.Width != p.Width) {
+			return badValue("", "%v can only change address, value and condition in an executable: to %v, got %v; update the node of the graph and instantiate again",
+				n, was.String(), p.String())
+		}
+		return c.ExecSetMemOpParams(n.x.handle, n.def, &p)
+	})
+}
+
 // UpdateKernel is [ExecNode.UpdateMemcpy] for a kernel node, whose cluster,
 // cooperative and priority must stay. It calls cuGraphExecKernelNodeSetParams.
 func (n *ExecNode) UpdateKernel(p cuda.KernelNodeParams, operands []Operand) error {

@@ -148,6 +148,14 @@ func (n *Node) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 	})
 }
 
+// UpdateMemOp is [Node.UpdateMemcpy] for a batch mem op node. It calls
+// cuGraphBatchMemOpNodeSetParams.
+func (n *Node) UpdateMemOp(p cuda.MemOpParams, operands []Operand) error {
+	return n.update(cuda.BatchMemOpNode, p, operands, func() error {
+		return n.g.h.ctx.SetMemOpNodeParams(n.handle, &p)
+	})
+}
+
 // UpdateKernel is [Node.UpdateMemcpy] for a kernel node. It calls
 // cuGraphKernelNodeSetParams, and cuGraphKernelNodeSetAttribute for attributes
 // that change.

@@ -284,6 +284,7 @@ static PyMethodDef methods[] = {
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
+    {"_update_memop", METHOD(cudago_update_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_update", METHOD(cudago_update_graph), METH_O, NULL},

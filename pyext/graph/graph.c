@@ -208,6 +208,7 @@ static PyMethodDef methods[] = {
     {"_buffer", METHOD(cudago_graph_buffer), METH_O, NULL},
     {"_update_memcpy", METHOD(cudago_graph_set_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_graph_set_memset), METH_FASTCALL, NULL},
+    {"_update_memop", METHOD(cudago_graph_set_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_graph_set_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_graph_set_host), METH_FASTCALL, NULL},
     {"_remove", METHOD(cudago_graph_remove), METH_O, NULL},

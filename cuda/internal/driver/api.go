@@ -314,6 +314,7 @@ type GraphAPI interface {
 	CuGraphKernelNodeSetParams(n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphMemcpyNodeSetParams(n CUgraphNode, params *CUDA_MEMCPY3D) CUresult
 	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult
+	CuGraphBatchMemOpNodeSetParams(n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
 }
 
@@ -329,6 +330,10 @@ type GraphExecAPI interface {
 	CuGraphExecKernelNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) CUresult
 	CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) CUresult
+	// CuGraphExecBatchMemOpNodeSetParams can change addresses, values and how a
+	// wait compares, but neither the context nor the number and types of the
+	// operations.
+	CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
 	CuGraphNodeSetEnabled(x CUgraphExec, n CUgraphNode, enabled bool) CUresult
 	CuGraphNodeGetEnabled(x CUgraphExec, n CUgraphNode) (enabled bool, r CUresult)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _OPERANDS: dict[str, set[str]] = {
     "memcpy": {"dst", "src"},
     "memset": {"dst"},
+    "batch mem op": set(),
     "host": {"callback"},
     "event record": {"event"},
     "event wait": {"event"},
@@ -58,6 +59,10 @@ def add_again(
     if kind == "memset":
         value, width = row[:2]
         return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), name)
+    if kind == "batch mem op":
+        value, _, waits, code = row[:4]
+        memory = held["src" if waits else "dst"]
+        return graph._add_memop(deps, memory, value, code if waits else -1, name)
     if kind == "host":
         return graph._add_host(deps, object_of(held["callback"]), name)
     if kind == "empty":

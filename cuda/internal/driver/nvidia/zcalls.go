@@ -598,6 +598,10 @@ func (d *binding) CuGraphMemsetNodeSetParams(n driver.CUgraphNode, params *drive
 	return driver.CUresult(C.cuGraphMemsetNodeSetParams(d.fn[cuGraphMemsetNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_MEMSET_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
+func (d *binding) CuGraphBatchMemOpNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphBatchMemOpNodeSetParams(d.fn[cuGraphBatchMemOpNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
 func (d *binding) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphHostNodeSetParams(d.fn[cuGraphHostNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
 }
@@ -634,6 +638,10 @@ func (d *binding) CuGraphExecMemcpyNodeSetParams(x driver.CUgraphExec, n driver.
 
 func (d *binding) CuGraphExecMemsetNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS, ctx driver.CUcontext) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphExecMemsetNodeSetParams(d.fn[cuGraphExecMemsetNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_MEMSET_NODE_PARAMS)(unsafe.Pointer(params)), C.CUcontext(ctx)))
+}
+
+func (d *binding) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecBatchMemOpNodeSetParams(d.fn[cuGraphExecBatchMemOpNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
 func (d *binding) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {

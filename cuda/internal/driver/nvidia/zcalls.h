@@ -852,6 +852,11 @@ static inline CUresult cuGraphMemsetNodeSetParams(address fn, CUgraphNode a, CUD
 	return fn ? CAST((CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *))(a, &b) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static inline CUresult cuGraphBatchMemOpNodeSetParams(address fn, CUgraphNode a, CUDA_BATCH_MEM_OP_NODE_PARAMS b)
+{
+	return fn ? CAST((CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *))(a, &b) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static inline CUresult cuGraphHostNodeSetParams(address fn, CUgraphNode a, CUDA_HOST_NODE_PARAMS b)
 {
 	return fn ? CAST((CUgraphNode, const CUDA_HOST_NODE_PARAMS *))(a, &b) : CUDA_ERROR_NOT_SUPPORTED;
@@ -899,6 +904,11 @@ static inline CUresult cuGraphExecMemcpyNodeSetParams(address fn, CUgraphExec a,
 static inline CUresult cuGraphExecMemsetNodeSetParams(address fn, CUgraphExec a, CUgraphNode b, CUDA_MEMSET_NODE_PARAMS c, CUcontext d)
 {
 	return fn ? CAST((CUgraphExec, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *, CUcontext))(a, b, &c, d) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static inline CUresult cuGraphExecBatchMemOpNodeSetParams(address fn, CUgraphExec a, CUgraphNode b, CUDA_BATCH_MEM_OP_NODE_PARAMS c)
+{
+	return fn ? CAST((CUgraphExec, CUgraphNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *))(a, b, &c) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static inline CUresult cuGraphExecHostNodeSetParams(address fn, CUgraphExec a, CUgraphNode b, CUDA_HOST_NODE_PARAMS c)
