@@ -252,6 +252,21 @@ func (s *Stream) CaptureInfo() (CaptureInfo, error) {
 	return CaptureInfo{CaptureStatus(ci.Status), ci.ID, GraphHandle(ci.Graph), fromNodes(ci.Deps)}, nil
 }
 
+// SetCaptureDependencies makes the next operation captured in s depend on nodes
+// of the captured graph, and on nothing else. It calls
+// cuStreamUpdateCaptureDependencies.
+//
+// Errors: [ErrorIllegalState] if s is not capturing.
+func (s *Stream) SetCaptureDependencies(nodes []NodeHandle) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r := s.ctx.drv.api.CuStreamUpdateCaptureDependencies(s.h, toNodes(nodes), driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+	return s.ctx.check("cuStreamUpdateCaptureDependencies", r)
+}
+
 // capturing reports whether s is in a capture, including an invalidated one.
 // The legacy default stream cannot be captured, and querying it while another
 // stream is captured is an error of its own: it counts as capturing then.

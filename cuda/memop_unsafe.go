@@ -118,18 +118,44 @@ func (p *MemOpParams) abi() driver.CUstreamBatchMemOpParams {
 	return a
 }
 
-// AddMemOpNode adds a node of one memory operation. It calls
-// cuGraphAddBatchMemOpNode.
-func (c *Context) AddMemOpNode(g GraphHandle, deps []NodeHandle, p *MemOpParams) (NodeHandle, error) {
+// memOpNode runs call with the parameters of a node of one memory operation.
+func (c *Context) memOpNode(p *MemOpParams, call func(*driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) error) error {
 	if err := p.check(); err != nil {
-		return 0, err
+		return err
 	}
 	list := []driver.CUstreamBatchMemOpParams{p.abi()}
 	var pinner runtime.Pinner // the parameters hold its address, which cgo may not see
 	defer pinner.Unpin()
 	pinner.Pin(&list[0])
-	a := driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{Ctx: c.h, Count: 1, ParamArray: unsafe.Pointer(&list[0])}
-	return callNode(c, "cuGraphAddBatchMemOpNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
-		return api.CuGraphAddBatchMemOpNode(driver.CUgraph(g), toNodes(deps), &a)
+	return call(&driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{Ctx: c.h, Count: 1, ParamArray: unsafe.Pointer(&list[0])})
+}
+
+// AddMemOpNode adds a node of one memory operation. It calls
+// cuGraphAddBatchMemOpNode.
+func (c *Context) AddMemOpNode(g GraphHandle, deps []NodeHandle, p *MemOpParams) (n NodeHandle, err error) {
+	err = c.memOpNode(p, func(a *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (err error) {
+		n, err = callNode(c, "cuGraphAddBatchMemOpNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+			return api.CuGraphAddBatchMemOpNode(driver.CUgraph(g), toNodes(deps), a)
+		})
+		return err
+	})
+	return n, err
+}
+
+// SetMemOpNodeParams calls cuGraphBatchMemOpNodeSetParams.
+func (c *Context) SetMemOpNodeParams(n NodeHandle, p *MemOpParams) error {
+	return c.memOpNode(p, func(a *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) error {
+		return call0(c, "cuGraphBatchMemOpNodeSetParams", func(api driver.API) driver.CUresult {
+			return api.CuGraphBatchMemOpNodeSetParams(driver.CUgraphNode(n), a)
+		})
+	})
+}
+
+// ExecSetMemOpParams calls cuGraphExecBatchMemOpNodeSetParams.
+func (c *Context) ExecSetMemOpParams(x ExecHandle, n NodeHandle, p *MemOpParams) error {
+	return c.memOpNode(p, func(a *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) error {
+		return call0(c, "cuGraphExecBatchMemOpNodeSetParams", func(api driver.API) driver.CUresult {
+			return api.CuGraphExecBatchMemOpNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(n), a)
+		})
 	})
 }

@@ -46,6 +46,7 @@ type recordedOp struct {
 	params any
 	bundle *bundle
 	memory *allocation // of an alloc node
+	child  *Graph      // of a child graph node; of no hierarchy yet
 }
 
 // Begin starts a capture in s. It calls cuStreamBeginCapture, and nothing after
@@ -354,7 +355,7 @@ func (c *Capture) maybeOpen() bool {
 func (c *Capture) bundles() []*bundle {
 	list := c.loose
 	for _, op := range c.recorded {
-		list = append(list, op.bundle)
+		list = append(list, op.bundles()...)
 	}
 	c.loose, c.recorded = nil, nil
 	return list
@@ -394,7 +395,7 @@ func (c *Capture) fill(g *Graph) error {
 	c.nameNodes(g)
 	g.loose, c.loose = c.loose, nil
 	for _, op := range c.recorded {
-		g.loose = append(g.loose, op.bundle) // its node was removed by other code
+		g.loose = append(g.loose, op.bundles()...) // its node was removed by other code
 	}
 	c.recorded = nil
 	return nil
@@ -412,6 +413,9 @@ func (c *Capture) nameNodes(g *Graph) {
 		}
 		delete(c.recorded, n.handle)
 		n.name, n.params, n.bundle, n.memory = op.name, op.params, op.bundle, op.memory
+		if n.child = op.child; n.child != nil {
+			n.child.settle(g.h)
+		}
 		if n.name != "" {
 			g.byName[n.name] = n
 		}

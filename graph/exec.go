@@ -56,6 +56,7 @@ type ExecOptions struct {
 // Close it when done. Safe for concurrent use.
 type Exec struct {
 	h      *hierarchy
+	source *Graph // immutable; what x was made of
 	handle cuda.ExecHandle
 	o      ExecOptions
 	watch  watcher
@@ -134,7 +135,7 @@ func (g *Graph) sendNames() {
 // Preconditions: g.h.mu is held.
 func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 	x := &Exec{
-		h: g.h, handle: handle, o: o, watch: o.OnBundle, reaper: o.Reaper,
+		h: g.h, source: g, handle: handle, o: o, watch: o.OnBundle, reaper: o.Reaper,
 		byName: make(map[string]*ExecNode, len(g.all())),
 	}
 	if x.reaper == nil {
@@ -159,7 +160,7 @@ func (x *Exec) addNodes(g *Graph, prefix string) {
 	for _, n := range g.all() {
 		e := &ExecNode{
 			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps,
-			params: n.params, bundle: n.bundle.retain(),
+			params: n.params, bundle: n.bundle.retain(), version: n.version,
 		}
 		x.nodes = append(x.nodes, e)
 		x.byName[e.name] = e

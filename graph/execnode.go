@@ -21,10 +21,13 @@ type ExecNode struct {
 	name string          // immutable
 	deps []*Node         // immutable; those of its node when the executable was made
 
+	version uint64 // immutable; of its node when the executable was made
+
 	params   any     // guarded by x.mu; see Node.Params
 	bundle   *bundle // guarded by x.mu
 	since    uint64  // guarded by x.mu; launches started before bundle was set
 	disabled bool    // guarded by x.mu; changes only while the gate is shut
+	updated  bool    // guarded by x.mu; its parameters are not its node's
 }
 
 // Exec returns the executable that n belongs to.
@@ -113,6 +116,20 @@ func (n *ExecNode) UpdateMemcpy(p cuda.MemcpyParams, operands []Operand) error {
 func (n *ExecNode) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 	return n.update(cuda.MemsetNode, p, operands, func(c *cuda.Context) error {
 		return c.ExecSetMemsetParams(n.x.handle, n.def, &p)
+	})
+}
+
+// UpdateMemOp is [ExecNode.UpdateMemcpy] for a batch mem op node: a write stays
+// one, a wait too, and the width stays. It calls
+// cuGraphExecBatchMemOpNodeSetParams.
+func (n *ExecNode) UpdateMemOp(p cuda.MemOpParams, operands []Operand) error {
+	return n.update(cuda.BatchMemOpNode, p, operands, func(c *cuda.Context) error {
+		was, ok := n.Params().(cuda.MemOpParams)
+		if ok && (was.IsWait != p.IsWait || was.Width != p.Width) {
+			return badValue("", "%v can only change address, value and condition in an executable: to %v, got %v; update the node of the graph and instantiate again",
+				n, was.String(), p.String())
+		}
+		return c.ExecSetMemOpParams(n.x.handle, n.def, &p)
 	})
 }
 
@@ -207,7 +224,7 @@ func (n *ExecNode) commit(b *bundle, params any) *retirement {
 	x.mu.Lock()
 	now := x.started()
 	old, since := n.bundle, n.since
-	n.bundle, n.params, n.since = b, params, now
+	n.bundle, n.params, n.since, n.updated = b, params, now, true
 	x.watch.notify([]*bundle{b}, []*bundle{old})
 	x.mu.Unlock()
 	switch {

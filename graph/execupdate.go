@@ -141,7 +141,7 @@ func (x *Exec) take(g *Graph, nodes []flatNode) []*retirement {
 				used = append(used, n.bundle)
 			}
 		}
-		n.bundle, n.params, n.since = nodes[i].bundle.retain(), nodes[i].params, now
+		n.bundle, n.params, n.since, n.updated = nodes[i].bundle.retain(), nodes[i].params, now, true
 	}
 	used = append(used, x.loose()...)
 	x.extra, x.spare = nil, nil

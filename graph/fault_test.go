@@ -223,12 +223,31 @@ func (c *scenario) capture(s *cuda.Stream) {
 	}
 	c.try(recordHost(capture, s, "call", hostFunc(func() {}), c.operand()))
 	c.try(capture.Keep(c.operand()))
+	c.embed(capture, s)
 	g, err := capture.End()
 	c.try(err)
 	if g != nil {
 		c.try(g.Close())
 	}
 	c.try(capture.Abort()) // where the driver did not end it
+}
+
+// embed launches into a capture.
+func (c *scenario) embed(capture *Capture, s *cuda.Stream) {
+	g, err := New(c.ctx, Options{})
+	if err != nil {
+		c.try(err)
+		return
+	}
+	_, err = g.Host(hostFunc(func() {}), NodeOptions{Operands: c.operand()})
+	c.try(err)
+	if x, err := g.Instantiate(ExecOptions{}); err != nil {
+		c.try(err)
+	} else {
+		c.try(x.Capture(capture, s))
+		c.try(x.Close())
+	}
+	c.try(g.Close())
 }
 
 // lines does what the border does with the line of a stream. What is to run
@@ -281,6 +300,7 @@ var driverCalls = []struct {
 	{name: "cuStreamIsCapturing"},
 	{name: "cuStreamBeginCapture"},
 	{name: "cuStreamGetCaptureInfo"},
+	{name: "cuStreamUpdateCaptureDependencies"},
 	{name: "cuStreamEndCapture"},
 	{name: "cuThreadExchangeStreamCaptureMode"},
 	{name: "cuLaunchHostFunc"},

@@ -15,13 +15,13 @@ var errClosedExec = &cuda.ClosedError{What: "graph executable"}
 // errCapturing: on CUDA 13 drivers cuGraphLaunch into a capturing stream fails
 // and invalidates the capture, so it is refused before the driver sees it.
 var errCapturing = errors.New("a graph executable cannot be launched into a stream that is capturing; " +
-	"embed its graph as a child graph node instead")
+	"capture it instead, with Exec.Capture")
 
 // Launch launches x on s. It calls cuGraphLaunch.
 //
 // Stream-ordered on s, and after earlier launches of x; returns before
 // completion, but blocks while the driver's queue is full: not with the GIL. Not
-// allowed while s is capturing.
+// allowed while s is capturing: see [Exec.Capture].
 //
 // Errors: [cuda.ErrClosed] if x or s is closed; otherwise an [*cuda.Error].
 func (x *Exec) Launch(s *cuda.Stream) error {

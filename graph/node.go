@@ -21,8 +21,9 @@ type Node struct {
 	bodies []*Graph        // immutable; of a conditional node
 	memory *allocation     // immutable; of an alloc node
 
-	params any     // guarded by g.h.mu; see Params
-	bundle *bundle // guarded by g.h.mu
+	params  any     // guarded by g.h.mu; see Params
+	bundle  *bundle // guarded by g.h.mu
+	version uint64  // guarded by g.h.mu; how often params and bundle have been replaced
 	// deps are replaced, never changed: executables keep the old ones.
 	deps    []*Node // guarded by g.h.mu
 	next    []*Node // guarded by g.h.mu; the nodes with n among their deps
@@ -147,6 +148,14 @@ func (n *Node) UpdateMemset(p cuda.MemsetParams, operands []Operand) error {
 	})
 }
 
+// UpdateMemOp is [Node.UpdateMemcpy] for a batch mem op node. It calls
+// cuGraphBatchMemOpNodeSetParams.
+func (n *Node) UpdateMemOp(p cuda.MemOpParams, operands []Operand) error {
+	return n.update(cuda.BatchMemOpNode, p, operands, func() error {
+		return n.g.h.ctx.SetMemOpNodeParams(n.handle, &p)
+	})
+}
+
 // UpdateKernel is [Node.UpdateMemcpy] for a kernel node. It calls
 // cuGraphKernelNodeSetParams, and cuGraphKernelNodeSetAttribute for attributes
 // that change.
@@ -204,6 +213,7 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 	}
 	old = n.bundle
 	n.bundle, n.params = b, params
+	n.version++
 	n.g.watch.notify([]*bundle{b}, []*bundle{old})
 	return old, nil
 }

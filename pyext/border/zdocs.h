@@ -878,16 +878,32 @@
     "\n" \
     "Notes\n" \
     "-----\n" \
-    "Stream-ordered on `stream`, and after earlier launches of this executable. Not allowed while\n" \
-    "`stream` is capturing: `Graph.embed` the graph instead. The GIL is held while few launches\n" \
-    "are outstanding on a stream of cudago and the graph has no Python callbacks.\n" \
+    "Stream-ordered on `stream`, and after earlier launches of this executable. The GIL is held\n" \
+    "while few launches are outstanding on a stream of cudago and the graph has no Python\n" \
+    "callbacks.\n" \
     "\n" \
     "Operands stay alive until the launch has completed, even if they are closed or replaced\n" \
     "meanwhile.\n" \
     "\n" \
+    "While `stream` is capturing, what a launch would run now becomes one node of the captured\n" \
+    "graph, as by `Graph.embed`. That graph keeps the operands itself. Later updates of this\n" \
+    "executable do not reach it; nodes that are disabled now stay so in it. If the executable has\n" \
+    "been changed and has nodes that cannot be copied, such as embedded graphs, or allocates\n" \
+    "memory, or has conditional nodes, it is a ValueError or a CUDAError and the capture goes on.\n" \
+    "\n" \
     "References\n" \
     "----------\n" \
-    "``cuGraphLaunch``"
+    "``cuGraphLaunch``, ``cuGraphAddChildGraphNode``, ``cuStreamUpdateCaptureDependencies``\n" \
+    "\n" \
+    "Examples\n" \
+    "--------\n" \
+    ">>> x = device.allocate(4, stream=stream)\n" \
+    ">>> graph = cudago.Graph(device)\n" \
+    ">>> node = graph.memset(x, 7, name=\"fill\")\n" \
+    ">>> with graph.instantiate() as step, stream.capture() as outer:\n" \
+    "...     step.launch(stream)\n" \
+    ">>> [(node.kind, node.params.graph.nodes[0].name) for node in outer.nodes]\n" \
+    "[('child graph', 'fill')]"
 
 #define DOC_GRAPHEXEC_UPLOAD \
     "upload($self, stream, /)\n" \

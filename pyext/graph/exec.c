@@ -105,16 +105,15 @@ static QUIET void leave_gate(ExecObject *self, ticket *t) {
     t->x = NULL;
 }
 
+enum { CAPTURED = 2 }; /* nothing is launched: the stream is capturing */
+
 static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_exec_open(self)) return -1;
     cudago_exec *x = self->x;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
-    if (capturing) /* cuGraphLaunch would fail, and invalidate the capture */
-        return PyErr_SetString(PyExc_ValueError, "an executable cannot be launched on a stream that is capturing: embed its "
-                                                 "graph instead"),
-               -1;
+    if (capturing) return CAPTURED; /* cuGraphLaunch would fail, and invalidate the capture */
     if (must_wait(x, t)) return CUDAGO_AGAIN;
     leave_gate(self, t);
     if (cudago_uses_reserve(&x->uses, s)) return -1;
@@ -141,6 +140,13 @@ static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now
     return r;
 }
 
+/* Becomes a node of the capture instead. */
+static int launch_captured(ExecObject *self, StreamObject *stream) {
+    PyObject *r = PyObject_CallMethod((PyObject *)self, "_launch_into", "O", (PyObject *)stream);
+    Py_XDECREF(r);
+    return r ? 0 : -1;
+}
+
 /* launch(stream): the hot call. */
 static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
@@ -148,9 +154,21 @@ static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
     int r = stream ? through_gate(self, stream, launch_now) : -1;
+    if (r == CAPTURED) r = launch_captured(self, stream);
     Py_XDECREF(keep);
     if (r) return NULL;
     Py_RETURN_NONE;
+}
+
+/* _launch(stream): launch, but False if the stream is capturing, and nothing has been done. */
+static PyObject *exec_launch_uncaptured(ExecObject *self, PyObject *argument) {
+    CUDAGO_ENTER(NULL);
+    if (cudago_exec_open(self)) return NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(argument, &keep);
+    int r = stream ? through_gate(self, stream, launch_now) : -1;
+    Py_XDECREF(keep);
+    return r < 0 ? NULL : PyBool_FromLong(!r);
 }
 
 static int upload_away(cudago_exec *x, cudago_stream *s) {
@@ -261,9 +279,12 @@ static void exec_dealloc(ExecObject *self) {
 
 static PyMethodDef methods[] = {
     {"launch", METHOD(exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
+    {"_launch", METHOD(exec_launch_uncaptured), METH_O, NULL},
+    {"_capture_into", METHOD(cudago_exec_capture), METH_O, NULL},
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},
+    {"_update_memop", METHOD(cudago_update_memop), METH_FASTCALL, NULL},
     {"_update_kernel", METHOD(cudago_update_kernel), METH_FASTCALL, NULL},
     {"_update_host", METHOD(cudago_update_host), METH_FASTCALL, NULL},
     {"_update", METHOD(cudago_update_graph), METH_O, NULL},

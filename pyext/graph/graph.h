@@ -190,6 +190,9 @@ QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uin
 
 int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
 
+/* embed.c: methods of Graph and of GraphExec */
+PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);
+
 /* edit.c: methods of Graph */
 PyObject *cudago_graph_remove(GraphObject *self, PyObject *number);
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n);
@@ -197,8 +200,18 @@ PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t
 /* set.c: methods of Graph */
 PyObject *cudago_graph_set_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_graph_set_host(GraphObject *self, PyObject *const *args, Py_ssize_t n);
+
+/* What a memory operation is given, once it has been evaluated; -1 with an exception. o is set in any case. */
+typedef struct {
+    cudago_memop_value value;
+    cudago_memop m;
+    OperandObject *o;
+} cudago_memop_given;
+int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g); /* memory, value, condition */
+QUIET int cudago_set_memop(uint64_t id, uint64_t node, cudago_memop_given *g, cudago_status *st);
 
 /* ask.c: methods of Graph */
 PyObject *cudago_graph_check(GraphObject *self, PyObject *number);
@@ -229,6 +242,8 @@ QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is n
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 
+PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream); /* embed.c */
+
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
@@ -244,6 +259,7 @@ PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize
 int cudago_read_sides(int32_t device, PyObject *const *args, OperandObject **o);
 QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o, cudago_status *st);
 PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_host(ExecObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_update_graph(ExecObject *self, PyObject *graph);

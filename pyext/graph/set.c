@@ -59,6 +59,37 @@ PyObject *cudago_graph_set_memset(GraphObject *self, PyObject *const *args, Py_s
     return done(r, &st);
 }
 
+int cudago_read_memop(int32_t device, PyObject *const *args, cudago_memop_given *g) {
+    int32_t condition;
+    g->o = NULL;
+    if (cudago_int32(args[2], "condition", -1, &condition) || cudago_memop_value_of(args[1], &g->value)) return -1;
+    g->m = (cudago_memop){.waits = condition >= 0, .condition = condition < 0 ? 0 : condition};
+    g->o = cudago_memop_operand(args[0], g->m.waits);
+    return g->o ? cudago_copies(device, g->o, g->m.waits ? "src" : "dst") : -1;
+}
+QUIET int cudago_set_memop(uint64_t id, uint64_t node, cudago_memop_given *g, cudago_status *st) {
+    if (cudago_memop_fits(g->o, &g->value, &g->m)) return -1;
+    cudago_ref ref;
+    cudago_ref_set(&ref, (PyObject *)g->o, g->o->nbytes, g->m.waits ? ROLE_SRC : ROLE_DST, REASON_MEMOP);
+    cudagoUpdateMemOp(id, node, g->o->address, &g->m, &ref, st);
+    return 0;
+}
+static QUIET int memop_now(GraphObject *self, uint64_t node, cudago_memop_given *g, cudago_status *st) {
+    return cudago_graph_open(self) ? -1 : cudago_set_memop(self->id, node, g, st);
+}
+
+/* _update_memop(node, memory, value, condition): as _memop */
+PyObject *cudago_graph_set_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    cudago_memop_given g;
+    cudago_status st = {0};
+    int r = cudago_read_memop(self->device, args + 1, &g) || cudago_graph_ready(self) ? -1 : memop_now(self, node, &g, &st);
+    Py_XDECREF(g.o);
+    return done(r, &st);
+}
+
 typedef struct {
     GraphObject *graph;
     uint64_t node;

@@ -112,6 +112,25 @@ PyObject *cudago_update_memset(ExecObject *self, PyObject *const *args, Py_ssize
     return x ? done(&st) : NULL;
 }
 
+static QUIET int memop_now(cudago_exec *x, uint64_t node, cudago_memop_given *g, cudago_status *st) {
+    int r = cudago_set_memop(x->id, node, g, st);
+    leave_update(x);
+    return r;
+}
+
+/* _update_memop(node, memory, value, condition) */
+PyObject *cudago_update_memop(ExecObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    uint64_t node;
+    if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
+    cudago_memop_given g;
+    cudago_status st = {0};
+    cudago_exec *x = cudago_read_memop(self->device, args + 1, &g) ? NULL : enter_update(self);
+    if (x && memop_now(x, node, &g, &st)) x = NULL;
+    Py_XDECREF(g.o);
+    return x ? done(&st) : NULL;
+}
+
 typedef struct {
     ExecObject *exec;
     uint64_t node;

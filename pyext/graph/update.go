@@ -17,6 +17,7 @@ import (
 	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
+	"github.com/cudago/cudago/pyext/kernel"
 )
 
 // A node whose parameters can be changed: of a graph, or of an executable.
@@ -28,6 +29,7 @@ type updatable interface {
 	Object(operand string) any
 	UpdateMemcpy(p cuda.MemcpyParams, operands []graph.Operand) error
 	UpdateMemset(p cuda.MemsetParams, operands []graph.Operand) error
+	UpdateMemOp(p cuda.MemOpParams, operands []graph.Operand) error
 	UpdateKernel(p cuda.KernelNodeParams, operands []graph.Operand) error
 	UpdateHost(p cuda.HostParams, operands []graph.Operand) error
 }
@@ -152,6 +154,12 @@ func cudagoUpdateMemcpy(id, node C.uint64_t, hasDst C.int, dst C.uint64_t, dstHo
 func cudagoUpdateMemset(id, node, dst C.uint64_t, value, width C.uint32_t, count C.uint64_t, ref *C.cudago_ref, st *C.cudago_status) {
 	p := cuda.MemsetParams{Dst: uint64(dst), Value: uint32(value), ElementSize: uint32(width), Count: uint64(count)}
 	update(id, node, operands(ref, 1), st, func(e updatable, list []graph.Operand) error { return e.UpdateMemset(p, list) })
+}
+
+//export cudagoUpdateMemOp
+func cudagoUpdateMemOp(id, node, at C.uint64_t, m *C.cudago_memop, ref *C.cudago_ref, st *C.cudago_status) {
+	p := kernel.MemOpParams(uint64(at), unsafe.Pointer(m))
+	update(id, node, operands(ref, 1), st, func(e updatable, list []graph.Operand) error { return e.UpdateMemOp(p, list) })
 }
 
 //export cudagoUpdateKernel

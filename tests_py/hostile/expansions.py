@@ -10,6 +10,7 @@ _ADD = (Parameter("y"), Parameter("value"), Parameter("n"))
 _MIX = (Parameter("y"), Parameter("a"), Parameter("b"), Parameter("c"))
 _LAUNCH = (Parameter("config"), Parameter("kernel"))
 _NAMED = (Parameter("value", True), Parameter("n", True))
+_CONDITION = Parameter("condition", True)
 EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
     "launch": {
         "add": ("", (Parameter("stream"), *_LAUNCH, *_ADD)),
@@ -48,6 +49,7 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "argument": ("exec_kernel", (Parameter("y", True),)),
         "config": ("exec_kernel", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("exec_host", (Parameter("func"),)),
+        "write": ("exec_write", (Parameter("dst", True), Parameter("value", True))),
     },
     "Node.update": {
         "memset": ("node", (Parameter("dst"), Parameter("value"))),
@@ -56,5 +58,6 @@ EXPANSIONS: dict[str, dict[str, tuple[str, tuple[Parameter, ...]]]] = {
         "argument": ("kernel_node", (Parameter("y", True),)),
         "config": ("kernel_node", (Parameter("config", True), Parameter("kernel", True))),
         "host": ("host_node", (Parameter("func"),)),
+        "wait": ("wait_node", (Parameter("src", True), Parameter("value", True), _CONDITION)),
     },
 }

@@ -155,6 +155,8 @@ VALUES: dict[str, list[Value]] = {
     # memory
     "src": MEMORY,
     "dst": MEMORY,
+    **dict.fromkeys(["ExecNode.update[write].dst", "Node.update[wait].src"], things("word")),
+    "Node.update[wait].condition": plain(">=", "nor"),
     "Graph.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "Node.memcpy.dst": things("buffer", "bytearray", "tensor", "pinned"),
     "memset.dst": things("buffer", "tensor", "other_pointer", "pinned"),
@@ -423,7 +425,8 @@ def values(target: Target, parameter: Parameter) -> list[Value]:
         return [lambda w: w.get("code")["mix"]]
     base = re.sub(r"\[\w+\]$|=$", "", target.name)
     name = parameter.name
-    for key in (f"{base}.{name}", f"{base.rpartition('.')[2]}.{name}", name):
+    names = target.name, base, base.rpartition(".")[2]
+    for key in (*(f"{of}.{name}" for of in names), name):
         if key in VALUES:
             return VALUES[key]
     if name == "other" and target.owner:

@@ -211,6 +211,11 @@ def _free_params(w: World) -> Any:
 _FOLDER = tempfile.TemporaryDirectory()  # removed at exit
 
 
+def _exec_write(w: World) -> cu.ExecNode:
+    w.get("value_graph").write_value(w.get("word"), 1, name="write")
+    return w.get("value_graph").instantiate()["write"]
+
+
 def _graph_file(w: World) -> Path:
     path = Path(_FOLDER.name) / "graph"
     w.get("small_graph").save(path, contents=True)
@@ -270,6 +275,9 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "exec_memset": lambda w: w.get("exec")["memset"],
     "exec_memcpy": lambda w: w.get("exec")["memcpy"],
     "exec_host": lambda w: w.get("exec")["host"],
+    "wait_node": lambda w: w.get("value_graph").wait_value(w.get("word"), 1),
+    "exec_write": _exec_write,
+    "value_graph": lambda w: cu.Graph(),
     "bound": lambda w: w.get("kernel").bind(w.get("config"), w.get("buffer"), 1, N),
     "slot": lambda w: cu.slot("src", numbers(400)),
     "slot_exec": _slot_exec,

@@ -56,6 +56,8 @@ GO_QUIET = {
     "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck",
     "cudagoGraphRemove", "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError",
     "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle",
+    "cudagoCaptureGraph", "cudagoCaptureExec",
+    "cudagoUpdateMemOp",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

@@ -51,6 +51,12 @@ const (
 	CU_MEMHOSTREGISTER_READ_ONLY uint32 = 8
 )
 
+// Flags of cuStreamUpdateCaptureDependencies. From cuda.h, CUDA 12.4.
+const (
+	CU_STREAM_ADD_CAPTURE_DEPENDENCIES uint32 = 0
+	CU_STREAM_SET_CAPTURE_DEPENDENCIES uint32 = 1
+)
+
 // CUstreamCaptureMode says which calls are refused during a capture. From
 // cuda.h, CUDA 12.4.
 type CUstreamCaptureMode int32

@@ -140,6 +140,11 @@ type StreamAPI interface {
 	CuStreamEndCapture(s CUstream) (CUgraph, CUresult)
 	CuStreamIsCapturing(s CUstream) (CUstreamCaptureStatus, CUresult)
 	CuStreamGetCaptureInfo(s CUstream) (CaptureInfo, CUresult)
+	// CuStreamUpdateCaptureDependencies changes what the next operation that s
+	// captures depends on: by flags, nodes are added to it, or replace it. s must
+	// be capturing, and the nodes be of the graph under capture. One that such a
+	// change leaves out is not reported as unjoined.
+	CuStreamUpdateCaptureDependencies(s CUstream, nodes []CUgraphNode, flags uint32) CUresult
 	// CuThreadExchangeStreamCaptureMode sets the calling thread's mode and
 	// returns the previous one.
 	CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (CUstreamCaptureMode, CUresult)
@@ -309,6 +314,7 @@ type GraphAPI interface {
 	CuGraphKernelNodeSetParams(n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphMemcpyNodeSetParams(n CUgraphNode, params *CUDA_MEMCPY3D) CUresult
 	CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS) CUresult
+	CuGraphBatchMemOpNodeSetParams(n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
 }
 
@@ -324,6 +330,10 @@ type GraphExecAPI interface {
 	CuGraphExecKernelNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_KERNEL_NODE_PARAMS) CUresult
 	CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMCPY3D, ctx CUcontext) CUresult
 	CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) CUresult
+	// CuGraphExecBatchMemOpNodeSetParams can change addresses, values and how a
+	// wait compares, but neither the context nor the number and types of the
+	// operations.
+	CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) CUresult
 	CuGraphExecHostNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) CUresult
 	CuGraphNodeSetEnabled(x CUgraphExec, n CUgraphNode, enabled bool) CUresult
 	CuGraphNodeGetEnabled(x CUgraphExec, n CUgraphNode) (enabled bool, r CUresult)

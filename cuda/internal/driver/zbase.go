@@ -234,6 +234,11 @@ func (d *Base) CuStreamGetCaptureInfo(s CUstream) (out0 CaptureInfo, result CUre
 	return
 }
 
+func (d *Base) CuStreamUpdateCaptureDependencies(s CUstream, nodes []CUgraphNode, flags uint32) (result CUresult) {
+	result = d.answer("cuStreamUpdateCaptureDependencies")
+	return
+}
+
 func (d *Base) CuThreadExchangeStreamCaptureMode(mode CUstreamCaptureMode) (out0 CUstreamCaptureMode, result CUresult) {
 	result = d.answer("cuThreadExchangeStreamCaptureMode")
 	return
@@ -679,6 +684,11 @@ func (d *Base) CuGraphMemsetNodeSetParams(n CUgraphNode, params *CUDA_MEMSET_NOD
 	return
 }
 
+func (d *Base) CuGraphBatchMemOpNodeSetParams(n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphBatchMemOpNodeSetParams")
+	return
+}
+
 func (d *Base) CuGraphHostNodeSetParams(n CUgraphNode, params *CUDA_HOST_NODE_PARAMS) (result CUresult) {
 	result = d.answer("cuGraphHostNodeSetParams")
 	return
@@ -721,6 +731,11 @@ func (d *Base) CuGraphExecMemcpyNodeSetParams(x CUgraphExec, n CUgraphNode, para
 
 func (d *Base) CuGraphExecMemsetNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_MEMSET_NODE_PARAMS, ctx CUcontext) (result CUresult) {
 	result = d.answer("cuGraphExecMemsetNodeSetParams")
+	return
+}
+
+func (d *Base) CuGraphExecBatchMemOpNodeSetParams(x CUgraphExec, n CUgraphNode, params *CUDA_BATCH_MEM_OP_NODE_PARAMS) (result CUresult) {
+	result = d.answer("cuGraphExecBatchMemOpNodeSetParams")
 	return
 }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _OPERANDS: dict[str, set[str]] = {
     "memcpy": {"dst", "src"},
     "memset": {"dst"},
+    "batch mem op": set(),
     "host": {"callback"},
     "event record": {"event"},
     "event wait": {"event"},
@@ -38,7 +39,9 @@ def is_known(kind: str, told: Told) -> bool:
     return kind in _OPERANDS and told[0] is not None and _OPERANDS[kind] <= _held(told).keys()
 
 
-def add_again(graph: Graph, deps: tuple[int, ...], kind: str, told: Told) -> int:
+def add_again(
+    graph: Graph, deps: tuple[int, ...], kind: str, told: Told, name: str | None = None
+) -> int:
     """Add what a node does, of which `is_known`, and return the number of the new node."""
     row: tuple[Any, ...] = told[0] or ()
     held = _held(told)
@@ -46,21 +49,25 @@ def add_again(graph: Graph, deps: tuple[int, ...], kind: str, told: Told) -> int
         record = record_of(told)
         assert record is not None
         kernel, config, *args = record
-        return graph._add_kernel(deps, config, kernel, tuple(args), None)
+        return graph._add_kernel(deps, config, kernel, tuple(args), name)
     if kind == "memcpy":
         size, rows, slices, *pitches = row[:7]
         if not rows:
-            return graph._add_memcpy(deps, held["dst"], held["src"], None)
+            return graph._add_memcpy(deps, held["dst"], held["src"], name)
         box = (size // (rows * slices), rows, slices, *pitches)
-        return graph._add_box(deps, held["dst"], held["src"], box, None)
+        return graph._add_box(deps, held["dst"], held["src"], box, name)
     if kind == "memset":
         value, width = row[:2]
-        return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), None)
+        return graph._add_memset(deps, held["dst"], value.to_bytes(width, "little"), name)
+    if kind == "batch mem op":
+        value, _, waits, code = row[:4]
+        memory = held["src" if waits else "dst"]
+        return graph._add_memop(deps, memory, value, code if waits else -1, name)
     if kind == "host":
-        return graph._add_host(deps, object_of(held["callback"]), None)
+        return graph._add_host(deps, object_of(held["callback"]), name)
     if kind == "empty":
-        return graph._add_empty(deps, None)
-    return graph._add_event(deps, object_of(held["event"]), kind == "event record", None)
+        return graph._add_empty(deps, name)
+    return graph._add_event(deps, object_of(held["event"]), kind == "event record", name)
 
 
 def in_order(numbers: list[int], edges: Iterable[tuple[int, int]]) -> list[int]:

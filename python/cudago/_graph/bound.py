@@ -10,7 +10,6 @@ from .._kernel.kernel import Kernel
 from .._kernel.launch import launch
 from .._memory.buffer import Buffer, Pointer
 from .._ordinal import device_at
-from .._stream.stream import Stream
 from .._tensor.tensor import Tensor
 from .graph import Graph
 from .params import KernelNodeParams
@@ -70,11 +69,7 @@ class BoundLaunch:
         ----------
         ``cuGraphLaunch``
         """
-        try:
-            self._step.launch(stream)
-        except ValueError:
-            if not isinstance(stream, Stream) or stream.is_closed or not stream.is_capturing:
-                raise
+        if not self._step._launch(stream):  # it is capturing
             record = self._step._record(self._node._id)
             assert record is not None
             kernel, config, *args = record

@@ -10,6 +10,7 @@ from .. import _core
 from .._card import card
 from .._ordinal import device_at
 from ..errors import GraphUpdateError
+from .embedding import launch_into
 from .exec_node import ExecNode
 from .profile import GraphProfile, profile_of
 from .retained import Retained, retained_of
@@ -17,6 +18,7 @@ from .slot import bind, moved, set_uses, uses_of
 
 if TYPE_CHECKING:
     from .._memory.device import Device
+    from .._stream.stream import Stream
     from ..typing import KernelArgument, StreamLike
     from .graph import Graph
 
@@ -253,6 +255,10 @@ class GraphExec(_core.GraphExec):
 
     def __call__(self, stream: StreamLike) -> None:
         self.launch(stream)
+
+    def _launch_into(self, stream: Stream) -> None:
+        """Launch on a stream that is capturing; the native launch calls this."""
+        launch_into(self, stream)
 
     def _ipython_key_completions_(self) -> list[str]:
         """Complete ``step["`` in notebooks; no names if the executable is closed."""

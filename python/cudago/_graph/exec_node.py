@@ -13,12 +13,15 @@ from .update import update_node
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
+    from typing import SupportsIndex
 
     import numpy as np
 
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
-    from ..typing import BufferLike, KernelArgument, MemoryLike
+    from .._memory.buffer import Buffer, Pointer
+    from .._tensor.tensor import Tensor
+    from ..typing import BufferLike, KernelArgument, MemoryLike, WaitCondition
     from .exec import GraphExec
     from .graph import Graph
     from .params import NodeParams
@@ -52,6 +55,19 @@ class ExecNode:
     @overload
     def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
     @overload
+    def update(
+        self, /, *, dst: Buffer | Pointer | Tensor = ..., value: SupportsIndex = ...
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        src: Buffer | Pointer | Tensor = ...,
+        value: SupportsIndex = ...,
+        condition: WaitCondition = ...,
+    ) -> None: ...
+    @overload
     def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
     @overload
     def update(
@@ -78,6 +94,8 @@ class ExecNode:
 
             - memcpy: ``dst=``, ``src=`` or both, of the same size as before;
             - memset: ``dst, value``;
+            - batch mem op: any of ``dst=``, ``value=`` of a write, and of ``src=``, ``value=``,
+              ``condition=`` of a wait. The memory has as many bytes as before;
             - kernel: ``config, kernel, *args``, as for `Graph.launch`; or what changes: a
               configuration, a kernel (also ``config=``, ``kernel=``), arguments by name, as
               `Kernel.parameter_names` lists them, or a dict of arguments by position. The
@@ -98,7 +116,8 @@ class ExecNode:
         References
         ----------
         ``cuGraphExecMemcpyNodeSetParams``, ``cuGraphExecMemsetNodeSetParams``,
-        ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``
+        ``cuGraphExecKernelNodeSetParams_v2``, ``cuGraphExecHostNodeSetParams``,
+        ``cuGraphExecBatchMemOpNodeSetParams``
 
         Examples
         --------

@@ -15,13 +15,15 @@ from .update import update_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import SupportsIndex
 
     import numpy as np
 
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
-    from .._memory.buffer import Buffer
-    from ..typing import BufferLike, KernelArgument, MemoryLike
+    from .._memory.buffer import Buffer, Pointer
+    from .._tensor.tensor import Tensor
+    from ..typing import BufferLike, KernelArgument, MemoryLike, WaitCondition
     from .graph import Graph
     from .params import NodeParams
 
@@ -112,6 +114,19 @@ class Node(Builder, _core.Node):
     @overload
     def update(self, /, dst: MemoryLike, value: int | BufferLike | np.generic) -> None: ...
     @overload
+    def update(
+        self, /, *, dst: Buffer | Pointer | Tensor = ..., value: SupportsIndex = ...
+    ) -> None: ...
+    @overload
+    def update(
+        self,
+        /,
+        *,
+        src: Buffer | Pointer | Tensor = ...,
+        value: SupportsIndex = ...,
+        condition: WaitCondition = ...,
+    ) -> None: ...
+    @overload
     def update(self, /, config: LaunchConfig, kernel: Kernel, *args: KernelArgument) -> None: ...
     @overload
     def update(
@@ -136,7 +151,7 @@ class Node(Builder, _core.Node):
         *args, **kwargs
             As for `ExecNode.update`. A copy that is given both sides may have another size, and
             each side may be memory of another kind. A kernel's configuration can change in
-            everything.
+            everything, and the memory of a value may have the other width.
 
         Raises
         ------
@@ -156,7 +171,7 @@ class Node(Builder, _core.Node):
         ----------
         ``cuGraphMemcpyNodeSetParams``, ``cuGraphMemsetNodeSetParams``,
         ``cuGraphKernelNodeSetParams_v2``, ``cuGraphKernelNodeSetAttribute``,
-        ``cuGraphHostNodeSetParams``
+        ``cuGraphHostNodeSetParams``, ``cuGraphBatchMemOpNodeSetParams``
 
         Examples
         --------

@@ -124,9 +124,9 @@ class Stored:
         -----
         Blocks until the memory is there. What is not bound is new memory of the same kind and size,
         with the saved contents if there are any, and zeros otherwise; memory of other libraries
-        becomes memory of cudago, and memory of several devices comes to be on one. ``node.params``
-        has it, as `Tensor`, `Buffer`, and NumPy arrays for pageable host memory. Events are new
-        too.
+        becomes memory of cudago, and memory of several devices comes to be on one. Device memory
+        that nodes write values into is of a `VirtualMemoryResource`. ``node.params`` has what was
+        made, as `Tensor`, `Buffer`, and NumPy arrays for pageable host memory. Events are new too.
 
         The file is checked before anything is made, and if anything fails, nothing is left. Its
         kernels are programs all the same: on a GPU, launch only graphs that you trust.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from .._stream.memop import condition_code
 from .._tensor.element import pattern_for
 from .params import changed, is_change
 
@@ -26,6 +27,8 @@ def update_node(
     change = _UPDATES.get(node.kind)
     if node.kind == "kernel" and (kwargs or is_change(args)):
         change = _change_kernel
+    if node.kind == "batch mem op" and _memory_operation(node, owner)[1][2]:
+        change = _wait
     if change is None:
         raise TypeError(
             f"{node.name!r} is of kind {node.kind}, whose parameters cannot be updated; "
@@ -73,6 +76,50 @@ def _memset(node: Node | ExecNode, owner: Graph | GraphExec, /, dst: Any, value:
     owner._update_memset(node._id, dst, pattern_for(dst, value))
 
 
+def _write(
+    node: Node | ExecNode, owner: Graph | GraphExec, /, *, dst: Any = None, value: Any = None
+) -> None:
+    if dst is None and value is None:
+        raise TypeError("update of a node that writes a value needs what is to change")
+    _memop(node, owner, dst, value, -1)
+
+
+def _wait(
+    node: Node | ExecNode,
+    owner: Graph | GraphExec,
+    /,
+    *,
+    src: Any = None,
+    value: Any = None,
+    condition: Any = None,
+) -> None:
+    if src is None and value is None and condition is None:
+        raise TypeError("update of a node that waits for a value needs what is to change")
+    _, row = _memory_operation(node, owner)
+    code = row[3] if condition is None else condition_code(condition)
+    _memop(node, owner, src, value, code)
+
+
+def _memop(
+    node: Node | ExecNode, owner: Graph | GraphExec, memory: Any, value: Any, code: int
+) -> None:
+    """Change a memory operation; None stays as it is."""
+    held, row = _memory_operation(node, owner)
+    owner._update_memop(
+        node._id, held if memory is None else memory, row[0] if value is None else value, code
+    )
+
+
+def _memory_operation(
+    node: Node | ExecNode, owner: Graph | GraphExec
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return the memory and the numbers of a memory operation."""
+    row, rows = owner._params(node._id)
+    if row is None:
+        raise TypeError(f"{node.name!r} was captured by another library, and is not known")
+    return next(it for it, _, _, operand, _ in rows if operand in ("dst", "src")), row
+
+
 def _kernel(
     node: Node | ExecNode, owner: Graph | GraphExec, /, config: Any, kernel: Any, *args: Any
 ) -> None:
@@ -101,5 +148,6 @@ _UPDATES: dict[str, Callable[..., None]] = {
     "kernel": _kernel,
     "memcpy": _memcpy,
     "memset": _memset,
+    "batch mem op": _write,
     "host": _host,
 }

@@ -12,11 +12,12 @@ from .. import _zconstants as _z
 from .._graph import slot
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
+from .._stream.memop import CONDITIONS
 from ..errors import CUDAError, GraphFileError, KernelNotFoundError
 from .archive import Archive
 from .bindings import Bindings
 from .loaded_memory import LoadedMemory
-from .saved import Number, Saved, Slotted, inner_path, plain
+from .saved import Number, Saved, Slotted, inner_path, plain, value_memory
 from .saved_text import read
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class _Loader:
         device = self._graph.device
         self._conditions = [self._graph.condition(first) for first in self._saved.conditions]
         with device.create_stream() as stream:
-            self._memory = LoadedMemory(self._archive, self._saved.memory, stream, self._code_of)
+            self._memory = LoadedMemory(
+                self._archive, self._saved.memory, stream, self._code_of, value_memory(self._saved)
+            )
             self._add_all(self._graph, self._saved.nodes, "")
             try:
                 self._memory.finish()
@@ -118,7 +121,7 @@ class _Loader:
     ) -> int:
         name, what = node.name, node.what
         match node.kind:
-            case "kernel" | "memcpy" | "memset":
+            case "kernel" | "memcpy" | "memset" | "batch mem op":
                 return self._add_work(graph, deps, node, path)
             case "host":
                 return graph._add_host(deps, self._bindings.function(path), name)
@@ -146,6 +149,7 @@ class _Loader:
             for place, value in node.values.items()
         }
         given = {place: value[0] for place, value in values.items()}
+        what = node.what
         if node.kind == "kernel":
             kernel = self._kernel(node.what["kernel"])
             config = LaunchConfig(**node.what["config"])
@@ -153,6 +157,11 @@ class _Loader:
             id = graph._add_kernel(deps, config, kernel, args, node.name)
         elif node.kind == "memset":
             id = graph._add_memset(deps, given["dst"], node.what["pattern"], node.name)
+        elif node.kind == "batch mem op":
+            condition = what.get("condition")
+            code = -1 if condition is None else CONDITIONS.index(condition)
+            (memory,) = given.values()
+            id = graph._add_memop(deps, memory, what["value"], code, node.name)
         elif "box" in node.what:
             box = node.what["box"]
             id = graph._add_box(deps, given["dst"], given["src"], box, node.name)

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._memory.resource import ManagedMemoryResource, PinnedMemoryResource
+from .._memory.resource import (
+    ManagedMemoryResource,
+    PinnedMemoryResource,
+    VirtualMemoryResource,
+)
 from .._tensor.element import numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from .._kernel.object_code import ObjectCode
     from .._memory.buffer import Buffer
@@ -33,8 +37,10 @@ class LoadedMemory:
         memory: tuple[Memory, ...],
         stream: Stream,
         code: Callable[[int], ObjectCode],
+        values: Container[int],
     ) -> None:
         self._archive, self._saved, self._stream, self._code = archive, memory, stream, code
+        self._values = values  # numbers of what takes values, which the memory of pools does not
         self._sizes = archive.sizes
         self._made: dict[int, Any] = {}
 
@@ -66,7 +72,7 @@ class LoadedMemory:
         memory = self._saved[number]
         if memory.kind == "host":
             return self._make_host(number, memory)
-        made = self._allocate(memory)
+        made = self._allocate(number, memory)
         member = f"memory/{number}"
         if member in self._sizes:
             at = 0
@@ -77,7 +83,7 @@ class LoadedMemory:
             made.fill(0, stream=self._stream)
         return made
 
-    def _allocate(self, memory: Memory) -> Buffer:
+    def _allocate(self, number: int, memory: Memory) -> Buffer:
         device = self._stream.device
         if memory.kind == "variable":
             assert memory.code is not None
@@ -93,6 +99,8 @@ class LoadedMemory:
             made = PinnedMemoryResource().allocate(size)
         elif memory.kind == "managed":
             made = ManagedMemoryResource(device).allocate(size)
+        elif number in self._values:
+            made = VirtualMemoryResource(device, reserve=size).allocate(size, stream=self._stream)
         else:
             made = device.allocate(size, stream=self._stream)
         return made[memory.lead :]

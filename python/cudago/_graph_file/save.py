@@ -13,6 +13,7 @@ from .. import _core
 from .._driver import driver_name
 from .._graph.params import record_of
 from .._graph.slot import uses_of
+from .._stream.memop import CONDITIONS
 from .._version import __version__
 from .archive import TEXT, NewArchive
 from .ranges import Ranges
@@ -151,6 +152,12 @@ class _Maker:
                 value, width, count = row[:3]
                 dst = self._operand(node, "dst", held.get("dst"), width * count, depth)
                 return {"value": value, "width": width, "dst": dst}
+            case "batch mem op" if row:
+                value, width, waits, code = row[:4]
+                side = "src" if waits else "dst"
+                memory = self._operand(node, side, held.get(side), width, depth)
+                condition = {"condition": CONDITIONS[code]} if waits else {}
+                return {"value": value, side: memory, **condition}
             case "host" if "callback" not in held:
                 raise _CannotSaveError("what it calls is not of cudago")
             case "event record" | "event wait":

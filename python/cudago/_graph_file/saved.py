@@ -15,6 +15,7 @@ NODE_KINDS = (
     "kernel",
     "memcpy",
     "memset",
+    "batch mem op",
     "host",
     "empty",
     "event record",
@@ -109,6 +110,19 @@ class Saved(NamedTuple):
 def plain(value: Value) -> Operand | Number:
     """Return what a slot holds, or the value itself."""
     return value.value if isinstance(value, Slotted) else value
+
+
+def value_memory(saved: Saved) -> set[int]:
+    """Return the numbers of the memory that nodes write values into, or wait for values in."""
+    found = set[int]()
+    left = list(saved.nodes)
+    while left:
+        node = left.pop()
+        left += [n for graph in node.what.get("graphs", ()) for n in graph]
+        if node.kind == "batch mem op":
+            held = [plain(value) for value in node.values.values()]
+            found |= {o.memory for o in held if isinstance(o, Operand) and o.memory is not None}
+    return found
 
 
 def inner_path(path: str, index: int, count: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .._stream.memop import CONDITIONS
 from .archive import TEXT
 from .fields import (
     MOST_BYTES,
@@ -228,6 +229,17 @@ class _Parser:
         node.what["pattern"] = value.to_bytes(width, "little")
         node.values["dst"] = fields.take("dst", self._memory_value)
 
+    def _value_node(self, fields: Fields, node: Node) -> None:
+        waits = "condition" in fields
+        if waits:
+            node.what["condition"] = fields.take("condition", one_of(CONDITIONS))
+        side = "src" if waits else "dst"
+        node.values[side] = fields.take(side, self._memory_value)
+        width = _size_of(node.values[side])
+        if width not in (4, 8) or isinstance(node.values[side], Slotted):
+            raise Wrong(f"{side} of {fields.where} must be memory of 4 or 8 bytes, without a slot")
+        node.what["value"] = fields.take("value", natural((1 << 8 * width) - 1))
+
     def _event_node(self, fields: Fields, node: Node) -> None:
         node.what["event"] = fields.take("event", natural(self._events - 1))
 
@@ -318,6 +330,7 @@ _READERS: dict[str, Callable[[_Parser, Fields, Node], None]] = {
     "kernel": _Parser._kernel_node,
     "memcpy": _Parser._memcpy_node,
     "memset": _Parser._memset_node,
+    "batch mem op": _Parser._value_node,
     "host": _Parser._plain_node,
     "empty": _Parser._plain_node,
     "event record": _Parser._event_node,
@@ -327,6 +340,11 @@ _READERS: dict[str, Callable[[_Parser, Fields, Node], None]] = {
     "child graph": _Parser._child_node,
     "conditional": _Parser._conditional_node,
 }
+
+
+def _size_of(value: Value) -> int:
+    held = plain(value)
+    return held.size if isinstance(held, Operand) else 0
 
 
 def _index(where: str) -> int:

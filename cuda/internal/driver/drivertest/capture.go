@@ -27,6 +27,8 @@ var captures = map[string]func(*suite){
 	"capture needs a stream of its own":         captureLegacy,
 	"capture twice is refused":                  captureTwice,
 	"capture reads pageable memory at each run": capturePageable,
+	"capture takes a graph as one node":         captureChild,
+	"capture's dependencies are checked":        captureDependencies,
 }
 
 func (s *suite) begin(st driver.CUstream) {
@@ -263,4 +265,54 @@ func capturePageable(s *suite) {
 	s.launchAndWait(x, st)
 	s.same(2, p)
 	runtime.KeepAlive(in)
+}
+
+// captureChild: what is launched into a capture is added to its graph by hand,
+// since cuGraphLaunch there invalidates it.
+func captureChild(s *suite) {
+	p, st, step := s.word(1), s.stream(), s.kernel("step")
+	inner, r := s.CuGraphCreate(0)
+	s.ok(r)
+	s.cleanup(func() { s.CuGraphDestroy(inner) })
+	_, r = s.CuGraphAddKernelNode(inner, nil, s.kernelNode(step, p, uint32(3), uint32(0)))
+	s.ok(r)
+	s.begin(st)
+	s.ok(s.launch(st, step, p, uint32(2), uint32(0)))
+	info, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	child, r := s.CuGraphAddChildGraphNode(info.Graph, info.Deps, inner)
+	s.ok(r)
+	s.ok(s.CuStreamUpdateCaptureDependencies(st, []driver.CUgraphNode{child}, driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES))
+	info, r = s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	require.Equal(s.T, []driver.CUgraphNode{child}, info.Deps)
+	s.ok(s.launch(st, step, p, uint32(1), uint32(1)))
+	x := s.end(st)
+	s.launchAndWait(x, st)
+	s.same(7, p) // ((1*2)*3)+1
+}
+
+func captureDependencies(s *suite) {
+	p, q, st, step := s.word(1), s.word(1), s.stream(), s.kernel("step")
+	const set, add = driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES, driver.CU_STREAM_ADD_CAPTURE_DEPENDENCIES
+	s.code(driver.CUDA_ERROR_ILLEGAL_STATE, s.CuStreamUpdateCaptureDependencies(st, nil, set))
+	s.begin(st)
+	s.ok(s.launch(st, step, p, uint32(2), uint32(0)))
+	one, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	s.ok(s.CuStreamUpdateCaptureDependencies(st, nil, set))
+	s.ok(s.launch(st, step, q, uint32(5), uint32(0))) // beside the first, not behind it
+	two, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	before, r := s.CuGraphNodeGetDependencies(two.Deps[0])
+	s.ok(r)
+	require.Empty(s.T, before)
+	s.ok(s.CuStreamUpdateCaptureDependencies(st, one.Deps, add))
+	both, r := s.CuStreamGetCaptureInfo(st)
+	s.ok(r)
+	require.ElementsMatch(s.T, append(one.Deps, two.Deps...), both.Deps)
+	x := s.end(st)
+	s.launchAndWait(x, st)
+	s.same(2, p)
+	s.same(5, q)
 }

@@ -75,14 +75,19 @@ func words(host uintptr, n int) []uint32 {
 // memOpNode adds a node of memory operations.
 func (s *suite) memOpNode(g driver.CUgraph, deps []driver.CUgraphNode, list ...driver.CUstreamBatchMemOpParams) driver.CUgraphNode {
 	s.Helper()
-	pinner := &runtime.Pinner{}
-	defer pinner.Unpin()
-	pinner.Pin(unsafe.SliceData(list))
-	n, r := s.CuGraphAddBatchMemOpNode(g, deps, &driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{
-		Ctx: s.ctx, Count: uint32(len(list)), ParamArray: unsafe.Pointer(unsafe.SliceData(list)),
-	})
+	n, r := s.CuGraphAddBatchMemOpNode(g, deps, s.memOps(list...))
 	s.ok(r)
 	return n
+}
+
+// memOps are the parameters of a node that makes memory operations.
+func (s *suite) memOps(list ...driver.CUstreamBatchMemOpParams) *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS {
+	pinner := &runtime.Pinner{}
+	s.cleanup(pinner.Unpin)
+	pinner.Pin(unsafe.SliceData(list))
+	return &driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{
+		Ctx: s.ctx, Count: uint32(len(list)), ParamArray: unsafe.Pointer(unsafe.SliceData(list)),
+	}
 }
 
 // counter makes the int64 that Options.HostFn counts up, and its address.

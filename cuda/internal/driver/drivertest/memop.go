@@ -21,6 +21,7 @@ var memOps = map[string]func(*suite){
 	"memory operations are captured as nodes":             memOpCapture,
 	"memory operations of a node run in order":            memOpNode,
 	"memory operation node waits at each launch":          memOpNodeWaits,
+	"memory operation node is updated":                    memOpUpdate,
 	"memory operations refuse null addresses":             memOpRefusals,
 }
 
@@ -179,6 +180,28 @@ func memOpNodeWaits(s *suite) {
 		s.ok(s.CuStreamSynchronize(st))
 	}
 	s.same(2, p)
+}
+
+func memOpUpdate(s *suite) {
+	p, q, g, st := s.word(0), s.word(0), s.graph(), s.stream()
+	write := func(at driver.CUdeviceptr, value uint64) *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS {
+		return s.memOps(driver.CUstreamBatchMemOpParams{Operation: driver.CU_STREAM_MEM_OP_WRITE_VALUE_32, Address: at, Value: value})
+	}
+	n, r := s.CuGraphAddBatchMemOpNode(g, nil, write(p, 1))
+	s.ok(r)
+	before := s.instantiate(g)
+	s.ok(s.CuGraphBatchMemOpNodeSetParams(n, write(q, 2)))
+	after := s.instantiate(g)
+	s.launchAndWait(before, st)
+	s.same(1, p)
+	s.same(0, q)
+	s.launchAndWait(after, st)
+	s.same(2, q)
+	s.ok(s.CuGraphExecBatchMemOpNodeSetParams(before, n, write(q, 3)))
+	s.launchAndWait(before, st)
+	s.same(1, p)
+	s.same(3, q)
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphBatchMemOpNodeSetParams(0, write(p, 1)))
 }
 
 func memOpRefusals(s *suite) {

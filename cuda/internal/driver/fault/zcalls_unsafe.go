@@ -376,6 +376,14 @@ func (d *Driver) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureI
 	return d.API.CuStreamGetCaptureInfo(s)
 }
 
+// CuStreamUpdateCaptureDependencies calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	if result = d.next("CuStreamUpdateCaptureDependencies"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuStreamUpdateCaptureDependencies(s, nodes, flags)
+}
+
 // CuThreadExchangeStreamCaptureMode calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuThreadExchangeStreamCaptureMode(mode driver.CUstreamCaptureMode) (out0 driver.CUstreamCaptureMode, result driver.CUresult) {
 	if result = d.next("CuThreadExchangeStreamCaptureMode"); result != driver.CUDA_SUCCESS {
@@ -1088,6 +1096,14 @@ func (d *Driver) CuGraphMemsetNodeSetParams(n driver.CUgraphNode, params *driver
 	return d.API.CuGraphMemsetNodeSetParams(n, params)
 }
 
+// CuGraphBatchMemOpNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphBatchMemOpNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphBatchMemOpNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphBatchMemOpNodeSetParams(n, params)
+}
+
 // CuGraphHostNodeSetParams calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	if result = d.next("CuGraphHostNodeSetParams"); result != driver.CUDA_SUCCESS {
@@ -1158,6 +1174,14 @@ func (d *Driver) CuGraphExecMemsetNodeSetParams(x driver.CUgraphExec, n driver.C
 		return
 	}
 	return d.API.CuGraphExecMemsetNodeSetParams(x, n, params, ctx)
+}
+
+// CuGraphExecBatchMemOpNodeSetParams calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	if result = d.next("CuGraphExecBatchMemOpNodeSetParams"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGraphExecBatchMemOpNodeSetParams(x, n, params)
 }
 
 // CuGraphExecHostNodeSetParams calls the wrapped driver, unless it is to fail.

@@ -228,6 +228,10 @@ func (d *binding) CuStreamIsCapturing(s driver.CUstream) (out0 driver.CUstreamCa
 	return driver.CUstreamCaptureStatus(o.value), driver.CUresult(o.r)
 }
 
+func (d *binding) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	return driver.CUresult(C.cuStreamUpdateCaptureDependencies(d.fn[cuStreamUpdateCaptureDependencies], C.CUstream(s), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(nodes))), C.size_t(len(nodes)), C.uint(flags)))
+}
+
 func (d *binding) CuEventCreate(flags uint32) (out0 driver.CUevent, result driver.CUresult) {
 	o := C.cuEventCreate(d.fn[cuEventCreate], C.uint(flags))
 	return driver.CUevent(o.value), driver.CUresult(o.r)
@@ -594,6 +598,10 @@ func (d *binding) CuGraphMemsetNodeSetParams(n driver.CUgraphNode, params *drive
 	return driver.CUresult(C.cuGraphMemsetNodeSetParams(d.fn[cuGraphMemsetNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_MEMSET_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
+func (d *binding) CuGraphBatchMemOpNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphBatchMemOpNodeSetParams(d.fn[cuGraphBatchMemOpNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params))))
+}
+
 func (d *binding) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphHostNodeSetParams(d.fn[cuGraphHostNodeSetParams], C.CUgraphNode(n), *(*C.CUDA_HOST_NODE_PARAMS)(unsafe.Pointer(params))))
 }
@@ -630,6 +638,10 @@ func (d *binding) CuGraphExecMemcpyNodeSetParams(x driver.CUgraphExec, n driver.
 
 func (d *binding) CuGraphExecMemsetNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS, ctx driver.CUcontext) (result driver.CUresult) {
 	return driver.CUresult(C.cuGraphExecMemsetNodeSetParams(d.fn[cuGraphExecMemsetNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_MEMSET_NODE_PARAMS)(unsafe.Pointer(params)), C.CUcontext(ctx)))
+}
+
+func (d *binding) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	return driver.CUresult(C.cuGraphExecBatchMemOpNodeSetParams(d.fn[cuGraphExecBatchMemOpNodeSetParams], C.CUgraphExec(x), C.CUgraphNode(n), *(*C.CUDA_BATCH_MEM_OP_NODE_PARAMS)(unsafe.Pointer(params))))
 }
 
 func (d *binding) CuGraphExecHostNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {

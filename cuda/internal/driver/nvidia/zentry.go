@@ -50,6 +50,7 @@ const (
 	cuStreamEndCapture
 	cuStreamIsCapturing
 	cuStreamGetCaptureInfo
+	cuStreamUpdateCaptureDependencies
 	cuThreadExchangeStreamCaptureMode
 	cuEventCreate
 	cuEventDestroy
@@ -142,6 +143,7 @@ const (
 	cuGraphKernelNodeSetParams
 	cuGraphMemcpyNodeSetParams
 	cuGraphMemsetNodeSetParams
+	cuGraphBatchMemOpNodeSetParams
 	cuGraphHostNodeSetParams
 	cuGraphInstantiateWithParams
 	cuGraphExecDestroy
@@ -151,6 +153,7 @@ const (
 	cuGraphExecKernelNodeSetParams
 	cuGraphExecMemcpyNodeSetParams
 	cuGraphExecMemsetNodeSetParams
+	cuGraphExecBatchMemOpNodeSetParams
 	cuGraphExecHostNodeSetParams
 	cuGraphNodeSetEnabled
 	cuGraphNodeGetEnabled
@@ -206,6 +209,7 @@ var entries = [entryCount]entry{
 	cuStreamEndCapture:                {"cuStreamEndCapture", 10000, "", required},
 	cuStreamIsCapturing:               {"cuStreamIsCapturing", 10000, "", required},
 	cuStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo", 12030, "_v3", required},
+	cuStreamUpdateCaptureDependencies: {"cuStreamUpdateCaptureDependencies", 11030, "", required},
 	cuThreadExchangeStreamCaptureMode: {"cuThreadExchangeStreamCaptureMode", 10010, "", required},
 	cuEventCreate:                     {"cuEventCreate", 2000, "", required},
 	cuEventDestroy:                    {"cuEventDestroy", 4000, "_v2", required},
@@ -262,52 +266,54 @@ var entries = [entryCount]entry{
 	cuFuncSetAttribute:                {"cuFuncSetAttribute", 9000, "", required},
 	cuFuncGetParamInfo:                {"cuFuncGetParamInfo", 12040, "", optional},
 	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 6050, "", required},
-	cuLaunchKernel:                 {"cuLaunchKernel", 4000, "", required},
-	cuLaunchKernelEx:               {"cuLaunchKernelEx", 11060, "", required},
-	cuGraphCreate:                  {"cuGraphCreate", 10000, "", required},
-	cuGraphDestroy:                 {"cuGraphDestroy", 10000, "", required},
-	cuGraphClone:                   {"cuGraphClone", 10000, "", required},
-	cuGraphNodeFindInClone:         {"cuGraphNodeFindInClone", 10000, "", required},
-	cuGraphAddKernelNode:           {"cuGraphAddKernelNode", 12000, "_v2", required},
-	cuGraphAddMemcpyNode:           {"cuGraphAddMemcpyNode", 10000, "", required},
-	cuGraphAddMemsetNode:           {"cuGraphAddMemsetNode", 10000, "", required},
-	cuGraphAddHostNode:             {"cuGraphAddHostNode", 10000, "", required},
-	cuGraphAddEmptyNode:            {"cuGraphAddEmptyNode", 10000, "", required},
-	cuGraphAddChildGraphNode:       {"cuGraphAddChildGraphNode", 10000, "", required},
-	cuGraphAddEventRecordNode:      {"cuGraphAddEventRecordNode", 11010, "", required},
-	cuGraphAddEventWaitNode:        {"cuGraphAddEventWaitNode", 11010, "", required},
-	cuGraphAddBatchMemOpNode:       {"cuGraphAddBatchMemOpNode", 11070, "", required},
-	cuGraphAddMemAllocNode:         {"cuGraphAddMemAllocNode", 11040, "", required},
-	cuGraphAddMemFreeNode:          {"cuGraphAddMemFreeNode", 11040, "", required},
-	cuGraphConditionalHandleCreate: {"cuGraphConditionalHandleCreate", 12030, "", optional},
-	cuGraphAddNode:                 {"cuGraphAddNode", 12030, "_v2", optional},
-	cuGraphAddDependencies:         {"cuGraphAddDependencies", 10000, "", required},
-	cuGraphRemoveDependencies:      {"cuGraphRemoveDependencies", 10000, "", required},
-	cuGraphDestroyNode:             {"cuGraphDestroyNode", 10000, "", required},
-	cuGraphGetNodes:                {"cuGraphGetNodes", 10000, "", required},
-	cuGraphGetEdges:                {"cuGraphGetEdges", 12030, "_v2", required},
-	cuGraphNodeGetType:             {"cuGraphNodeGetType", 10000, "", required},
-	cuGraphNodeGetDependencies:     {"cuGraphNodeGetDependencies", 12030, "_v2", required},
-	cuGraphKernelNodeGetParams:     {"cuGraphKernelNodeGetParams", 12000, "_v2", required},
-	cuGraphMemcpyNodeGetParams:     {"cuGraphMemcpyNodeGetParams", 10000, "", required},
-	cuGraphMemsetNodeGetParams:     {"cuGraphMemsetNodeGetParams", 10000, "", required},
-	cuGraphHostNodeGetParams:       {"cuGraphHostNodeGetParams", 10000, "", required},
-	cuGraphChildGraphNodeGetGraph:  {"cuGraphChildGraphNodeGetGraph", 10000, "", required},
-	cuGraphKernelNodeGetAttribute:  {"cuGraphKernelNodeGetAttribute", 11000, "", required},
-	cuGraphKernelNodeSetAttribute:  {"cuGraphKernelNodeSetAttribute", 11000, "", required},
-	cuGraphKernelNodeSetParams:     {"cuGraphKernelNodeSetParams", 12000, "_v2", required},
-	cuGraphMemcpyNodeSetParams:     {"cuGraphMemcpyNodeSetParams", 10000, "", required},
-	cuGraphMemsetNodeSetParams:     {"cuGraphMemsetNodeSetParams", 10000, "", required},
-	cuGraphHostNodeSetParams:       {"cuGraphHostNodeSetParams", 10000, "", required},
-	cuGraphInstantiateWithParams:   {"cuGraphInstantiateWithParams", 12000, "", required},
-	cuGraphExecDestroy:             {"cuGraphExecDestroy", 10000, "", required},
-	cuGraphLaunch:                  {"cuGraphLaunch", 10000, "", required},
-	cuGraphUpload:                  {"cuGraphUpload", 11010, "", required},
-	cuGraphExecUpdate:              {"cuGraphExecUpdate", 12000, "_v2", required},
-	cuGraphExecKernelNodeSetParams: {"cuGraphExecKernelNodeSetParams", 12000, "_v2", required},
-	cuGraphExecMemcpyNodeSetParams: {"cuGraphExecMemcpyNodeSetParams", 10020, "", required},
-	cuGraphExecMemsetNodeSetParams: {"cuGraphExecMemsetNodeSetParams", 10020, "", required},
-	cuGraphExecHostNodeSetParams:   {"cuGraphExecHostNodeSetParams", 10020, "", required},
-	cuGraphNodeSetEnabled:          {"cuGraphNodeSetEnabled", 11060, "", required},
-	cuGraphNodeGetEnabled:          {"cuGraphNodeGetEnabled", 11060, "", required},
+	cuLaunchKernel:                     {"cuLaunchKernel", 4000, "", required},
+	cuLaunchKernelEx:                   {"cuLaunchKernelEx", 11060, "", required},
+	cuGraphCreate:                      {"cuGraphCreate", 10000, "", required},
+	cuGraphDestroy:                     {"cuGraphDestroy", 10000, "", required},
+	cuGraphClone:                       {"cuGraphClone", 10000, "", required},
+	cuGraphNodeFindInClone:             {"cuGraphNodeFindInClone", 10000, "", required},
+	cuGraphAddKernelNode:               {"cuGraphAddKernelNode", 12000, "_v2", required},
+	cuGraphAddMemcpyNode:               {"cuGraphAddMemcpyNode", 10000, "", required},
+	cuGraphAddMemsetNode:               {"cuGraphAddMemsetNode", 10000, "", required},
+	cuGraphAddHostNode:                 {"cuGraphAddHostNode", 10000, "", required},
+	cuGraphAddEmptyNode:                {"cuGraphAddEmptyNode", 10000, "", required},
+	cuGraphAddChildGraphNode:           {"cuGraphAddChildGraphNode", 10000, "", required},
+	cuGraphAddEventRecordNode:          {"cuGraphAddEventRecordNode", 11010, "", required},
+	cuGraphAddEventWaitNode:            {"cuGraphAddEventWaitNode", 11010, "", required},
+	cuGraphAddBatchMemOpNode:           {"cuGraphAddBatchMemOpNode", 11070, "", required},
+	cuGraphAddMemAllocNode:             {"cuGraphAddMemAllocNode", 11040, "", required},
+	cuGraphAddMemFreeNode:              {"cuGraphAddMemFreeNode", 11040, "", required},
+	cuGraphConditionalHandleCreate:     {"cuGraphConditionalHandleCreate", 12030, "", optional},
+	cuGraphAddNode:                     {"cuGraphAddNode", 12030, "_v2", optional},
+	cuGraphAddDependencies:             {"cuGraphAddDependencies", 10000, "", required},
+	cuGraphRemoveDependencies:          {"cuGraphRemoveDependencies", 10000, "", required},
+	cuGraphDestroyNode:                 {"cuGraphDestroyNode", 10000, "", required},
+	cuGraphGetNodes:                    {"cuGraphGetNodes", 10000, "", required},
+	cuGraphGetEdges:                    {"cuGraphGetEdges", 12030, "_v2", required},
+	cuGraphNodeGetType:                 {"cuGraphNodeGetType", 10000, "", required},
+	cuGraphNodeGetDependencies:         {"cuGraphNodeGetDependencies", 12030, "_v2", required},
+	cuGraphKernelNodeGetParams:         {"cuGraphKernelNodeGetParams", 12000, "_v2", required},
+	cuGraphMemcpyNodeGetParams:         {"cuGraphMemcpyNodeGetParams", 10000, "", required},
+	cuGraphMemsetNodeGetParams:         {"cuGraphMemsetNodeGetParams", 10000, "", required},
+	cuGraphHostNodeGetParams:           {"cuGraphHostNodeGetParams", 10000, "", required},
+	cuGraphChildGraphNodeGetGraph:      {"cuGraphChildGraphNodeGetGraph", 10000, "", required},
+	cuGraphKernelNodeGetAttribute:      {"cuGraphKernelNodeGetAttribute", 11000, "", required},
+	cuGraphKernelNodeSetAttribute:      {"cuGraphKernelNodeSetAttribute", 11000, "", required},
+	cuGraphKernelNodeSetParams:         {"cuGraphKernelNodeSetParams", 12000, "_v2", required},
+	cuGraphMemcpyNodeSetParams:         {"cuGraphMemcpyNodeSetParams", 10000, "", required},
+	cuGraphMemsetNodeSetParams:         {"cuGraphMemsetNodeSetParams", 10000, "", required},
+	cuGraphBatchMemOpNodeSetParams:     {"cuGraphBatchMemOpNodeSetParams", 11070, "", required},
+	cuGraphHostNodeSetParams:           {"cuGraphHostNodeSetParams", 10000, "", required},
+	cuGraphInstantiateWithParams:       {"cuGraphInstantiateWithParams", 12000, "", required},
+	cuGraphExecDestroy:                 {"cuGraphExecDestroy", 10000, "", required},
+	cuGraphLaunch:                      {"cuGraphLaunch", 10000, "", required},
+	cuGraphUpload:                      {"cuGraphUpload", 11010, "", required},
+	cuGraphExecUpdate:                  {"cuGraphExecUpdate", 12000, "_v2", required},
+	cuGraphExecKernelNodeSetParams:     {"cuGraphExecKernelNodeSetParams", 12000, "_v2", required},
+	cuGraphExecMemcpyNodeSetParams:     {"cuGraphExecMemcpyNodeSetParams", 10020, "", required},
+	cuGraphExecMemsetNodeSetParams:     {"cuGraphExecMemsetNodeSetParams", 10020, "", required},
+	cuGraphExecBatchMemOpNodeSetParams: {"cuGraphExecBatchMemOpNodeSetParams", 11070, "", required},
+	cuGraphExecHostNodeSetParams:       {"cuGraphExecHostNodeSetParams", 10020, "", required},
+	cuGraphNodeSetEnabled:              {"cuGraphNodeSetEnabled", 11060, "", required},
+	cuGraphNodeGetEnabled:              {"cuGraphNodeGetEnabled", 11060, "", required},
 }

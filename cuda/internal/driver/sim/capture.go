@@ -278,3 +278,37 @@ func (d *simulator) CuStreamGetCaptureInfo(h driver.CUstream) (driver.CaptureInf
 	}
 	return info, r
 }
+
+// CuStreamUpdateCaptureDependencies changes nothing if it fails, and does not
+// invalidate the capture.
+func (d *simulator) CuStreamUpdateCaptureDependencies(h driver.CUstream, list []driver.CUgraphNode, flags uint32) driver.CUresult {
+	s, r := d.stream(h)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if flags > driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES {
+		return driver.CUDA_ERROR_INVALID_VALUE
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	c := s.capture.Load()
+	switch {
+	case c == nil:
+		return driver.CUDA_ERROR_ILLEGAL_STATE
+	case c.invalidated:
+		return driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+	}
+	nodes, r := d.members(c.graph, list)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	if flags == driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES {
+		s.front = nil
+	}
+	for _, n := range nodes {
+		if !slices.Contains(s.front, n) {
+			s.front = append(slices.Clone(s.front), n)
+		}
+	}
+	return r
+}

@@ -212,18 +212,47 @@ func (d *simulator) CuStreamWriteValue64(s driver.CUstream, p driver.CUdeviceptr
 // cuStreamBatchMemOp: "The count must be less than 256".
 const mostMemOps = 255
 
-// CuGraphAddBatchMemOpNode copies the operations.
-func (d *simulator) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
+// newMemOpNode copies the operations of a node.
+func (d *simulator) newMemOpNode(p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (*memOpWork, driver.CUresult) {
 	if r := d.permitted(); r != driver.CUDA_SUCCESS {
-		return 0, r
+		return nil, r
 	}
 	if p == nil || p.Count == 0 || p.Count > mostMemOps || p.ParamArray == nil || p.Flags != 0 {
-		return 0, driver.CUDA_ERROR_INVALID_VALUE
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	c, r := d.contextOf(p.Ctx)
 	if r != driver.CUDA_SUCCESS {
+		return nil, r
+	}
+	return d.newMemOpWork(c, unsafe.Slice((*driver.CUstreamBatchMemOpParams)(p.ParamArray), p.Count)...)
+}
+
+func (d *simulator) CuGraphAddBatchMemOpNode(g driver.CUgraph, deps []driver.CUgraphNode, p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
+	w, r := d.newMemOpNode(p)
+	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	w, r := d.newMemOpWork(c, unsafe.Slice((*driver.CUstreamBatchMemOpParams)(p.ParamArray), p.Count)...)
 	return d.addWork(g, deps, driver.CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, w, r)
+}
+
+func (d *simulator) CuGraphBatchMemOpNodeSetParams(h driver.CUgraphNode, p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) driver.CUresult {
+	w, r := d.newMemOpNode(p)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	d.graphMu.Lock()
+	defer d.graphMu.Unlock()
+	n, _, r := workOf[*memOpWork](d, h)
+	if r == driver.CUDA_SUCCESS {
+		n.work = w
+	}
+	return r
+}
+
+func (d *simulator) CuGraphExecBatchMemOpNodeSetParams(h driver.CUgraphExec, n driver.CUgraphNode, p *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) driver.CUresult {
+	w, r := d.newMemOpNode(p)
+	if r != driver.CUDA_SUCCESS {
+		return r
+	}
+	return d.replace(h, n, w)
 }

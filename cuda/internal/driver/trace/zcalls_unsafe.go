@@ -330,6 +330,13 @@ func (d *tracer) CuStreamGetCaptureInfo(s driver.CUstream) (out0 driver.CaptureI
 	return
 }
 
+func (d *tracer) CuStreamUpdateCaptureDependencies(s driver.CUstream, nodes []driver.CUgraphNode, flags uint32) (result driver.CUresult) {
+	call := d.begin("cuStreamUpdateCaptureDependencies", []field{{"s", s}, {"nodes", nodes}, {"flags", flags}})
+	result = d.API.CuStreamUpdateCaptureDependencies(s, nodes, flags)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuThreadExchangeStreamCaptureMode(mode driver.CUstreamCaptureMode) (out0 driver.CUstreamCaptureMode, result driver.CUresult) {
 	call := d.begin("cuThreadExchangeStreamCaptureMode", []field{{"mode", mode}})
 	out0, result = d.API.CuThreadExchangeStreamCaptureMode(mode)
@@ -953,6 +960,13 @@ func (d *tracer) CuGraphMemsetNodeSetParams(n driver.CUgraphNode, params *driver
 	return
 }
 
+func (d *tracer) CuGraphBatchMemOpNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphBatchMemOpNodeSetParams", []field{{"n", n}, {"params", params}})
+	result = d.API.CuGraphBatchMemOpNodeSetParams(n, params)
+	call.end(result, []field{})
+	return
+}
+
 func (d *tracer) CuGraphHostNodeSetParams(n driver.CUgraphNode, params *driver.CUDA_HOST_NODE_PARAMS) (result driver.CUresult) {
 	call := d.begin("cuGraphHostNodeSetParams", []field{{"n", n}, {"params", params}})
 	result = d.API.CuGraphHostNodeSetParams(n, params)
@@ -1012,6 +1026,13 @@ func (d *tracer) CuGraphExecMemcpyNodeSetParams(x driver.CUgraphExec, n driver.C
 func (d *tracer) CuGraphExecMemsetNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_MEMSET_NODE_PARAMS, ctx driver.CUcontext) (result driver.CUresult) {
 	call := d.begin("cuGraphExecMemsetNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}, {"ctx", ctx}})
 	result = d.API.CuGraphExecMemsetNodeSetParams(x, n, params, ctx)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGraphExecBatchMemOpNodeSetParams(x driver.CUgraphExec, n driver.CUgraphNode, params *driver.CUDA_BATCH_MEM_OP_NODE_PARAMS) (result driver.CUresult) {
+	call := d.begin("cuGraphExecBatchMemOpNodeSetParams", []field{{"x", x}, {"n", n}, {"params", params}})
+	result = d.API.CuGraphExecBatchMemOpNodeSetParams(x, n, params)
 	call.end(result, []field{})
 	return
 }

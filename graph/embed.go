@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cudago/cudago/cuda"
+)
+
+// Capture adds a node to the capture that s is in, which runs g as it is now:
+// later changes of g do not affect it. The captured graph holds the operands
+// itself. c is what [CaptureOf] returns for s. If it is nil, another library has
+// begun the capture, and the operands are kept for good. It calls
+// cuGraphAddChildGraphNode and cuStreamUpdateCaptureDependencies.
+//
+// Errors: as for [Graph.Child].
+func (g *Graph) Capture(c *Capture, s *cuda.Stream) error {
+	defer c.lock()()
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if err := g.usable("be embedded"); err != nil {
+		return err
+	}
+	return g.explainRefusal("cuGraphAddChildGraphNode", "be embedded",
+		c.embed(s, g.h.handle, func() *Graph { return g.view(nil) }))
+}
+
+// Capture is [Graph.Capture] for what launches of x run now. It needs the graph
+// that x was made of as it was then, because the driver cannot copy executables:
+// cuGraphLaunch on a stream that is capturing fails, and invalidates the capture.
+//
+// Errors: also a [*ChangedError], if that graph does something else by now, or x
+// does.
+func (x *Exec) Capture(c *Capture, s *cuda.Stream) error {
+	defer c.lock()()
+	x.gate.enter()
+	defer x.gate.leave()
+	x.h.mu.Lock()
+	defer x.h.mu.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return errClosedExec
+	}
+	if why := x.changed(); why != "" {
+		return &ChangedError{why}
+	}
+	return x.source.explainRefusal("cuGraphAddChildGraphNode", "be embedded", c.embed(s, x.h.handle, x.view))
+}
+
+// A ChangedError says why an executable cannot be embedded.
+type ChangedError struct{ Reason string }
+
+// Error returns what has changed.
+func (e *ChangedError) Error() string {
+	return "the executable is not what its graph says: " + e.Reason
+}
+
+// changed returns what tells x from the graph that it was made of, or "".
+//
+// Preconditions: x.h.mu and x.mu are held.
+func (x *Exec) changed() string {
+	nodes := x.source.flat("", nil)
+	if len(nodes) != len(x.nodes) {
+		return countText(x.nodes, nodes)
+	}
+	for i, n := range x.nodes {
+		switch {
+		case n.of != nodes[i].Node:
+			return fmt.Sprintf("%v is in another place", n)
+		case n.disabled:
+			return fmt.Sprintf("%v is disabled", n)
+		case n.updated || n.version != n.of.version:
+			return fmt.Sprintf("%v has been updated", n)
+		case !slices.Equal(n.deps, n.of.deps):
+			return fmt.Sprintf("%v waits for other nodes", n)
+		}
+	}
+	return ""
+}
+
+// lock is for callers that have no capture of ours, too.
+func (c *Capture) lock() (unlock func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.mu.Lock()
+	return c.mu.Unlock
+}
+
+// embed adds a node that runs a graph of the driver. view is called once the node
+// is there; it holds what the node keeps alive.
+//
+// Preconditions: c.mu is held, unless c is nil; so is the lock of the graph.
+func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph) error {
+	if c != nil && c.ended {
+		return &cuda.ClosedError{What: "capture"}
+	}
+	info, err := s.CaptureInfo()
+	if err != nil {
+		return err
+	}
+	if info.Status != cuda.CaptureActive {
+		return &cuda.Error{Op: "cuGraphAddChildGraphNode", Result: cuda.ErrorStreamCaptureInvalidated}
+	}
+	n, err := s.Context().AddChildGraphNode(info.Graph, info.Dependencies, sub)
+	if err != nil {
+		return err
+	}
+	v := view() // kept for good, if nobody takes it
+	err = s.SetCaptureDependencies([]cuda.NodeHandle{n})
+	if c == nil {
+		return err
+	}
+	c.noteStream(s)
+	c.recorded[n] = &recordedOp{child: v}
+	// While it is captured no node can be removed: what nothing waits for must not
+	// become a graph.
+	c.spoiled = errors.Join(c.spoiled, err)
+	return err
+}
+
+// view is [Graph.view] of what launches of x run. The graph that x was made of
+// may have been closed: only x has its operands then.
+//
+// Preconditions: x.h.mu and x.mu are held; no node is conditional.
+func (x *Exec) view() *Graph {
+	v := newGraph(nil, 0, nil)
+	v.embedded = true
+	inner := make(map[string][]*bundle) // in the order of eachBundle
+	for _, h := range x.extra {
+		inner[h.path] = append(inner[h.path], h.b.retain())
+	}
+	copies := make(map[*Node]*Node, len(x.nodes))
+	for _, e := range x.nodes {
+		c := &Node{g: v, kind: e.kind, name: e.name, params: e.params, bundle: e.bundle.retain()}
+		if e.of.child != nil {
+			c.child = e.of.child.viewOf(e.name+"/", inner)
+		}
+		copies[e.of] = c
+		v.commit(c)
+	}
+	for _, e := range x.nodes {
+		for _, d := range e.deps {
+			copies[e.of].deps = append(copies[e.of].deps, copies[d])
+		}
+		copies[e.of].link()
+	}
+	for _, left := range inner {
+		v.loose = append(v.loose, left...)
+	}
+	return v
+}
+
+// viewOf copies an embedded graph with bundles that are given by paths.
+func (g *Graph) viewOf(prefix string, bundles map[string][]*bundle) *Graph {
+	v := newGraph(nil, 0, nil)
+	v.embedded = true
+	copies := make(map[*Node]*Node, len(g.all()))
+	for _, n := range g.all() {
+		c := &Node{g: v, kind: n.kind, name: n.name, params: n.params}
+		if path := prefix + n.name; len(bundles[path]) > 0 {
+			c.bundle, bundles[path] = bundles[path][0], bundles[path][1:]
+		}
+		if n.child != nil {
+			c.child = n.child.viewOf(prefix+n.name+"/", bundles)
+		}
+		copies[n] = c
+		v.commit(c)
+	}
+	for _, n := range g.all() {
+		for _, d := range n.deps {
+			copies[n].deps = append(copies[n].deps, copies[d])
+		}
+		copies[n].link()
+	}
+	return v
+}
+
+// settle makes a view part of the graph that a capture has become.
+//
+// Preconditions: h.mu is held, or nobody else knows h yet.
+func (g *Graph) settle(h *hierarchy) {
+	g.h = h
+	for _, n := range g.nodes {
+		if n.child != nil {
+			n.child.settle(h)
+		}
+	}
+}
+
+// bundles lists what an operation that never became a node of a graph holds.
+func (op *recordedOp) bundles() []*bundle {
+	if op.child == nil {
+		return []*bundle{op.bundle}
+	}
+	return op.child.bundles()
+}

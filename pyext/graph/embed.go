@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pyext
+
+package graph
+
+/*
+#include <stdlib.h>
+#include "graph.h"
+*/
+import "C"
+
+import (
+	"errors"
+
+	"github.com/cudago/cudago/cuda"
+	"github.com/cudago/cudago/graph"
+	"github.com/cudago/cudago/pyext/stream"
+)
+
+// An embeddable becomes one node of a capture: a graph, or an executable.
+type embeddable interface {
+	Capture(c *graph.Capture, s *cuda.Stream) error
+}
+
+// captureInto adds the node. A capture that another library began cannot take what it
+// retains: then that is kept until the process ends, which is safe.
+func captureInto(e embeddable, on C.uint64_t) error {
+	s, err := stream.Streams.Get(uint64(on))
+	if err != nil {
+		return err
+	}
+	c, err := graph.CaptureOf(s)
+	if err != nil {
+		return err
+	}
+	return e.Capture(c, s)
+}
+
+//export cudagoCaptureGraph
+func cudagoCaptureGraph(id, on C.uint64_t, st *C.cudago_status) {
+	guard(st, func() error {
+		g, err := graphs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		return captureInto(g, on)
+	})
+}
+
+// cudagoCaptureExec returns what has changed since the executable was made, for
+// the caller to free, or NULL.
+//
+//export cudagoCaptureExec
+func cudagoCaptureExec(id, on C.uint64_t, st *C.cudago_status) (changed *C.char) {
+	guard(st, func() error {
+		x, err := execs.Get(uint64(id))
+		if err != nil {
+			return err
+		}
+		err = captureInto(x, on)
+		var why *graph.ChangedError
+		if errors.As(err, &why) {
+			changed = C.CString(why.Reason)
+			return nil
+		}
+		return err
+	})
+	return changed
+}
