@@ -18,16 +18,25 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// graphOf returns a graph with all its nodes, also those that C has added since
-// the last call. It needs the GIL.
-func graphOf(id C.uint64_t) (*pyGraph, error) {
-	g, err := graphs.Get(uint64(id))
+// A graphTable returns graphs with all their nodes, also those that C has added
+// since the last call.
+type graphTable struct {
+	*border.Table[*pyGraph]
+}
+
+// Get needs the GIL.
+func (t graphTable) Get(id uint64) (*pyGraph, error) {
+	border.NeedsGIL()
+	g, err := t.Table.Get(id)
 	if err != nil {
 		return nil, err
 	}
 	g.outermost().settle()
 	return g, nil
 }
+
+// Unsettled returns a graph as it was at the last Get.
+func (t graphTable) Unsettled(id uint64) (*pyGraph, error) { return t.Table.Get(id) }
 
 // openNodes makes what C needs to add nodes to a new graph.
 func (g *pyGraph) openNodes() *C.cudago_nodes {
@@ -117,7 +126,7 @@ func (g *pyGraph) noteFailure() {
 //export cudagoGraphSettle
 func cudagoGraphSettle(id C.uint64_t) {
 	err := border.Contained(func() error {
-		_, err := graphOf(id)
+		_, err := graphs.Get(uint64(id))
 		return err
 	})
 	if err != nil {

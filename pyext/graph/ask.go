@@ -31,7 +31,7 @@ func (a *answer) give(to *C.cudago_answer) { a.Give(unsafe.Pointer(to)) }
 // ask answers a question about a graph.
 func ask(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status, tell func(*pyGraph, *answer) error) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func cudagoGraphCheck(id, node C.uint64_t, st *C.cudago_status) {
 //export cudagoGraphCount
 func cudagoGraphCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err == nil {
 			n = C.uint64_t(len(g.nodes) - g.gone)
 		}
@@ -296,7 +296,7 @@ func (g *pyGraph) addNumbers(m map[*graph.Node]uint64) {
 			continue
 		}
 		for _, of := range n.Bodies() {
-			if b, err := graphs.Get(g.outermost().body(of)); err == nil {
+			if b, err := graphs.Unsettled(g.outermost().body(of)); err == nil {
 				b.addNumbers(m)
 			}
 		}

@@ -109,7 +109,7 @@ func cudagoCaptureHas(capture, on C.uint64_t) C.int {
 
 //export cudagoCaptureAdopt
 func cudagoCaptureAdopt(id C.uint64_t) *C.cudago_held {
-	g, err := graphOf(id)
+	g, err := graphs.Get(uint64(id))
 	if err != nil {
 		return nil
 	}

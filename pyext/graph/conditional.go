@@ -18,7 +18,7 @@ import (
 //export cudagoGraphCondition
 func cudagoGraphCondition(id C.uint64_t, first C.uint32_t, assign C.int, handle *C.uint64_t, st *C.cudago_status) (number C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func cudagoGraphConditional(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.ch
 //export cudagoGraphBody
 func cudagoGraphBody(id, node C.uint64_t, index C.int64_t, st *C.cudago_status) (body C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 //export cudagoGraphRemove
 func cudagoGraphRemove(id, node C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (g *pyGraph) forget(n *graph.Node) {
 //export cudagoGraphEdge
 func cudagoGraphEdge(id, from, to C.uint64_t, add C.int, st *C.cudago_status) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}

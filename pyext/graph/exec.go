@@ -60,7 +60,7 @@ func (x *pyExec) launches() uint64 { return uint64(x.block.launches) }
 //export cudagoGraphInstantiate
 func cudagoGraphInstantiate(id, flags C.uint64_t, st *C.cudago_status) (exec C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphs.Get(uint64(id))
+		g, err := graphs.Unsettled(uint64(id))
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func (g *pyGraph) outermost() *pyGraph {
 	return g
 }
 
-var graphs = border.NewTable[*pyGraph]("graph")
+var graphs = graphTable{border.NewTable[*pyGraph]("graph")}
 
 func newPyGraph() *pyGraph { return &pyGraph{id: border.NextID()} }
 
@@ -93,7 +93,7 @@ func cudagoGraphNew(ordinal C.int32_t, held **C.cudago_held, nodes **C.cudago_no
 //export cudagoGraphClone
 func cudagoGraphClone(id C.uint64_t, held **C.cudago_held, st *C.cudago_status) (clone C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		if err != nil {
 			return err
 		}

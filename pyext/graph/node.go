@@ -24,7 +24,7 @@ import (
 func add(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, list []graph.Operand,
 	st *C.cudago_status, make func(*pyGraph, graph.NodeOptions) (*graph.Node, error)) (node C.uint64_t) {
 	guard(st, func() error {
-		g, err := graphOf(id)
+		g, err := graphs.Get(uint64(id))
 		var nodes []*graph.Node
 		if err == nil {
 			nodes, err = g.find(deps, n)
@@ -128,7 +128,7 @@ func cudagoGraphEmpty(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 //export cudagoGraphChild
 func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, child C.uint64_t, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
-		c, err := graphOf(child)
+		c, err := graphs.Get(uint64(child))
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func cudagoGraphEvent(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 }
 
 func nodeOf(id, node C.uint64_t) (*graph.Node, error) {
-	g, err := graphOf(id)
+	g, err := graphs.Get(uint64(id))
 	if err != nil {
 		return nil, err
 	}

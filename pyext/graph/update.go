@@ -55,7 +55,7 @@ func update(id, node C.uint64_t, list []graph.Operand, st *C.cudago_status, do f
 // updatableNode finds a node of a graph or of an executable: no two of these share
 // numbers.
 func updatableNode(id, node C.uint64_t) (updatable, *holder, error) {
-	g, err := graphOf(id)
+	g, err := graphs.Get(uint64(id))
 	if err != nil {
 		x, n, err := execNode(id, node)
 		if err != nil {
@@ -190,7 +190,7 @@ func cudagoExecUpdate(id, graph C.uint64_t, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		g, err := graphOf(graph)
+		g, err := graphs.Get(uint64(graph))
 		if err != nil {
 			return err
 		}
