@@ -11,7 +11,7 @@
 /* _add_alloc(deps, size, name) */
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     uint64_t size;
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
     cudago_note_site();
@@ -48,7 +48,7 @@ static QUIET uint64_t memory_number(BufferObject *buffer) {
 /* _add_free(deps, buffer, name): the buffer may belong to another graph; its address must stay reserved */
 PyObject *cudago_graph_free(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || whole_memory(args[1])) return NULL;
     OperandObject *o = cudago_operand(args[1], 0, "buffer");
     uint64_t graph = o ? cudago_graph_number(self) : 0;

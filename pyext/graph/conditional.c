@@ -24,7 +24,7 @@ PyObject *cudago_graph_condition(GraphObject *self, PyObject *first) {
 /* _add_conditional(deps, condition, type, count, name) */
 PyObject *cudago_graph_conditional(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
     unsigned long long condition = PyLong_AsUnsignedLongLong(args[1]);
     long type = PyLong_AsLong(args[2]), count = PyLong_AsLong(args[3]);

@@ -123,14 +123,17 @@ typedef struct {
     cudago_hierarchy *of;
 } GraphObject;
 
-/* Where a node goes: the numbers of the nodes that it waits for, and its name. */
-enum { CUDAGO_MAX_DEPS = 1024 };
+/* Where a node goes: the numbers of the nodes that it waits for, and its name. Most nodes wait for one. */
 typedef struct {
-    uint64_t v[CUDAGO_MAX_DEPS];
+    uint64_t few[8], *many; /* v is one of them */
+    uint64_t *v;
     Py_ssize_t n;
     const char *name;
     Py_ssize_t name_len;
 } cudago_place;
+static inline void cudago_place_end(cudago_place *p) { free(p->many); }
+/* Declares one, which is freed where its scope ends. */
+#define PLACE(p) __attribute__((cleanup(cudago_place_end))) cudago_place p = {.many = NULL, .v = p.few}
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p); /* deps: tuple of node numbers */
 int cudago_read_name(PyObject *name, cudago_place *p);                  /* name: str or None, which must live as long as p */
 PyObject *cudago_node_added(uint64_t node, cudago_status *st);          /* the node's number, or an exception */

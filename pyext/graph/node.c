@@ -11,7 +11,10 @@
 int cudago_read_place(PyObject *deps, PyObject *name, cudago_place *p) {
     p->n = PyTuple_Size(deps);
     if (p->n < 0) return -1;
-    if (p->n > CUDAGO_MAX_DEPS) return PyErr_Format(PyExc_ValueError, "a node can wait for at most %d nodes", CUDAGO_MAX_DEPS), -1;
+    if ((size_t)p->n > sizeof p->few / sizeof *p->few) {
+        p->v = p->many = malloc((size_t)p->n * sizeof *p->v);
+        if (!p->v) return PyErr_NoMemory(), -1;
+    }
     for (Py_ssize_t i = 0; i < p->n; i++) {
         p->v[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(deps, i));
         if (p->v[i] == (uint64_t)-1 && PyErr_Occurred()) return -1;
@@ -67,7 +70,7 @@ static QUIET PyObject *memcpy_now(GraphObject *self, cudago_place *p, OperandObj
 /* _add_memcpy(deps, dst, src, name) */
 PyObject *cudago_graph_memcpy(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
     PyObject *r = NULL;
@@ -93,7 +96,7 @@ static QUIET PyObject *box_now(GraphObject *self, cudago_place *p, OperandObject
 /* _add_box(deps, dst, src, box, name): as _copy_box */
 PyObject *cudago_graph_box(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     cudago_box box;
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_read_box(args[3], &box)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst"), *src = NULL;
@@ -119,7 +122,7 @@ static QUIET PyObject *memset_now(GraphObject *self, cudago_place *p, OperandObj
 /* _add_memset(deps, dst, value, name) */
 PyObject *cudago_graph_memset(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     uint32_t value, width;
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p)) return NULL;
     OperandObject *dst = cudago_operand(args[1], OPERAND_WRITABLE, "dst");
@@ -143,7 +146,7 @@ static QUIET PyObject *memop_now(GraphObject *self, cudago_place *p, OperandObje
 /* _add_memop(deps, memory, value, condition, name): as _memop */
 PyObject *cudago_graph_memop(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     cudago_memop_value value;
     int32_t condition;
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_int32(args[3], "condition", -1, &condition) ||
@@ -174,7 +177,7 @@ OperandObject *cudago_callable_operand(PyObject *callable, int32_t device) {
 /* _add_host(deps, callable, name) */
 PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p)) return NULL;
     OperandObject *o = cudago_callable_operand(args[1], self->device);
     uint64_t graph = o ? cudago_graph_number(self) : 0;
@@ -191,7 +194,7 @@ PyObject *cudago_graph_host(GraphObject *self, PyObject *const *args, Py_ssize_t
 /* _add_empty(deps, name) */
 PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 2 || cudago_read_place(args[0], args[1], &p)) return NULL;
     uint64_t graph = cudago_graph_number(self);
     if (!graph) return NULL;
@@ -210,7 +213,7 @@ static QUIET PyObject *child_now(GraphObject *self, cudago_place *p, GraphObject
 /* _add_child(deps, graph, name) */
 PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
     GraphObject *child = (GraphObject *)args[1];
     do /* each graph may become busy during the wait for the other */
@@ -234,7 +237,7 @@ static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject
 /* _add_event(deps, event, record, name): adds a node that records the event, or waits for it */
 PyObject *cudago_graph_event(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[3], &p) || cudago_expect(args[1], CLS_EVENT, "event"))
         return NULL;
     int record = PyObject_IsTrue(args[2]);

@@ -83,7 +83,7 @@ static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const
 /* _add_kernel(deps, config, kernel, args, name) */
 PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
-    cudago_place p;
+    PLACE(p);
     if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p)) return NULL;
     kernel_place at = {self, &p, cudago_node_new(self)};
     if (!at.node) return NULL;
@@ -159,7 +159,7 @@ PyObject *cudago_launch_node(PyObject *self, GraphObject *graph, const uint64_t 
     launch_arguments l;
     if (read_launch(&l, args, n, names)) return NULL;
     if (has_slot(l.args, l.n)) return launch_slots(self, &l);
-    cudago_place p;
+    PLACE(p);
     p.n = after != NULL;
     if (after) p.v[0] = *after;
     if (cudago_graph_open(graph) || cudago_read_name(l.name, &p)) return NULL;

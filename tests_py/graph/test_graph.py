@@ -227,3 +227,12 @@ def test_retained(graph, a, b, kernels):
             assert len(table) == 6
     assert {r.operand for r in node.retained} == {"src", "dst"}
     assert "Retained(node='up', operand='" in repr(graph.retained[0])
+
+
+def test_a_node_waits_for_any_number_of_nodes(graph):
+    nodes = [graph.join() for _ in range(3000)]
+    last = graph.join(*nodes, name="last")
+    assert last.dependencies == tuple(nodes)
+    with graph.instantiate() as step, graph.device.create_stream() as stream:
+        step.launch(stream)
+        stream.sync()
