@@ -97,11 +97,8 @@ wheel-check: $(VENV)/packages ## check a wheel in dist/: size, licences, auditwh
 	@. $(TOOLS) && CUDAGO_WHEEL_MACHINE=$(WHEEL_MACHINE) $(PY) scripts/wheel_check.py
 
 # Both ask services for what is known; neither is part of the tests, which need no network.
-GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 audit: $(VENV)/tools ## known vulnerabilities of what is linked in (govulncheck), and of the Python packages here (pip-audit)
-	. $(TOOLS) && "$$GO" run $(GOVULNCHECK) -tags pyext ./...
-	$(PY) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install -q pip-audit
-	$(VENV)/audit/bin/python -m pip_audit --strict --skip-editable --path "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@. $(TOOLS) && $(PY) scripts/audit.py
 
 # --- tests ---------------------------------------------------------------------
 

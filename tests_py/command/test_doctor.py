@@ -200,6 +200,26 @@ def test_our_own_library_is_seen_as_one_in_go():
     assert not _is_go(Path(__file__))
 
 
+def test_a_folder_of_nvrtc_that_has_none(made):
+    made.write("opt/cuda/libnvrtc.so.13")
+    made.environment["CUDAGO_NVRTC_PATH"] = "/opt/cuda::/opt/nothing"
+    (found,) = made.findings()
+    assert found.startswith("CUDAGO_NVRTC_PATH has /opt/nothing, where no libnvrtc.so is")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("CUDAGO_CACHE", "maybe"), ("CUDAGO_CACHE_SIZE", "-1")]
+)
+def test_a_wrong_setting_of_the_cache(name, value, script):
+    run = script.run(COMMAND, CUDAGO_DRIVER="sim", **{name: value})
+    assert (run.returncode, run.stderr) == (1, "")
+    assert f"problem: {name} must be" in run.stdout
+    assert "cudago[sim]" not in run.stdout
+    run = script.run([*COMMAND[:-1], "info"], CUDAGO_DRIVER="sim", **{name: value})
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"nvrtc     none: {name} must be" in run.stdout
+
+
 def test_a_wrong_setting(script):
     run = script.run(COMMAND, CUDAGO_DRIVER="gpu")
     assert (run.returncode, run.stderr) == (1, "")

@@ -72,4 +72,4 @@ def test_no_graph(script, driver):
     (script.directory / "file").unlink()
     done = script.run(COMMAND)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "No such file" in done.stdout
+    assert done.stdout == "file cannot be read: No such file or directory\n"

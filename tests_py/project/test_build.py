@@ -74,3 +74,34 @@ def test_headers_that_debian_splits_by_machine_are_found(extension, tmp_path, mo
     split.mkdir(parents=True)
     (split / "pyconfig.h").touch()
     assert extension.include_flags(include) == f"-I{include} -idirafter {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "verdict"),
+    [
+        (0, "No vulnerabilities found.", "ok"),
+        (3, "Vulnerability #1: GO-2026-1234", "FAILED"),
+        (1, "govulncheck: no go.mod file", "FAILED"),
+        (
+            1,
+            "govulncheck: Get x: dial tcp: lookup vuln.go.dev: no such host\n",
+            "NOT ASKED, so nothing is known: the service could not be reached: govulncheck: Get x: "
+            "dial tcp: lookup vuln.go.dev: no such host",
+        ),
+    ],
+)
+def test_an_audit_that_could_not_ask_says_so(status, said, verdict):
+    assert load("scripts", "audit").judge(status, said) == verdict
+
+
+def test_an_audit_without_answers_is_no_success(monkeypatch, capsys):
+    audit = load("scripts", "audit")
+    offline = "import sys; print('lookup vuln.go.dev: no such host'); sys.exit(1)"
+    asked = [("one", [sys.executable, "-c", ""]), ("two", [sys.executable, "-c", offline])]
+    monkeypatch.setattr(audit, "questions", lambda: iter(asked))
+    assert audit.main() == 2
+    out = capsys.readouterr().out
+    assert "audit: one: ok\n" in out
+    assert "audit: two: NOT ASKED" in out
+    monkeypatch.setattr(audit, "questions", lambda: iter(asked[:1]))
+    assert audit.main() == 0

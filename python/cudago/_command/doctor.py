@@ -19,6 +19,7 @@ from . import info
 
 _GO_NOTE = re.compile(rb"\x04\0\0\0....\x04\0\0\0Go\0\0", re.S)  # the ELF note .note.go.buildid
 _NOTES_END = 4096  # ELF notes are near the start of a library
+_WRONG = re.compile(r"CUDAGO_\w+\b.* (must|may)\b")
 _NODE = re.compile(r"nvidia\d+|nvidiactl|nvidia-uvm")
 _NVIDIA = "0x10de"  # vendor number on the PCI bus
 _WSL_DRIVER = "usr/lib/wsl/lib/libcuda.so.1"
@@ -114,8 +115,17 @@ def _loader() -> str:
 
 
 def _settings(m: Machine) -> Iterator[Finding]:
-    if re.match(r"CUDAGO_\w+\b.* (must|may)\b", m.trouble):
-        yield Finding(m.trouble, "correct the variable, or unset it")
+    for told in (m.trouble, str(m.info["nvrtc"]["error"])):
+        if _WRONG.match(told):
+            yield Finding(told, "correct the variable, or unset it")
+    named = m.environment.get("CUDAGO_NVRTC_PATH", "")
+    for folder in filter(None, named.split(os.pathsep)):
+        at = m.root / folder.lstrip("/") if folder.startswith("/") else Path(folder)
+        if not list(at.glob("libnvrtc.so*")):
+            yield Finding(
+                f"CUDAGO_NVRTC_PATH has {folder}, where no libnvrtc.so is",
+                "name the folder of the library, or unset the variable",
+            )
 
 
 def _too_old(m: Machine) -> Iterator[Finding]:
@@ -196,7 +206,7 @@ def _permissions(m: Machine) -> Iterator[Finding]:
 
 def _nvrtc(m: Machine) -> Iterator[Finding]:
     error = m.info["nvrtc"]["error"]
-    if error:
+    if error and not _WRONG.match(str(error)):
         yield Finding(
             str(error).partition("\n")[0].partition("; looked in")[0],
             "pip install 'cudago[sim]', or name a folder with it in CUDAGO_NVRTC_PATH",

@@ -40,8 +40,11 @@ def main(options: argparse.Namespace) -> int:
         with Archive(options.file) as archive:
             saved = read(archive)
             sizes = archive.sizes
-    except (OSError, GraphFileError) as e:
+    except GraphFileError as e:
         print(_printable(e))
+        return 1
+    except OSError as e:
+        print(_printable(f"{options.file} cannot be read: {e.strerror or e}"))
         return 1
     count = f"{len(saved.nodes)} node" + "s" * (len(saved.nodes) != 1)
     print(_printable(f"{options.file}: {count}, by {saved.maker}"))

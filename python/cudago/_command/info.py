@@ -99,7 +99,7 @@ def _nvrtc() -> dict[str, Any]:
     found: dict[str, Any] = {"looked_in": _nvrtc_directories()}
     try:
         code = cu.Program('extern "C" __global__ void nothing() {}').compile("ptx")
-    except cu.CUDAError as e:
+    except (cu.CUDAError, ValueError) as e:  # ValueError: a variable that is wrong
         return found | {"error": str(e)}
     lines = (code.ptx or "").splitlines()
     version = next(line for line in lines if line.startswith(".version"))

@@ -60,7 +60,10 @@ def main(options: argparse.Namespace) -> int:
     try:
         text = options.file.read_text()
     except (OSError, UnicodeDecodeError) as e:
-        print(f"{options.file} must be a text file of PTX: {e}")
+        print(f"{options.file} must be a text file of PTX: {getattr(e, 'strerror', None) or e}")
+        return 1
+    if not re.search(r"^\s*\.version\s", _COMMENT.sub(" ", text), re.M):
+        print(f"{options.file} must be a text file of PTX: it has no .version")
         return 1
     version, target = (
         found[1] if (found := re.search(rf"^\s*\.{word}\s+([\w.]+)", text, re.M)) else "?"

@@ -96,8 +96,11 @@ def main(options: argparse.Namespace) -> int:
         os.environ["CUDAGO_SIM"] = ",".join(
             filter(None, (os.environ.get("CUDAGO_SIM"), "check=full"))
         )
-    if not Path(options.script).exists():
+    script = Path(options.script)
+    if not script.exists():
         options.fail(f"the script {options.script!r} does not exist")
+    if script.is_dir() and not any(script.glob("__main__.py*")):
+        options.fail(f"the folder {options.script!r} has no __main__.py to run")
     if options.last_calls:
         return _in_a_child(options)
     sys.argv = [options.script, *options.arguments]
