@@ -229,6 +229,14 @@ QUIET int cudago_exec_open(ExecObject *self); /* -1 with an exception if it is n
 void cudago_nap(void);                        /* releases the GIL for a moment */
 int cudago_read_node(PyObject *number, uint64_t *node);
 
+QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
+QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
+
+/* replay.c */
+PyObject *cudago_replay_new(PyObject *module, PyObject *args);
+PyObject *cudago_tick(PyObject *module, PyObject *unused);
+int cudago_replay_type_init(PyObject *module);
+
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);
 PyObject *cudago_exec_find(ExecObject *self, PyObject *name);
