@@ -123,6 +123,23 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
     return launched(x, s, code, code ? 0 : cudago_queued(s));
 }
 
+/* May it be launched at once, with the GIL held throughout? Nothing is raised: whoever launches it otherwise finds out
+ * why. */
+QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream) {
+    cudago_exec *x = self->x;
+    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || stream->device != self->device) return 0;
+    cudago_stream *s = stream->s;
+    return s && !cudago_stream_lost(s) && cudago_keeps_gil(s) && !cudago_maybe_capturing(s);
+}
+QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream) {
+    cudago_exec *x = self->x;
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s || cudago_uses_reserve(&x->uses, s)) return -1;
+    x->launches++;
+    int32_t code = call_driver(x, s);
+    return launched(x, s, code, code ? 0 : cudago_queued(s));
+}
+
 /* `now` answers CUDAGO_AGAIN while an update is ahead of it. */
 static inline int through_gate(ExecObject *self, StreamObject *stream, int (*now)(ExecObject *, StreamObject *, ticket *)) {
     if (stream->device != self->device) {

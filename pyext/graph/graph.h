@@ -246,6 +246,13 @@ void cudago_nap(void);                        /* releases the GIL for a moment *
 int cudago_read_node(PyObject *number, uint64_t *node);
 
 PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream); /* embed.c */
+QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
+QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
+
+/* replay.c */
+PyObject *cudago_replay_new(PyObject *module, PyObject *args);
+PyObject *cudago_tick(PyObject *module, PyObject *unused);
+int cudago_replay_type_init(PyObject *module);
 
 /* ask.c: methods of GraphExec */
 PyObject *cudago_exec_nodes(ExecObject *self, PyObject *unused);

@@ -8,6 +8,8 @@
 
 static PyMethodDef functions[] = {
     {"_graph_new", cudago_graph_new, METH_O, NULL},
+    {"_replay", cudago_replay_new, METH_VARARGS, NULL},
+    {"_tick", cudago_tick, METH_NOARGS, NULL},
     {"_set_slot", cudago_set_slot, METH_O, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
@@ -22,6 +24,6 @@ int cudago_graph_room(PyObject *module) {
         cudago_add_type(module, CLS_NODE, &cudago_node_spec) ||
         cudago_add_methods(CLS_BUFFER, cudago_buffer_frees) ||
         cudago_add_methods(CLS_STREAM, cudago_stream_callbacks) ||
-        cudago_capture_type_init()) return -1;
+        cudago_capture_type_init() || cudago_replay_type_init(module)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -44,7 +44,7 @@ NO_CALL = {"Py_tp_dealloc", "Py_tp_traverse", "Py_tp_clear", "Py_bf_releasebuffe
 WRAPPERS = {
     "PyObject", "DeviceObject", "StreamObject", "EventObject", "ResourceObject", "BufferObject",
     "PointerObject", "HandleObject", "KernelObject", "ConfigObject", "OperandObject", "GraphObject",
-    "ExecObject", "NodeObject", "CaptureObject", "FinalizerObject", "TensorObject",
+    "ExecObject", "NodeObject", "ReplayObject", "CaptureObject", "FinalizerObject", "TensorObject",
 }  # fmt: skip
 
 

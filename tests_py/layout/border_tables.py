@@ -29,7 +29,7 @@ PYTHON_QUIET = {
     "PyLong_FromLong", "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong", "PyBool_FromLong",
     "PyTuple_Size", "PyTuple_GetItem", "PyList_Size", "PyList_GetItem",
     "PyBuffer_FillInfo", "PyErr_Occurred", "PyIndex_Check", "PyUnicode_FromString",
-    "PyThread_get_thread_ident", "PyObject_Init",
+    "PyThread_get_thread_ident", "PyObject_Init", "PyWeakref_GetObject",
 }  # fmt: skip
 
 # Of package dlpack's C core, which knows no Python; a release of a count only queues.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PLAIN = frozenset({bool, str, type(None), type(...), range, type(NotImplemented)})
 _CHANGING = (_core.Graph, _core.GraphExec, set, deque)
 _DEEPEST = 16
-_UNCHANGING = _PLAIN | {int, float, LaunchConfig}
+UNCHANGING = _PLAIN | {int, float, LaunchConfig}
 _DEVICE_KINDS = (0, 1, 7, 8)  # enum cudago_cell_kind: what the host does not read
 _ARRAYS = ("__dlpack__", "__cuda_array_interface__", "__array_interface__")
 
@@ -115,7 +115,7 @@ class Recent:
         objects: list[tuple[bool, int, Any]] = []
         for thing in given:
             kind = class_of(thing)
-            if kind in _UNCHANGING:
+            if kind in UNCHANGING:
                 objects.append((False, -1, _Kept(thing)))
             elif kind is Tensor:
                 objects.append((True, -1, ref(thing)))

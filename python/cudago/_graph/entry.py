@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from .. import _core
 from ..errors import CUDAError, GraphUpdateError
 from .arguments import differences, is_same, keep
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .arguments import Known, Leaf
     from .exec import GraphExec
     from .graph import Graph
-
-_ticks = count(1)  # order of use
 
 
 class Entry:
@@ -32,9 +30,10 @@ class Entry:
         self.step: GraphExec | None = None
         self.known: list[Known] = []
         self.is_whole = False  # else an exception, such as Ctrl-C, came amid a change of these
-        self.created = self.used = next(_ticks)
+        self.created = self._used = _core._tick()
         self.version = 0  # of known
-        self.launches = self.updates = self.remade = 0
+        self.replay: _core.Replay | None = None  # launches the last call again
+        self._launches = self.updates = self.remade = 0
         self.last_update = self.last_remade = ""
 
     def is_for(self, leaves: list[Leaf], version: int = 0) -> bool:
@@ -42,6 +41,23 @@ class Entry:
         if step is None or step.is_closed or not self.is_whole:
             return False
         return version == self.version if version else is_same(self.known, leaves)
+
+    @property
+    def launches(self) -> int:
+        """How often the graph was launched."""
+        return self._launches + (self.replay.launches if self.replay is not None else 0)
+
+    @property
+    def used(self) -> int:
+        """When it was launched last, as a number that grows."""
+        return max(self._used, self.replay.used if self.replay is not None else 0)
+
+    def set_replay(self, replay: _core.Replay | None) -> None:
+        """Take another `replay`; the one from before launches no more. With the lock held."""
+        before, self._launches, self._used = self.replay, self.launches, self.used
+        self.replay = replay
+        if before is not None:
+            before.clear()
 
     def lines(self, number: int) -> Iterator[str]:
         """Yield why the graph is what it is."""
@@ -62,6 +78,7 @@ class Entry:
         held = [kept.object for kept in graph.retained]
         known = keep(leaves, held, gone)
         was_whole, self.is_whole = self.is_whole, False
+        self.set_replay(None)
         try:
             self._change(graph, leaves)
         except CUDAError:  # the driver refused, and the executable is as it was
@@ -90,8 +107,8 @@ class Entry:
         """Launch the graph, with the lock held."""
         assert self.step is not None
         self.step.launch(stream)
-        self.launches += 1
-        self.used = next(_ticks)
+        self._launches += 1
+        self._used = _core._tick()
 
 
 def executable_of(graph: Graph) -> GraphExec:
