@@ -8,6 +8,7 @@
 
 static PyMethodDef functions[] = {
     {"_graph_new", cudago_graph_new, METH_O, NULL},
+    {"_graph_from_handle", METHOD(cudago_graph_from_handle), METH_FASTCALL, NULL},
     {"_capture", METHOD(cudago_capture_new), METH_FASTCALL, NULL},
     {"_capture_end", METHOD(cudago_capture_end), METH_FASTCALL, NULL},
     {0},

@@ -54,7 +54,7 @@ GO_QUIET = {
     "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck",
     "cudagoGraphRemove", "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError",
     "cudagoCaptureHas", "cudagoKernelStores", "cudagoCaptureGraph", "cudagoCaptureExec",
-    "cudagoUpdateMemOp",
+    "cudagoUpdateMemOp", "cudagoGraphExport",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
