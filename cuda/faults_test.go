@@ -78,6 +78,7 @@ func operations(t *testing.T, c *Context, f fixture) map[string]func() (io.Close
 		"range attributes":    done(func() error { _, err := managed.RangeAttributes(); return err }),
 		"enable peer access":  done(func() error { return c.dev.EnablePeerAccess(peer) }),
 		"disable peer access": done(func() error { return c.dev.DisablePeerAccess(peer) }),
+		"get buffer id":       done(func() error { _, err := c.BufferID(buf.Ptr()); return err }),
 		"get limit":           done(func() error { _, err := c.dev.Limit(StackSize); return err }),
 		"set limit":           done(func() error { return c.dev.SetLimit(StackSize, 2048) }),
 		"start profiler":      done(c.dev.StartProfiler),

@@ -66,3 +66,19 @@ func (c *Context) PointerInfo(ptr uint64) (PointerInfo, error) {
 	}
 	return info, nil
 }
+
+// BufferID returns the number of the allocation that an address is in, which no
+// other allocation of this process ever has; 0 if the driver does not know the
+// address. It calls cuPointerGetAttribute.
+func (c *Context) BufferID(ptr uint64) (uint64, error) {
+	leave, err := c.Enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	id, r := c.drv.api.CuPointerGetAttribute(driver.CU_POINTER_ATTRIBUTE_BUFFER_ID, driver.CUdeviceptr(ptr))
+	if r == driver.CUDA_ERROR_INVALID_VALUE {
+		return 0, nil
+	}
+	return id, c.check("cuPointerGetAttribute", r)
+}

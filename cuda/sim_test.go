@@ -149,6 +149,13 @@ func TestMemoryOnEitherSide(t *testing.T) {
 	require.Equal(t, DeviceMemory, info.Kind)
 	require.Equal(t, b.Ptr(), info.Base)
 	require.EqualValues(t, 8, info.Size)
+	id, err := c.BufferID(b.Ptr() + 4)
+	require.NoError(t, err)
+	require.Equal(t, info.BufferID, id)
+	require.NotZero(t, id)
+	id, err = c.BufferID(b.Ptr() + 8)
+	require.NoError(t, err)
+	require.Zero(t, id)
 	var local byte
 	info, err = c.PointerInfo(uint64(addressOf(&local)))
 	require.NoError(t, err)

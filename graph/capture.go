@@ -366,6 +366,23 @@ func (c *Capture) bundles() []*bundle {
 //
 // Preconditions: c.mu and g.h.mu are held.
 func (c *Capture) fill(g *Graph) error {
+	if err := g.read(); err != nil {
+		return err
+	}
+	c.nameNodes(g)
+	g.loose, c.loose = c.loose, nil
+	for _, op := range c.recorded {
+		g.loose = append(g.loose, op.bundles()...) // its node was removed by other code
+	}
+	c.recorded = nil
+	return nil
+}
+
+// read makes nodes of what the driver's graph has, without names. On an error g
+// has none.
+//
+// Preconditions: g.h.mu is held; g has no nodes.
+func (g *Graph) read() error {
 	ctx := g.h.ctx
 	handles, err := ctx.GraphNodes(g.h.handle)
 	if err != nil {
@@ -392,12 +409,6 @@ func (c *Capture) fill(g *Graph) error {
 	for _, n := range g.all() {
 		n.link()
 	}
-	c.nameNodes(g)
-	g.loose, c.loose = c.loose, nil
-	for _, op := range c.recorded {
-		g.loose = append(g.loose, op.bundles()...) // its node was removed by other code
-	}
-	c.recorded = nil
 	return nil
 }
 
@@ -420,6 +431,13 @@ func (c *Capture) nameNodes(g *Graph) {
 			g.byName[n.name] = n
 		}
 	}
+	g.nameRest()
+}
+
+// nameRest names nodes that have no name, and counts all.
+//
+// Preconditions: g.h.mu is held.
+func (g *Graph) nameRest() {
 	for _, n := range g.all() {
 		if n.name == "" {
 			// It cannot fail: only a given name can be taken.

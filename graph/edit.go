@@ -55,6 +55,7 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 		bundles = append(bundles, inner.bundles()...)
 		inner.forget()
 	})
+	g.pin(bundles)
 	g.watch.notify(nil, bundles)
 	return bundles, nil
 }

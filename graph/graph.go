@@ -73,6 +73,11 @@ type hierarchy struct {
 	memory  map[uint64]struct{} // guarded by mu; the addresses that its nodes allocate
 	edited  bool                // guarded by mu; an edge was added, or an edge or a node removed
 	spoiled error               // guarded by mu; why the driver's graph is not what we know
+
+	foreign  bool       // immutable; someone else destroys the driver's graph
+	of       *hierarchy // immutable; held, if its driver graph is the same
+	exported bool       // guarded by mu; other code has the handle: see Graph.Export
+	pinned   []*bundle  // guarded by mu; what was given up since
 }
 
 var hierarchies atomic.Uint64
@@ -106,9 +111,9 @@ func newGraph(h *hierarchy, handle cuda.GraphHandle, watch watcher) *Graph {
 // Context returns the context that g belongs to.
 func (g *Graph) Context() *cuda.Context { return g.h.ctx }
 
-// Handle returns the CUgraph. It must not be used after Close, nor to change
-// the graph. What another library makes from it keeps no operand alive: keep g
-// open for as long as that exists.
+// Handle returns the CUgraph, for calls made elsewhere that neither change nor
+// copy the graph. It must not be used after Close. For other code see
+// [Graph.Export].
 func (g *Graph) Handle() cuda.GraphHandle { return g.handle }
 
 // IsEmbedded reports whether g is the view that [Node.Child] returns. Such a
@@ -229,12 +234,14 @@ func (g *Graph) Close() error {
 	g.h.closed = true
 	bundles := g.bundles()
 	g.forget()
+	pinned := g.h.unpin()
 	g.watch.notify(nil, bundles)
 	g.h.mu.Unlock()
 
 	live.graphs.Add(-1)
 	err := g.h.drop()
 	releaseAll(bundles)
+	releaseAll(pinned)
 	return err
 }
 
@@ -284,6 +291,12 @@ func (t *unheldGraph) Step() (done bool, err error) {
 }
 
 func (h *hierarchy) destroy() (done bool, err error) {
+	switch {
+	case h.of != nil:
+		return true, h.of.drop()
+	case h.foreign:
+		return true, nil
+	}
 	// Relaxed: nothing that happens here can invalidate a capture of another thread.
 	h.ctx.Driver().Relaxed(func() { done, err = h.ctx.TryGraphDestroy(h.handle) })
 	return done, err

@@ -212,6 +212,7 @@ func (n *Node) swap(kind cuda.NodeType, params any, b *bundle, set func() error)
 		return nil, err
 	}
 	old = n.bundle
+	n.g.pin([]*bundle{old})
 	n.bundle, n.params = b, params
 	n.version++
 	n.g.watch.notify([]*bundle{b}, []*bundle{old})

@@ -110,6 +110,93 @@ PyObject * _wrap__gobind_NumHandles(PyObject *PYBINDGEN_UNUSED(_args), PyObject 
 
 
 PyObject *
+_wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_MemoryInfo_CTor();
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_MemoryInfo_Free_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_MemoryInfo_Free_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t handle;
+    const char *keywords[] = {"handle", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
+        return NULL;
+    }
+    retval = api_MemoryInfo_Total_Get(handle);
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t handle;
+    uint64_t val;
+    const char *keywords[] = {"handle", "val", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
+        return NULL;
+    }
+    api_MemoryInfo_Total_Set(handle, val);
+    Py_INCREF(Py_None);
+    py_retval = Py_None;
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_PriorityRange_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -447,90 +534,24 @@ PyObject * _wrap__gobind_api_Properties_TotalMemory_Set(PyObject * PYBINDGEN_UNU
 
 
 PyObject *
-_wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
     int64_t retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
 
-    retval = api_MemoryInfo_CTor();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceMemoryInfo(ordinal);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
     py_retval = Py_BuildValue((char *) "L", retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_MemoryInfo_CTor(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_MemoryInfo_Free_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Free_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_MemoryInfo_Free_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Free_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    uint64_t retval;
-    int64_t handle;
-    const char *keywords[] = {"handle", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &handle)) {
-        return NULL;
-    }
-    retval = api_MemoryInfo_Total_Get(handle);
-    py_retval = Py_BuildValue((char *) "K", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Total_Get(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t handle;
-    uint64_t val;
-    const char *keywords[] = {"handle", "val", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &handle, &val)) {
-        return NULL;
-    }
-    api_MemoryInfo_Total_Set(handle, val);
-    Py_INCREF(Py_None);
-    py_retval = Py_None;
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_MemoryInfo_Total_Set(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+PyObject * _wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
 
 
 PyObject *
@@ -576,154 +597,6 @@ PyObject * _wrap__gobind_api_DeviceProperties(PyObject * PYBINDGEN_UNUSED(dummy)
 
 
 PyObject *
-_wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceMemoryInfo(ordinal);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceMemoryInfo(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_DriverObjects();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_Linked();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    char *name;
-    const char *keywords[] = {"ordinal", "name", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
-        return NULL;
-    }
-    retval = api_DeviceAttribute(ordinal, name);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t ordinal;
-    const char *keywords[] = {"ordinal", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
-        return NULL;
-    }
-    retval = api_DeviceName(ordinal);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    char *retval;
-    int64_t code;
-    const char *keywords[] = {"code", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
-        return NULL;
-    }
-    retval = api_ResultName(code);
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    int64_t limit;
-    int64_t value;
-    const char *keywords[] = {"ordinal", "limit", "value", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
-        return NULL;
-    }
-    retval = api_SetDeviceLimit(ordinal, limit, value);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
 _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -747,12 +620,34 @@ PyObject * _wrap__gobind_api_AttributeName(PyObject * PYBINDGEN_UNUSED(dummy), P
 
 
 PyObject *
-_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    const char *keywords[] = {"ordinal", "limit", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
+        return NULL;
+    }
+    retval = api_DeviceLimit(ordinal, limit);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
     char *retval;
 
-    retval = api_DriverNotice();
+    retval = api_DriverObjects();
     if (PyErr_Occurred()) {
         if (retval != NULL) free(retval);
         return NULL;
@@ -761,7 +656,7 @@ _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBI
     free(retval);
     return py_retval;
 }
-PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+PyObject * _wrap__gobind_api_DriverObjects(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
 
 PyObject *
@@ -823,6 +718,182 @@ PyObject * _wrap__gobind_api_Profile(PyObject * PYBINDGEN_UNUSED(dummy), PyObjec
 
 
 PyObject *
+_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_DeviceCount();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverName();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_DriverNotice();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DriverNotice(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    int64_t limit;
+    int64_t value;
+    const char *keywords[] = {"ordinal", "limit", "value", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LLL", (char **) keywords, &ordinal, &limit, &value)) {
+        return NULL;
+    }
+    retval = api_SetDeviceLimit(ordinal, limit, value);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_SetDeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    uint64_t retval;
+    int64_t ordinal;
+    uint64_t address;
+    const char *keywords[] = {"ordinal", "address", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LK", (char **) keywords, &ordinal, &address)) {
+        return NULL;
+    }
+    retval = api_BufferID(ordinal, address);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "K", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_BufferID(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    int64_t retval;
+    int64_t ordinal;
+    char *name;
+    const char *keywords[] = {"ordinal", "name", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "Ls", (char **) keywords, &ordinal, &name)) {
+        return NULL;
+    }
+    retval = api_DeviceAttribute(ordinal, name);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceAttribute(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    char *retval;
+
+    retval = api_Linked();
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_Linked(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
+_wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t ordinal;
+    const char *keywords[] = {"ordinal", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &ordinal)) {
+        return NULL;
+    }
+    retval = api_DeviceName(ordinal);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_DeviceName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
+_wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
+{
+    PyObject *py_retval;
+    int64_t retval;
+
+    retval = api_LiveStreams();
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "L", retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
+
+
+PyObject *
 _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
 {
     PyObject *py_retval;
@@ -846,6 +917,29 @@ PyObject * _wrap__gobind_api_ResultExplanation(PyObject * PYBINDGEN_UNUSED(dummy
 
 
 PyObject *
+_wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
+{
+    PyObject *py_retval;
+    char *retval;
+    int64_t code;
+    const char *keywords[] = {"code", NULL};
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "L", (char **) keywords, &code)) {
+        return NULL;
+    }
+    retval = api_ResultName(code);
+    if (PyErr_Occurred()) {
+        if (retval != NULL) free(retval);
+        return NULL;
+    }
+    py_retval = Py_BuildValue((char *) "s", retval);
+    free(retval);
+    return py_retval;
+}
+PyObject * _wrap__gobind_api_ResultName(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
+
+
+PyObject *
 _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
 {
     PyObject *py_retval;
@@ -860,83 +954,16 @@ _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PY
 }
 PyObject * _wrap__gobind_api_AttributeCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
 
-
-PyObject *
-_wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_DeviceCount();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceCount(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs)
-{
-    PyObject *py_retval;
-    int64_t retval;
-    int64_t ordinal;
-    int64_t limit;
-    const char *keywords[] = {"ordinal", "limit", NULL};
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, (char *) "LL", (char **) keywords, &ordinal, &limit)) {
-        return NULL;
-    }
-    retval = api_DeviceLimit(ordinal, limit);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DeviceLimit(PyObject * PYBINDGEN_UNUSED(dummy), PyObject *args, PyObject *kwargs);
-
-
-PyObject *
-_wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    char *retval;
-
-    retval = api_DriverName();
-    if (PyErr_Occurred()) {
-        if (retval != NULL) free(retval);
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "s", retval);
-    free(retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_DriverName(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
-
-PyObject *
-_wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs))
-{
-    PyObject *py_retval;
-    int64_t retval;
-
-    retval = api_LiveStreams();
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    py_retval = Py_BuildValue((char *) "L", retval);
-    return py_retval;
-}
-PyObject * _wrap__gobind_api_LiveStreams(PyObject *PYBINDGEN_UNUSED(_args), PyObject *PYBINDGEN_UNUSED(_kwargs));
-
 static PyMethodDef _gobind_functions[] = {
     {(char *) "GoPyInit", (PyCFunction) _wrap__gobind_GoPyInit, METH_NOARGS, "GoPyInit()\n\n" },
     {(char *) "DecRef", (PyCFunction) _wrap__gobind_DecRef, METH_KEYWORDS|METH_VARARGS, "DecRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "IncRef", (PyCFunction) _wrap__gobind_IncRef, METH_KEYWORDS|METH_VARARGS, "IncRef(handle)\n\ntype: handle: int64_t" },
     {(char *) "NumHandles", (PyCFunction) _wrap__gobind_NumHandles, METH_NOARGS, "NumHandles()\n\n" },
+    {(char *) "api_MemoryInfo_CTor", (PyCFunction) _wrap__gobind_api_MemoryInfo_CTor, METH_NOARGS, "api_MemoryInfo_CTor()\n\n" },
+    {(char *) "api_MemoryInfo_Free_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_MemoryInfo_Free_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_MemoryInfo_Total_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Get(handle)\n\ntype: handle: int64_t" },
+    {(char *) "api_MemoryInfo_Total_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
     {(char *) "api_PriorityRange_CTor", (PyCFunction) _wrap__gobind_api_PriorityRange_CTor, METH_NOARGS, "api_PriorityRange_CTor()\n\n" },
     {(char *) "api_PriorityRange_Least_Get", (PyCFunction) _wrap__gobind_api_PriorityRange_Least_Get, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Least_Get(handle)\n\ntype: handle: int64_t" },
     {(char *) "api_PriorityRange_Least_Set", (PyCFunction) _wrap__gobind_api_PriorityRange_Least_Set, METH_KEYWORDS|METH_VARARGS, "api_PriorityRange_Least_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
@@ -955,31 +982,27 @@ static PyMethodDef _gobind_functions[] = {
     {(char *) "api_Properties_ComputeMinor_Set", (PyCFunction) _wrap__gobind_api_Properties_ComputeMinor_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_ComputeMinor_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: int64_t" },
     {(char *) "api_Properties_TotalMemory_Get", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Get, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Get(handle)\n\ntype: handle: int64_t" },
     {(char *) "api_Properties_TotalMemory_Set", (PyCFunction) _wrap__gobind_api_Properties_TotalMemory_Set, METH_KEYWORDS|METH_VARARGS, "api_Properties_TotalMemory_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_MemoryInfo_CTor", (PyCFunction) _wrap__gobind_api_MemoryInfo_CTor, METH_NOARGS, "api_MemoryInfo_CTor()\n\n" },
-    {(char *) "api_MemoryInfo_Free_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_MemoryInfo_Free_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Free_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Free_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
-    {(char *) "api_MemoryInfo_Total_Get", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Get, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Get(handle)\n\ntype: handle: int64_t" },
-    {(char *) "api_MemoryInfo_Total_Set", (PyCFunction) _wrap__gobind_api_MemoryInfo_Total_Set, METH_KEYWORDS|METH_VARARGS, "api_MemoryInfo_Total_Set(handle, val)\n\ntype: handle: int64_t\ntype: val: uint64_t" },
+    {(char *) "api_DeviceMemoryInfo", (PyCFunction) _wrap__gobind_api_DeviceMemoryInfo, METH_KEYWORDS|METH_VARARGS, "api_DeviceMemoryInfo(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DevicePriorityRange", (PyCFunction) _wrap__gobind_api_DevicePriorityRange, METH_KEYWORDS|METH_VARARGS, "api_DevicePriorityRange(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_DeviceProperties", (PyCFunction) _wrap__gobind_api_DeviceProperties, METH_KEYWORDS|METH_VARARGS, "api_DeviceProperties(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DeviceMemoryInfo", (PyCFunction) _wrap__gobind_api_DeviceMemoryInfo, METH_KEYWORDS|METH_VARARGS, "api_DeviceMemoryInfo(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
-    {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
-    {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
-    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
-    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
-    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
     {(char *) "api_AttributeName", (PyCFunction) _wrap__gobind_api_AttributeName, METH_KEYWORDS|METH_VARARGS, "api_AttributeName(i)\n\ntype: i: int64_t" },
-    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
+    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
+    {(char *) "api_DriverObjects", (PyCFunction) _wrap__gobind_api_DriverObjects, METH_NOARGS, "api_DriverObjects()\n\n" },
     {(char *) "api_DriverVersion", (PyCFunction) _wrap__gobind_api_DriverVersion, METH_NOARGS, "api_DriverVersion()\n\n" },
     {(char *) "api_LiveObjects", (PyCFunction) _wrap__gobind_api_LiveObjects, METH_NOARGS, "api_LiveObjects()\n\n" },
     {(char *) "api_Profile", (PyCFunction) _wrap__gobind_api_Profile, METH_KEYWORDS|METH_VARARGS, "api_Profile(ordinal, on)\n\ntype: ordinal: int64_t\ntype: on: bool" },
-    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
-    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
     {(char *) "api_DeviceCount", (PyCFunction) _wrap__gobind_api_DeviceCount, METH_NOARGS, "api_DeviceCount()\n\n" },
-    {(char *) "api_DeviceLimit", (PyCFunction) _wrap__gobind_api_DeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_DeviceLimit(ordinal, limit)\n\ntype: ordinal: int64_t\ntype: limit: int64_t" },
     {(char *) "api_DriverName", (PyCFunction) _wrap__gobind_api_DriverName, METH_NOARGS, "api_DriverName()\n\n" },
+    {(char *) "api_DriverNotice", (PyCFunction) _wrap__gobind_api_DriverNotice, METH_NOARGS, "api_DriverNotice()\n\n" },
+    {(char *) "api_SetDeviceLimit", (PyCFunction) _wrap__gobind_api_SetDeviceLimit, METH_KEYWORDS|METH_VARARGS, "api_SetDeviceLimit(ordinal, limit, value)\n\ntype: ordinal: int64_t\ntype: limit: int64_t\ntype: value: int64_t" },
+    {(char *) "api_BufferID", (PyCFunction) _wrap__gobind_api_BufferID, METH_KEYWORDS|METH_VARARGS, "api_BufferID(ordinal, address)\n\ntype: ordinal: int64_t\ntype: address: uint64_t" },
+    {(char *) "api_DeviceAttribute", (PyCFunction) _wrap__gobind_api_DeviceAttribute, METH_KEYWORDS|METH_VARARGS, "api_DeviceAttribute(ordinal, name)\n\ntype: ordinal: int64_t\ntype: name: char *" },
+    {(char *) "api_Linked", (PyCFunction) _wrap__gobind_api_Linked, METH_NOARGS, "api_Linked()\n\n" },
+    {(char *) "api_DeviceName", (PyCFunction) _wrap__gobind_api_DeviceName, METH_KEYWORDS|METH_VARARGS, "api_DeviceName(ordinal)\n\ntype: ordinal: int64_t" },
     {(char *) "api_LiveStreams", (PyCFunction) _wrap__gobind_api_LiveStreams, METH_NOARGS, "api_LiveStreams()\n\n" },
+    {(char *) "api_ResultExplanation", (PyCFunction) _wrap__gobind_api_ResultExplanation, METH_KEYWORDS|METH_VARARGS, "api_ResultExplanation(code)\n\ntype: code: int64_t" },
+    {(char *) "api_ResultName", (PyCFunction) _wrap__gobind_api_ResultName, METH_KEYWORDS|METH_VARARGS, "api_ResultName(code)\n\ntype: code: int64_t" },
+    {(char *) "api_AttributeCount", (PyCFunction) _wrap__gobind_api_AttributeCount, METH_NOARGS, "api_AttributeCount()\n\n" },
     {NULL, NULL, 0, NULL}
 };
 #if PY_VERSION_HEX >= 0x03000000

@@ -208,6 +208,37 @@ func handleFromPtr_api_Properties(p interface{}) CGoHandle {
 
 // ---- Structs ---
 
+// --- wrapping struct: api.MemoryInfo ---
+//
+//export api_MemoryInfo_CTor
+func api_MemoryInfo_CTor() CGoHandle {
+	return CGoHandle(handleFromPtr_api_MemoryInfo(&api.MemoryInfo{}))
+}
+
+//export api_MemoryInfo_Free_Get
+func api_MemoryInfo_Free_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	return C.ulonglong(op.Free)
+}
+
+//export api_MemoryInfo_Free_Set
+func api_MemoryInfo_Free_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	op.Free = uint64(val)
+}
+
+//export api_MemoryInfo_Total_Get
+func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	return C.ulonglong(op.Total)
+}
+
+//export api_MemoryInfo_Total_Set
+func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
+	op := ptrFromHandle_api_MemoryInfo(handle)
+	op.Total = uint64(val)
+}
+
 // --- wrapping struct: api.PriorityRange ---
 //
 //export api_PriorityRange_CTor
@@ -318,42 +349,26 @@ func api_Properties_TotalMemory_Set(handle CGoHandle, val C.ulonglong) {
 	op.TotalMemory = uint64(val)
 }
 
-// --- wrapping struct: api.MemoryInfo ---
-//
-//export api_MemoryInfo_CTor
-func api_MemoryInfo_CTor() CGoHandle {
-	return CGoHandle(handleFromPtr_api_MemoryInfo(&api.MemoryInfo{}))
-}
-
-//export api_MemoryInfo_Free_Get
-func api_MemoryInfo_Free_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Free)
-}
-
-//export api_MemoryInfo_Free_Set
-func api_MemoryInfo_Free_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Free = uint64(val)
-}
-
-//export api_MemoryInfo_Total_Get
-func api_MemoryInfo_Total_Get(handle CGoHandle) C.ulonglong {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	return C.ulonglong(op.Total)
-}
-
-//export api_MemoryInfo_Total_Set
-func api_MemoryInfo_Total_Set(handle CGoHandle, val C.ulonglong) {
-	op := ptrFromHandle_api_MemoryInfo(handle)
-	op.Total = uint64(val)
-}
-
 // ---- Slices ---
 
 // ---- Maps ---
 
 // ---- Constructors ---
+
+//export api_DeviceMemoryInfo
+func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceMemoryInfo(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return handleFromPtr_Ptr_api_MemoryInfo(nil)
+	}
+	return handleFromPtr_Ptr_api_MemoryInfo(cret)
+}
 
 //export api_DevicePriorityRange
 func api_DevicePriorityRange(ordinal C.longlong) CGoHandle {
@@ -385,105 +400,7 @@ func api_DeviceProperties(ordinal C.longlong) CGoHandle {
 	return handleFromPtr_Ptr_api_Properties(cret)
 }
 
-//export api_DeviceMemoryInfo
-func api_DeviceMemoryInfo(ordinal C.longlong) CGoHandle {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceMemoryInfo(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return handleFromPtr_Ptr_api_MemoryInfo(nil)
-	}
-	return handleFromPtr_Ptr_api_MemoryInfo(cret)
-}
-
 // ---- Functions ---
-
-//export api_DriverObjects
-func api_DriverObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverObjects()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_Linked
-func api_Linked() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.Linked()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DeviceAttribute
-func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_ResultName
-func api_ResultName(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultName(int(code)))
-
-}
-
-//export api_SetDeviceLimit
-func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
 
 //export api_AttributeName
 func api_AttributeName(i C.longlong) *C.char {
@@ -493,10 +410,25 @@ func api_AttributeName(i C.longlong) *C.char {
 
 }
 
-//export api_DriverNotice
-func api_DriverNotice() *C.char {
+//export api_DeviceLimit
+func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverNotice()
+	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DriverObjects
+func api_DriverObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverObjects()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -553,41 +485,10 @@ func api_Profile(ordinal C.longlong, on C.char) C.char {
 	return boolGoToPy(cret)
 }
 
-//export api_ResultExplanation
-func api_ResultExplanation(code C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultExplanation(int(code)))
-
-}
-
-//export api_AttributeCount
-func api_AttributeCount() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.longlong(api.AttributeCount())
-
-}
-
 //export api_DeviceCount
 func api_DeviceCount() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
 	cret, __err := api.DeviceCount()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DeviceLimit
-func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -614,6 +515,96 @@ func api_DriverName() *C.char {
 	return C.CString(cret)
 }
 
+//export api_DriverNotice
+func api_DriverNotice() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverNotice()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_SetDeviceLimit
+func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_BufferID
+func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.BufferID(int(ordinal), uint64(address))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.ulonglong(0)
+	}
+	return C.ulonglong(cret)
+}
+
+//export api_DeviceAttribute
+func api_DeviceAttribute(ordinal C.longlong, name *C.char) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceAttribute(int(ordinal), C.GoString(name))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_Linked
+func api_Linked() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.Linked()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceName(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
 //export api_LiveStreams
 func api_LiveStreams() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
@@ -627,4 +618,28 @@ func api_LiveStreams() C.longlong {
 		return C.longlong(0)
 	}
 	return C.longlong(cret)
+}
+
+//export api_ResultExplanation
+func api_ResultExplanation(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultExplanation(int(code)))
+
+}
+
+//export api_ResultName
+func api_ResultName(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultName(int(code)))
+
+}
+
+//export api_AttributeCount
+func api_AttributeCount() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.longlong(api.AttributeCount())
+
 }

@@ -116,6 +116,21 @@ func DevicePriorityRange(ordinal int) (p *PriorityRange, err error) {
 	return &PriorityRange{least, greatest}, nil
 }
 
+// BufferID returns the number of the allocation that an address is in, or 0. It
+// makes the device's primary context, if nobody did.
+func BufferID(ordinal int, address uint64) (id uint64, err error) {
+	defer contain(&err)
+	d, err := device(ordinal)
+	if err != nil {
+		return 0, err
+	}
+	c, err := d.Context()
+	if err != nil {
+		return 0, err
+	}
+	return c.BufferID(address)
+}
+
 // DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
 // makes the primary context, if nobody did.
 func DeviceLimit(ordinal, limit int) (value int, err error) {

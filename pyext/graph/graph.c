@@ -126,7 +126,8 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     return (PyObject *)e;
 }
 
-static void graph_release(GraphObject *self) {
+/* dropped: nobody has asked for it, the last reference is gone */
+static void graph_release(GraphObject *self, int dropped) {
     if (self->capturing && !cudago_unusable) cudago_capture_abandon(self);
     uint64_t id = self->id;
     PyObject *owner = self->owner, *origin = self->origin;
@@ -137,7 +138,8 @@ static void graph_release(GraphObject *self) {
     self->held = NULL; /* first: Go frees it, and dropping what it held may run the collector */
     self->owner = NULL;
     self->of = NULL;
-    if (id && !owner && !cudago_unusable) cudagoGraphClose(id); /* a body goes with its graph */
+    int stays = owner || (dropped && self->exported); /* a body goes with its graph */
+    if (id && !stays && !cudago_unusable) cudagoGraphClose(id);
     cudago_hierarchy_release(of);
     Py_XDECREF(owner);
     Py_XDECREF(origin);
@@ -151,7 +153,7 @@ static PyObject *graph_close(GraphObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
     if (may_close(self)) return NULL;
-    graph_release(self);
+    graph_release(self, 0);
     cudago_drain();
     Py_RETURN_NONE;
 }
@@ -178,16 +180,16 @@ static int graph_traverse(GraphObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE((PyObject *)self));
     Py_VISIT(self->owner);
     Py_VISIT(self->origin);
-    return cudago_held_traverse(self->held, visit, arg);
+    return self->exported ? 0 : cudago_held_traverse(self->held, visit, arg);
 }
 static int graph_clear(GraphObject *self) {
-    graph_release(self);
+    graph_release(self, 1);
     return 0;
 }
 static void graph_dealloc(GraphObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    graph_release(self);
+    graph_release(self, 1);
     cudago_free((PyObject *)self);
 }
 
@@ -230,6 +232,7 @@ static PyMethodDef methods[] = {
     {"_record", METHOD(cudago_graph_record), METH_O, NULL},
     {"_dot", METHOD(cudago_graph_dot), METH_NOARGS, NULL},
     {"_origin", METHOD(cudago_capture_origin), METH_O, NULL},
+    {"_export", METHOD(cudago_graph_export), METH_NOARGS, NULL},
     {"_capture_into", METHOD(cudago_graph_capture), METH_O, NULL},
     {"_clone", METHOD(graph_clone), METH_NOARGS, NULL},
     {"_instantiate", METHOD(graph_instantiate), METH_O, NULL},

@@ -66,6 +66,7 @@ enum cudago_role { ROLE_SRC,
                    ROLE_KERNEL,
                    ROLE_EVENT,
                    ROLE_MEMORY,
+                   ROLE_OWNER,
                    ROLE_PARAMETER };
 enum cudago_reason { REASON_MEMCPY,
                      REASON_MEMSET,
@@ -73,7 +74,8 @@ enum cudago_reason { REASON_MEMCPY,
                      REASON_HOST,
                      REASON_EVENT,
                      REASON_FREE,
-                     REASON_MEMOP };
+                     REASON_MEMOP,
+                     REASON_HANDLE };
 
 /* A kernel node that C has added to the driver's graph, and that Go does not know yet. */
 typedef struct {
@@ -120,6 +122,9 @@ typedef struct {
     int32_t mode;             /* of the capture */
     PyObject *origin;         /* the Stream of the capture, while it is open */
     PyObject *owner;          /* for a body of a conditional node the Graph it is in, which holds for it; else NULL */
+    /* Other code has the handle, and may use what the graph holds in ways that nobody here knows: so only close() ends it, and
+     * the collector sees nothing of what it holds. */
+    int32_t exported;
     cudago_hierarchy *of;
 } GraphObject;
 
@@ -192,6 +197,10 @@ QUIET cudago_cell *cudago_capture_allocate(ResourceObject *self, uint64_t size, 
 QUIET void cudago_graph_cell(cudago_go_cell *c, uint64_t id, int32_t device, uint64_t ptr, uint64_t size, int visible); /* fills in what a graph's memory is; visible: see cudagoHostVisible */
 
 int cudago_same_device(GraphObject *self, OperandObject *o, const char *what); /* -1 with ValueError if o is on another one */
+
+/* foreign.c */
+PyObject *cudago_graph_from_handle(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_graph_export(GraphObject *self, PyObject *unused);
 
 /* embed.c: methods of Graph and of GraphExec */
 PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream);

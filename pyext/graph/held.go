@@ -229,8 +229,8 @@ func releaseOperands(list []graph.Operand) {
 }
 
 var (
-	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory"} // enum cudago_role
-	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op"}
+	roles   = [...]string{"src", "dst", "callback", "kernel", "event", "memory", "owner"} // enum cudago_role
+	reasons = [...]string{"memcpy", "memset", "kernel", "host", "event", "free", "batch mem op", "handle"}
 )
 
 // The names that errors use: "parameter 1 of kernel saxpy must be ...".

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._graph.exec import GraphExec
 from ._graph.graph import Graph
+from ._graph.watch import is_watching, watch
 from ._memory.buffer import Buffer
 from ._memory.resource import MemoryResource
 from ._memory.timeline import MemorySample, MemoryTimeline
@@ -32,7 +33,14 @@ from .testing import settle
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Leak", "MemorySample", "MemoryTimeline", "leaks", "resource_warnings"]
+__all__ = [
+    "Leak",
+    "MemorySample",
+    "MemoryTimeline",
+    "leaks",
+    "resource_warnings",
+    "watch_pointers",
+]
 
 _CLOSABLE = (Buffer, Event, Graph, GraphExec, MemoryResource, Stream, Tensor)
 _WARNED = (Buffer, Event, Graph, GraphExec, Stream)  # views such as tensors need no close()
@@ -131,6 +139,78 @@ def resource_warnings(on: bool = True) -> None:
             kind.__del__ = _warn
         elif "__del__" in vars(kind):
             del kind.__del__
+
+
+class watch_pointers:
+    """Refuse launches of graphs whose kernels have addresses, as ints, of memory that was freed.
+
+    Called, it is a switch; in a ``with`` statement, it is undone at the end of the block. The
+    process has one such switch.
+
+    Parameters
+    ----------
+    on : bool
+        Whether addresses are watched from now on.
+
+    Raises
+    ------
+    CheckError
+        By `GraphExec.launch`, before anything runs: it names the node, the parameter and the
+        address.
+
+    See Also
+    --------
+    cudago.init : Its simulated driver finds such addresses too, and the access itself.
+
+    Notes
+    -----
+    When a kernel is added to a graph, captured and then instantiated, or updated, the driver is
+    asked for the number of the allocation that each int is in, if it is given for 8 bytes; it
+    never uses a number twice. At each launch it is asked again: that finds freed memory even where
+    other memory has the address by now. An executable that is older than the switch is judged by
+    its first launch. Numbers in no memory are accepted. Nodes of embedded graphs and of bodies are
+    watched, disabled nodes are not.
+
+    Each launch then costs about a microsecond more, and as much for each address. Off, it costs
+    nothing.
+
+    References
+    ----------
+    ``cuPointerGetAttribute``
+
+    Examples
+    --------
+    >>> source = 'extern "C" __global__ void set(int* x) { *x = 1; }'
+    >>> kernel = cudago.Program(source).compile()["set"]
+    >>> x = device.allocate(4, stream=stream)
+    >>> with cudago.debug.watch_pointers():
+    ...     graph = cudago.Graph(device)
+    ...     node = graph.launch(cudago.LaunchConfig(1, 1), kernel, x.handle, name="set")
+    ...     step = graph.instantiate()
+    ...     x.close()
+    ...     stream.sync()
+    ...     try:
+    ...         step.launch(stream)
+    ...     except cudago.CheckError as e:
+    ...         print(str(e)[:66])
+    graph launch refused, nothing ran: node 'set': kernel set, paramet
+    """
+
+    __slots__ = ("_was",)
+
+    def __init__(self, on: bool = True) -> None:
+        self._was = is_watching()
+        watch(bool(on))
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, *args: object) -> None:
+        """Watch as before."""
+        watch(self._was)
+
+    def __repr__(self) -> str:
+        return f"<cudago.debug.watch_pointers: {'on' if is_watching() else 'off'}>"
 
 
 def _warn(self: Any) -> None:

@@ -151,6 +151,8 @@ VALUES: dict[str, list[Value]] = {
     "blocking": plain(True),
     "Stream.obj": things("other_stream"),
     "from_handle.handle": [lambda w: w.get("other_stream").handle],
+    "Graph.from_handle.handle": things("graph_handle"),
+    "Graph.from_handle.owner": things("graph"),
     "owner": things("array"),
     # memory
     "src": MEMORY,

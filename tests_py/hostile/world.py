@@ -211,6 +211,14 @@ def _free_params(w: World) -> Any:
 _FOLDER = tempfile.TemporaryDirectory()  # removed at exit
 
 
+def _handle(w: World) -> int:
+    """Return the handle of a graph that no action ends: then it would be none."""
+    graph = cu.Graph(cu.Device())
+    graph.callback(print)
+    w.lent.append(graph)
+    return graph.handle
+
+
 def _exec_write(w: World) -> cu.ExecNode:
     w.get("value_graph").write_value(w.get("word"), 1, name="write")
     return w.get("value_graph").instantiate()["write"]
@@ -266,6 +274,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "graph": _graph,
     "graph_function": _graph_function,
     "small_graph": _small_graph,
+    "graph_handle": _handle,
     "node": lambda w: w.get("graph")["memset"],
     "exec": _exec,
     "kernel_node": lambda w: w.get("graph")["kernel"],

@@ -58,6 +58,7 @@ GO_QUIET = {
     "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle",
     "cudagoCaptureGraph", "cudagoCaptureExec",
     "cudagoUpdateMemOp",
+    "cudagoGraphExport",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

@@ -71,6 +71,77 @@ from cudago._gopy import go
 
 # ---- Structs ---
 
+# Python type for struct api.MemoryInfo
+class MemoryInfo(go.GoClass):
+	"""A MemoryInfo is the state of a device's memory.\n"""
+	def __init__(self, *args, **kwargs):
+		"""
+		handle=A Go-side object is always initialized with an explicit handle=arg
+		otherwise parameters can be unnamed in order of field names or named fields
+		in which case a new Go object is constructed first
+		"""
+		if len(kwargs) == 1 and 'handle' in kwargs:
+			self.handle = kwargs['handle']
+			_gobind.IncRef(self.handle)
+		elif len(args) == 1 and isinstance(args[0], go.GoClass):
+			self.handle = args[0].handle
+			_gobind.IncRef(self.handle)
+		else:
+			self.handle = _gobind.api_MemoryInfo_CTor()
+			_gobind.IncRef(self.handle)
+			if  0 < len(args):
+				self.Free = args[0]
+			if "Free" in kwargs:
+				self.Free = kwargs["Free"]
+			if  1 < len(args):
+				self.Total = args[1]
+			if "Total" in kwargs:
+				self.Total = kwargs["Total"]
+	def __del__(self):
+		_gobind.DecRef(self.handle)
+	def __str__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.MemoryInfo{'
+		first = True
+		for v in pr:
+			if callable(v[1]):
+				continue
+			if first:
+				first = False
+			else:
+				sv += ', '
+			sv += v[0] + '=' + str(v[1])
+		return sv + '}'
+	def __repr__(self):
+		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
+		sv = 'api.MemoryInfo ( '
+		for v in pr:
+			if not callable(v[1]):
+				sv += v[0] + '=' + str(v[1]) + ', '
+		return sv + ')'
+	@property
+	def free(self):
+		"""Free and Total are in bytes.
+		"""
+		return _gobind.api_MemoryInfo_Free_Get(self.handle)
+	@free.setter
+	def free(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_MemoryInfo_Free_Set(self.handle, value.handle)
+		else:
+			_gobind.api_MemoryInfo_Free_Set(self.handle, value)
+	@property
+	def total(self):
+		"""Free and Total are in bytes.
+		"""
+		return _gobind.api_MemoryInfo_Total_Get(self.handle)
+	@total.setter
+	def total(self, value):
+		if isinstance(value, go.GoClass):
+			_gobind.api_MemoryInfo_Total_Set(self.handle, value.handle)
+		else:
+			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
+
 # Python type for struct api.PriorityRange
 class PriorityRange(go.GoClass):
 	"""A PriorityRange is the range of stream priorities: greatest is the lower\nnumber.\n"""
@@ -270,77 +341,6 @@ class Properties(go.GoClass):
 		else:
 			_gobind.api_Properties_TotalMemory_Set(self.handle, value)
 
-# Python type for struct api.MemoryInfo
-class MemoryInfo(go.GoClass):
-	"""A MemoryInfo is the state of a device's memory.\n"""
-	def __init__(self, *args, **kwargs):
-		"""
-		handle=A Go-side object is always initialized with an explicit handle=arg
-		otherwise parameters can be unnamed in order of field names or named fields
-		in which case a new Go object is constructed first
-		"""
-		if len(kwargs) == 1 and 'handle' in kwargs:
-			self.handle = kwargs['handle']
-			_gobind.IncRef(self.handle)
-		elif len(args) == 1 and isinstance(args[0], go.GoClass):
-			self.handle = args[0].handle
-			_gobind.IncRef(self.handle)
-		else:
-			self.handle = _gobind.api_MemoryInfo_CTor()
-			_gobind.IncRef(self.handle)
-			if  0 < len(args):
-				self.Free = args[0]
-			if "Free" in kwargs:
-				self.Free = kwargs["Free"]
-			if  1 < len(args):
-				self.Total = args[1]
-			if "Total" in kwargs:
-				self.Total = kwargs["Total"]
-	def __del__(self):
-		_gobind.DecRef(self.handle)
-	def __str__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo{'
-		first = True
-		for v in pr:
-			if callable(v[1]):
-				continue
-			if first:
-				first = False
-			else:
-				sv += ', '
-			sv += v[0] + '=' + str(v[1])
-		return sv + '}'
-	def __repr__(self):
-		pr = [(p, getattr(self, p)) for p in dir(self) if not p.startswith('__')]
-		sv = 'api.MemoryInfo ( '
-		for v in pr:
-			if not callable(v[1]):
-				sv += v[0] + '=' + str(v[1]) + ', '
-		return sv + ')'
-	@property
-	def free(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Free_Get(self.handle)
-	@free.setter
-	def free(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Free_Set(self.handle, value)
-	@property
-	def total(self):
-		"""Free and Total are in bytes.
-		"""
-		return _gobind.api_MemoryInfo_Total_Get(self.handle)
-	@total.setter
-	def total(self, value):
-		if isinstance(value, go.GoClass):
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value.handle)
-		else:
-			_gobind.api_MemoryInfo_Total_Set(self.handle, value)
-
 
 # ---- Slices ---
 
@@ -349,6 +349,13 @@ class MemoryInfo(go.GoClass):
 
 
 # ---- Constructors ---
+def device_memory_info(ordinal):
+	"""DeviceMemoryInfo(int ordinal) object m, str err
+
+	DeviceMemoryInfo asks a device for its free memory. It makes the primary
+	context, if nobody did.
+	"""
+	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
 def device_priority_range(ordinal):
 	"""DevicePriorityRange(int ordinal) object p, str err
 
@@ -362,55 +369,9 @@ def device_properties(ordinal):
 	DeviceProperties returns the properties of a device.
 	"""
 	return Properties(handle=_gobind.api_DeviceProperties(ordinal))
-def device_memory_info(ordinal):
-	"""DeviceMemoryInfo(int ordinal) object m, str err
-
-	DeviceMemoryInfo asks a device for its free memory. It makes the primary
-	context, if nobody did.
-	"""
-	return MemoryInfo(handle=_gobind.api_DeviceMemoryInfo(ordinal))
 
 
 # ---- Functions ---
-def driver_objects():
-	"""DriverObjects() str counts, str err
-
-	DriverObjects counts what the driver was asked to create and not yet asked to
-	destroy, as LiveObjects does. It opens the driver.
-	"""
-	return _gobind.api_DriverObjects()
-def linked():
-	"""Linked() str versions, str err
-
-	Linked returns what the native module was built with and has in it, as a JSON
-	object from names to versions: "go", and the modules of others.
-	"""
-	return _gobind.api_Linked()
-def device_attribute(ordinal, name):
-	"""DeviceAttribute(int ordinal, str name) int value, str err
-
-	DeviceAttribute returns one attribute of a device by its name.
-	"""
-	return _gobind.api_DeviceAttribute(ordinal, name)
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
-
-	DeviceName returns a device's product name.
-	"""
-	return _gobind.api_DeviceName(ordinal)
-def result_name(code):
-	"""ResultName(int code) str
-
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
-	"""
-	return _gobind.api_ResultName(code)
-def set_device_limit(ordinal, limit, value):
-	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
-
-	SetDeviceLimit asks for one of a device's limits, and returns what the driver
-	has made of it.
-	"""
-	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
 def attribute_name(i):
 	"""AttributeName(int i) str
 
@@ -418,13 +379,20 @@ def attribute_name(i):
 	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
 	"""
 	return _gobind.api_AttributeName(i)
-def driver_notice():
-	"""DriverNotice() str notice, str err
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
 
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
 	"""
-	return _gobind.api_DriverNotice()
+	return _gobind.api_DeviceLimit(ordinal, limit)
+def driver_objects():
+	"""DriverObjects() str counts, str err
+
+	DriverObjects counts what the driver was asked to create and not yet asked to
+	destroy, as LiveObjects does. It opens the driver.
+	"""
+	return _gobind.api_DriverObjects()
 def driver_version():
 	"""DriverVersion() int version, str err
 
@@ -447,38 +415,58 @@ def profile(ordinal, on):
 	returns on.
 	"""
 	return _gobind.api_Profile(ordinal, on)
-def result_explanation(code):
-	"""ResultExplanation(int code) str
-
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
-	"""
-	return _gobind.api_ResultExplanation(code)
-def attribute_count():
-	"""AttributeCount() int
-
-	AttributeCount returns how many device attributes this version knows.
-	"""
-	return _gobind.api_AttributeCount()
 def device_count():
 	"""DeviceCount() int n, str err
 
 	DeviceCount returns the number of devices. It opens the driver.
 	"""
 	return _gobind.api_DeviceCount()
-def device_limit(ordinal, limit):
-	"""DeviceLimit(int ordinal, int limit) int value, str err
-
-	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
-	makes the primary context, if nobody did.
-	"""
-	return _gobind.api_DeviceLimit(ordinal, limit)
 def driver_name():
 	"""DriverName() str name, str err
 
 	DriverName returns "nvidia" or "sim". It opens the driver.
 	"""
 	return _gobind.api_DriverName()
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()
+def set_device_limit(ordinal, limit, value):
+	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
+
+	SetDeviceLimit asks for one of a device's limits, and returns what the driver
+	has made of it.
+	"""
+	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
+def buffer_id(ordinal, address):
+	"""BufferID(int ordinal, long address) long id, str err
+
+	BufferID returns the number of the allocation that an address is in, or 0. It
+	makes the device's primary context, if nobody did.
+	"""
+	return _gobind.api_BufferID(ordinal, address)
+def device_attribute(ordinal, name):
+	"""DeviceAttribute(int ordinal, str name) int value, str err
+
+	DeviceAttribute returns one attribute of a device by its name.
+	"""
+	return _gobind.api_DeviceAttribute(ordinal, name)
+def linked():
+	"""Linked() str versions, str err
+
+	Linked returns what the native module was built with and has in it, as a JSON
+	object from names to versions: "go", and the modules of others.
+	"""
+	return _gobind.api_Linked()
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
+
+	DeviceName returns a device's product name.
+	"""
+	return _gobind.api_DeviceName(ordinal)
 def live_streams():
 	"""LiveStreams() int n, str err
 
@@ -486,3 +474,22 @@ def live_streams():
 	default streams that nobody holds. It opens no driver.
 	"""
 	return _gobind.api_LiveStreams()
+def result_explanation(code):
+	"""ResultExplanation(int code) str
+
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
+	"""
+	return _gobind.api_ResultExplanation(code)
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)
+def attribute_count():
+	"""AttributeCount() int
+
+	AttributeCount returns how many device attributes this version knows.
+	"""
+	return _gobind.api_AttributeCount()

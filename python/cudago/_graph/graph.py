@@ -16,6 +16,7 @@ from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
+from .foreign import Shared
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph(Builder, Shown, Stored, _core.Graph):
+class Graph(Builder, Shown, Stored, Shared, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand alive, as does each executable made from it: you can close or drop
