@@ -125,11 +125,14 @@ func (d *Driver) EntryPoint(name string) uintptr { return d.api.EntryPoint(name)
 
 // AllowHost says that device work may access the size bytes of pageable host
 // memory at p, until DisallowHost was called as often as AllowHost with the
-// same range. Pinned and managed memory need no permission.
-func (d *Driver) AllowHost(p uintptr, size uint64) { d.api.AllowHost(p, size) }
+// same range and readOnly, which says that it must not be written. Pinned and
+// managed memory need no permission.
+func (d *Driver) AllowHost(p uintptr, size uint64, readOnly bool) { d.api.AllowHost(p, size, readOnly) }
 
 // DisallowHost undoes one AllowHost.
-func (d *Driver) DisallowHost(p uintptr, size uint64) { d.api.DisallowHost(p, size) }
+func (d *Driver) DisallowHost(p uintptr, size uint64, readOnly bool) {
+	d.api.DisallowHost(p, size, readOnly)
+}
 
 // OnWarning sets the function that receives failures which no caller can: a
 // free or a destroy that the driver refused. It may be called from any

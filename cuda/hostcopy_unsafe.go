@@ -62,8 +62,8 @@ func (b *Buffer) copyHost(arg string, host []byte, s *Stream, enqueue func(host 
 	pin.Pin(&host[0])
 	defer pin.Unpin()
 	p := uintptr(unsafe.Pointer(&host[0]))
-	s.ctx.drv.AllowHost(p, size)
-	defer s.ctx.drv.DisallowHost(p, b.size)
+	s.ctx.drv.AllowHost(p, size, false)
+	defer s.ctx.drv.DisallowHost(p, b.size, false)
 	if err := enqueue(uint64(p)); err != nil {
 		return err
 	}

@@ -82,3 +82,48 @@ func (c *Context) BufferID(ptr uint64) (uint64, error) {
 	}
 	return id, c.check("cuPointerGetAttribute", r)
 }
+
+// CheckDeviceMemory checks that a range of addresses is memory that c's device
+// has, as far as the driver can tell. It makes the calls of
+// [Context.PointerInfo].
+//
+// Errors: an [*ArgumentError] that says what the range is.
+func (c *Context) CheckDeviceMemory(ptr, size uint64) error {
+	if size == 0 {
+		return nil
+	}
+	if ptr+size-1 < ptr {
+		return badValue("size", "of %d bytes goes past the last address, from %#x", size, ptr)
+	}
+	first, err := c.PointerInfo(ptr)
+	if err != nil {
+		return err
+	}
+	if err := c.onDevice(ptr, first); err != nil {
+		return err
+	}
+	if first.Size != 0 && size <= first.Size && ptr-first.Base <= first.Size-size {
+		return nil
+	}
+	// The range of virtual memory may be that of several allocations.
+	last, err := c.PointerInfo(ptr + size - 1)
+	if err != nil {
+		return err
+	}
+	if c.onDevice(ptr, last) != nil {
+		return badValue("size", "must not go past the memory at %#x, which ends after %d bytes, got %d", ptr, first.Base+first.Size-ptr, size)
+	}
+	return nil
+}
+
+// onDevice checks that an address is of memory that c's device has.
+func (c *Context) onDevice(ptr uint64, info PointerInfo) error {
+	switch {
+	case info.Kind == UnifiedMemory:
+	case info.Kind != DeviceMemory:
+		return badValue("ptr", "must be the address of device memory, but %#x is %v memory", ptr, info.Kind)
+	case info.Ordinal != c.dev.ordinal:
+		return badValue("ptr", "must be on device %d, as the stream is, but the memory at %#x is on device %d", c.dev.ordinal, ptr, info.Ordinal)
+	}
+	return nil
+}

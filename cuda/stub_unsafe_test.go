@@ -177,8 +177,8 @@ func (s *stub) ask(call string) driver.CUresult {
 
 func (s *stub) Name() string                        { return "stub" }
 func (s *stub) EntryPoint(string) uintptr           { return 0 }
-func (s *stub) AllowHost(uintptr, uint64)           { s.call("AllowHost") }
-func (s *stub) DisallowHost(uintptr, uint64)        { s.call("DisallowHost") }
+func (s *stub) AllowHost(uintptr, uint64, bool)     { s.call("AllowHost") }
+func (s *stub) DisallowHost(uintptr, uint64, bool)  { s.call("DisallowHost") }
 func (s *stub) FaultReport(driver.CUcontext) string { return s.report }
 func (s *stub) Close() error                        { s.call("Close"); return nil }
 func (s *stub) CuDriverGetVersion() (int32, driver.CUresult) {

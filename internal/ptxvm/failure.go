@@ -110,7 +110,10 @@ func (c *cta) describe(p *lane.Stop) *fault.Fault {
 	case ptxir.SpaceShared, ptxir.SpaceLocal, ptxir.SpaceParam:
 		f.Detail = fmt.Sprintf("%s memory has %d bytes", p.Space, p.Limit)
 	default:
-		f.Nearest, f.Detail = c.nearest(p.Addr, p.Limit)
+		var detail string
+		if f.Nearest, detail = c.nearest(p.Addr, p.Limit); f.Detail == "" {
+			f.Detail = detail
+		}
 	}
 	return f
 }

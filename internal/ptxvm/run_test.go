@@ -224,6 +224,31 @@ func TestUnmappedHostRangeIsAFault(t *testing.T) {
 	require.NotContains(t, f.Error(), "is not mapped")
 }
 
+func TestStoreIntoReadOnlyMemoryIsAFault(t *testing.T) {
+	d := ptxvm.NewDevice(ptxvm.Config{})
+	defer d.Close()
+	m, _ := vmtest.Counter(t, d)
+	host, err := syscall.Mmap(-1, 0, 1<<16, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, syscall.Munmap(host)) }()
+	base := uint64(reflect.ValueOf(host).Pointer())
+	d.Memory().AddReadOnly(uintptr(base), 1<<16, memory.HostPageable)
+	l := ptxvm.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: vmtest.Pack(base)}
+	k := vmtest.Kernel(t, m, "count") // an atomic addition
+	var f *fault.Fault
+	require.ErrorAs(t, k.Launch(&l), &f)
+	require.Equal(t, fault.IllegalAddress, f.Kind)
+	require.Contains(t, f.Error(), "at offset 0 of read-only pageable host memory of 65536 bytes")
+	require.Contains(t, f.Error(), "a store into read-only memory")
+	require.Zero(t, host[0])
+	d.Memory().AddHost(uintptr(base), 1<<16, memory.HostPageable)
+	require.NoError(t, k.Launch(&l))
+	require.Equal(t, byte(32), host[0])
+	d.Memory().RemoveHost(uintptr(base), 1<<16)
+	require.ErrorAs(t, k.Launch(&l), &f)
+	require.Equal(t, byte(32), host[0])
+}
+
 func TestUnknownKernel(t *testing.T) {
 	d := ptxvm.NewDevice(ptxvm.Config{})
 	defer d.Close()

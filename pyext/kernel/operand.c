@@ -160,7 +160,7 @@ QUIET int cudago_operand_now(const OperandObject *o) { return o->cell ? cudago_c
 /* Device work may touch o's pageable memory until o goes. */
 void cudago_operand_allow(OperandObject *o) {
     if (!o->pageable || o->allowed || !o->nbytes) return;
-    cudagoAllowHost(o->address, o->nbytes);
+    cudagoAllowHost(o->address, o->nbytes, o->readonly);
     o->allowed = 1;
 }
 
@@ -192,7 +192,7 @@ static int operand_traverse(OperandObject *self, visitproc visit, void *arg) {
 static void operand_dealloc(OperandObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes);
+    if (self->allowed && !cudago_forked) cudagoDisallowHost(self->address, self->nbytes, self->readonly);
     if (self->call) cudago_call_free(self->call);
     Py_XDECREF(self->export);
     if (self->of) self->of->released++;

@@ -15,9 +15,11 @@ import (
 )
 
 //export cudagoAllowHost
-func cudagoAllowHost(p, size C.uint64_t) { border.Driver.Load().AllowHost(uintptr(p), uint64(size)) }
+func cudagoAllowHost(p, size C.uint64_t, readOnly C.int) {
+	border.Driver.Load().AllowHost(uintptr(p), uint64(size), readOnly != 0)
+}
 
 //export cudagoDisallowHost
-func cudagoDisallowHost(p, size C.uint64_t) {
-	border.Driver.Load().DisallowHost(uintptr(p), uint64(size))
+func cudagoDisallowHost(p, size C.uint64_t, readOnly C.int) {
+	border.Driver.Load().DisallowHost(uintptr(p), uint64(size), readOnly != 0)
 }

@@ -76,6 +76,15 @@ typedef struct {
     uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
 } cudago_pool_cell;
 
+/* Fills in a new cell, which retains the stream; visible as cudagoHostVisible says. */
+QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s);
+/* Makes the memory's own stream wait for its uses on others: 0 if that must be tried later, see resource.c. It may wait for
+ * a callback if may_stick says so. */
+QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r);
+QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c);
+QUIET void cudago_pool_cell_forget(cudago_pool_cell *c); /* lets go of the stream, and frees the struct */
+QUIET void cudago_put_off(cudago_cell *cell);            /* a later drain calls its release function again */
+
 typedef struct {
     cudago_cell cell;
     uint64_t id; /* Go's handle of the cuda.Buffer */
@@ -238,6 +247,7 @@ PyObject *cudago_resource_managed(PyObject *module, PyObject *args);
 PyObject *cudago_resource_virtual(PyObject *module, PyObject *args);
 PyObject *cudago_resource_python(PyObject *module, PyObject *cls);
 PyObject *cudago_pin(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_peer_access(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_device_reset(DeviceObject *self, PyObject *unused); /* METH_NOARGS */
 extern PyType_Spec cudago_device_spec, cudago_resource_spec, cudago_buffer_spec, cudago_pointer_spec;

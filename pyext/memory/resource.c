@@ -10,7 +10,7 @@
 
 static cudago_cell *put_off; /* waits for a capture or a reset to end; guarded by the GIL */
 
-static void put_away(cudago_cell *cell) {
+QUIET void cudago_put_off(cudago_cell *cell) {
     cell->next = put_off;
     put_off = cell;
 }
@@ -18,7 +18,7 @@ static void put_away(cudago_cell *cell) {
 /* Makes the memory's own stream wait for its uses on others. 0 if the memory cannot be given back now: a free in a
  * stream that is capturing would become a node of its graph, and a use in a stream that is capturing cannot be waited
  * for. If a failed call is the reason, *r is its code. */
-static QUIET int joined(cudago_pool_cell *c, int32_t *r) {
+QUIET int cudago_pool_cell_joined(cudago_pool_cell *c, int32_t *r) {
     if (cudago_capture_open(c->stream, r) || *r) return 0;
     cudago_use *use = cudago_uses_at(&c->uses);
     for (uint32_t i = 0; i < c->uses.n; i++)
@@ -32,7 +32,7 @@ static QUIET int joined(cudago_pool_cell *c, int32_t *r) {
 static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
     int32_t mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     int pushed;
-    if (!joined(c, r)) return 0;
+    if (!cudago_pool_cell_joined(c, r)) return 0;
     /* The per-thread stream is a different one in each thread, and a release may run in any thread; the legacy stream
      * waits for them all. */
     uintptr_t stream = c->stream->h == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : c->stream->h;
@@ -45,7 +45,7 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
     return done;
 }
 
-static void forget(cudago_pool_cell *c) {
+QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
     if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
     free(c);
@@ -74,26 +74,26 @@ static QUIET int has_to_join(cudago_pool_cell *c) {
 }
 /* May a call of the release wait for a thread that waits for a callback? See cudago_step_aside. Without a thread of ours
  * in the driver only one of another library can be stuck: a free waits for it in a stream that both have, a join in any. */
-static QUIET int may_stick(cudago_pool_cell *c) {
+QUIET int cudago_pool_cell_may_stick(cudago_pool_cell *c) {
     if (!cudago_callbacks_alive) return 0;
     return cudago_exclusive || cudago_queues_busy() || c->stream->foreign || c->stream->clock->exposed || has_to_join(c);
 }
 static int free_or_later(cudago_pool_cell *c, int32_t *r) {
     if (cudago_resetting(c->stream->device)) return 0; /* the reset may fail */
-    return may_stick(c) ? free_away(c, r) : free_now(c, r);
+    return cudago_pool_cell_may_stick(c) ? free_away(c, r) : free_now(c, r);
 }
 
 static void release_pool(cudago_cell *cell) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     int32_t r = 0;
     if (!is_gone(c) && !free_or_later(c, &r)) {
-        put_away(cell);
+        cudago_put_off(cell);
         /* Drain soon: nothing else triggers a retry. */
         if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
         return;
     }
     if (r) cudago_warn_result("cuMemFreeAsync", r);
-    forget(c);
+    cudago_pool_cell_forget(c);
 }
 
 /* Unmapping is not stream-ordered, so Go waits for the uses and for everything that is in its own stream now. */
@@ -107,7 +107,7 @@ static void release_virtual(cudago_cell *cell) {
         for (uint32_t i = 0; i < n; i++) ids[i] = use[i].clock->id, positions[i] = use[i].position;
         cudagoVirtualRelease(c->id, c->pool.stream->id, ids, positions, (int)n);
     }
-    forget(&c->pool);
+    cudago_pool_cell_forget(&c->pool);
 }
 
 /* With the GIL. Our captures begin under it, so none can begin between the check and the free. */
@@ -129,22 +129,25 @@ static void release_go(cudago_cell *cell) {
     free(c);
 }
 
-/* Fills in a cell of device memory. */
-static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, int visible, uint64_t ptr, uint64_t size, cudago_stream *s) {
     c->cell.device_type = kDLCUDA;
-    c->cell.device_id = c->cell.ordinal = self->device;
+    c->cell.device_id = c->cell.ordinal = device;
     c->cell.ptr = ptr;
     c->cell.size = size;
-    c->cell.class = cudago_exports_class(self->device);
+    c->cell.class = cudago_exports_class(device);
     c->stream = s;
-    c->resource = self->id;
     cudago_stream_retain(s);
-    if (self->host_visible) { /* to everybody else the simulated device's memory is host memory */
-        c->cell.host = size ? cudagoHostAddress(self->device, ptr) : 0;
+    if (visible) { /* to everybody else the simulated device's memory is host memory */
+        c->cell.host = size ? cudagoHostAddress(device, ptr) : 0;
         c->cell.device_type = kDLCPU;
         c->cell.device_id = 0;
     }
     return &c->cell;
+}
+
+static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
+    c->resource = self->id;
+    return cudago_pool_cell_fill(c, self->device, self->host_visible, ptr, size, s);
 }
 
 QUIET uint64_t cudago_resource_now(ResourceObject *self) {

@@ -7,6 +7,7 @@
 /* What the room adds to the module. */
 
 static PyMethodDef functions[] = {
+    {"_buffer_adopt", METHOD(cudago_buffer_adopt), METH_FASTCALL, NULL},
     {"_device_new", cudago_device_new, METH_O, NULL},
     {"_peer_access", METHOD(cudago_peer_access), METH_FASTCALL, NULL},
     {"_pin", METHOD(cudago_pin), METH_FASTCALL, NULL},

@@ -31,6 +31,7 @@ if sys.is_finalizing():  # other threads get no GIL any more
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import _exit  # noqa: E402
+from . import allocators as allocators  # noqa: E402
 from . import compile_cache as compile_cache  # noqa: E402
 from . import debug as debug  # noqa: E402
 from . import dlpack as dlpack  # noqa: E402

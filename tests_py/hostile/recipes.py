@@ -129,6 +129,12 @@ def peer(_: World) -> cu.Device:
     return cu.Device.all()[-1]
 
 
+def lend(w: World) -> int:
+    """Address of memory that stays allocated, whatever happens to its owner."""
+    w.lent.append(cu.Device().allocate(NBYTES, stream=w.get("stream")))
+    return w.lent[-1].handle
+
+
 VALUES: dict[str, list[Value]] = {
     # streams, devices, events
     "stream": things("stream"),
@@ -202,7 +208,8 @@ VALUES: dict[str, list[Value]] = {
     "domain": NAME,
     "keep": INT,
     "reserve": plain(1 << 24),
-    "resource": things("resource", "pinned_resource"),
+    "resource": things("resource", "pinned_resource", "foreign_resource"),
+    "from_handle.ptr": [lend],
     "Tensor.copy_from.src": things("other_tensor", "matrix", "host_tensor"),
     "Tensor.copy_to.dst": things("other_tensor", "matrix", "host_tensor"),
     "asarray.obj": [*things("matrix"), lambda w: w.get("matrix").tolist(), thing("tensor")],

@@ -18,7 +18,7 @@ from typing import Any
 import cudago as cu
 
 # Modules of the package whose names are public too, though `import cudago` does not list them.
-MODULES = ("compile_cache", "dlpack", "nvtx", "sim")
+MODULES = ("allocators", "compile_cache", "dlpack", "nvtx", "sim")
 
 # What the interpreter asks of any class, and runs no code of cudago.
 PLUMBING = {

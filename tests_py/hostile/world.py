@@ -179,6 +179,13 @@ class Watched:
     """Something to hang a finalizer on."""
 
 
+class Allocator:
+    """Stands for another library's, which knows no streams."""
+
+    def allocate(self, nbytes: int) -> cu.Buffer:
+        return cu.Device().allocate(nbytes, stream=cu.Device().default_stream)
+
+
 def _resource_maker(name: str) -> Callable[[World], Any]:
     return lambda w: getattr(cu, name)(cu.Device())
 
@@ -239,6 +246,7 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "recorded_later": _recorded,
     "timer": _timer,
     "resource": _resource_maker("DeviceMemoryResource"),
+    "foreign_resource": lambda w: cu.allocators.ForeignMemoryResource(Allocator()),
     "managed_resource": _resource_maker("ManagedMemoryResource"),
     "virtual_resource": _resource_maker("VirtualMemoryResource"),
     "pinned_resource": lambda w: cu.PinnedMemoryResource(),

@@ -168,3 +168,36 @@ for memory in (bytearray(data), np.arange(4, dtype="i4")):
 def test_host_memory(script, driver):
     run = script(PAGEABLE, CUDAGO_DRIVER="sim", CUDAGO_SIM="pageable=1")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+ELSEWHERE = """
+import numpy as np, cudago as cu
+source = 'extern "C" __global__ void k(const int* x, unsigned long long y) { *(int*)y = *x + 1; }'
+kernel = cu.Program(source).compile()["k"]
+array = np.arange(1024, dtype="i4")
+array.flags.writeable = WRITEABLE
+held = cu.pin(array, read_only=True) if PINNED else array
+with cu.Device().create_stream() as s:
+    try:
+        kernel[1, 1, s](held, array.ctypes.data + 4)
+        s.sync()
+    except cu.CUDAError as e:
+        print(type(e).__name__, e)
+print(array[1])
+"""
+
+
+@pytest.mark.parametrize("kind", ["pageable", "registered"])
+def test_a_store_by_another_way_is_a_fault_that_names_the_memory(kind, script):
+    """On the simulated driver: a GPU writes what its page tables allow."""
+    setup = ELSEWHERE.replace("PINNED", str(kind == "registered"))
+    done = script(setup.replace("WRITEABLE", str(kind == "registered")), CUDAGO_DRIVER="sim")
+    assert f"at offset 4 of read-only {kind} host memory of 4096 bytes" in done.stdout
+    assert "a store into read-only memory" in done.stdout
+    assert done.stdout.endswith("\n1\n"), done.stdout + done.stderr
+
+
+def test_the_same_memory_that_may_be_written_is_written(script):
+    setup = ELSEWHERE.replace("PINNED", "False").replace("WRITEABLE", "True")
+    done = script(setup, CUDAGO_DRIVER="sim")
+    assert done.stdout == "1\n", done.stdout + done.stderr

@@ -18,6 +18,7 @@ from types import ModuleType
 import pytest
 
 import cudago
+import cudago.allocators
 import cudago.compile_cache
 import cudago.debug
 import cudago.dlpack
@@ -32,6 +33,7 @@ PAGES = ROOT / "docs" / "reference"
 STUB = ROOT / "python" / "cudago" / "_core.pyi"
 MODULES = (
     cudago,
+    cudago.allocators,
     cudago.compile_cache,
     cudago.nvtx,
     cudago.debug,

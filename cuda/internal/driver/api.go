@@ -42,10 +42,11 @@ type API interface {
 
 	// AllowHost says that device work may access the size bytes of host memory
 	// at p, until DisallowHost was called as often as AllowHost with the same
-	// range. Only pageable memory needs it: the driver knows pinned and managed
-	// memory. NVIDIA's driver, which sees the page tables, ignores it.
-	AllowHost(p uintptr, size uint64)
-	DisallowHost(p uintptr, size uint64)
+	// range and readOnly. Only pageable memory needs it: the driver knows pinned
+	// and managed memory. A kernel that writes what is readOnly faults. NVIDIA's
+	// driver, which sees the page tables, ignores it.
+	AllowHost(p uintptr, size uint64, readOnly bool)
+	DisallowHost(p uintptr, size uint64, readOnly bool)
 
 	// FaultReport describes the latest fault of a context in words: kernel,
 	// block, thread, address, nearest allocation. It is empty if there is

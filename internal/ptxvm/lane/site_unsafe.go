@@ -55,8 +55,16 @@ func (w *Warp) miss(in *Inst, s *Site, addr uint64, l int, size uint64) {
 		*s = Site{}
 		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: space, Limit: limit})
 	}
+	if stores(in) && w.CTA.Memory.ReadOnly(addr, size) {
+		*s = Site{}
+		w.Fault(&Stop{Kind: fault.IllegalAddress, In: in, Lane: l, Addr: addr, Size: size, Space: in.IR.Space, Detail: "a store into read-only memory"})
+	}
 	s.Span -= size - 1
 }
+
+// stores reports whether the instruction may write to memory by its address. A
+// site belongs to one instruction, so that what only reads pays nothing.
+func stores(in *Inst) bool { return in.IR.Op == ptxir.OpSt || in.IR.Op == ptxir.OpAtom }
 
 // GenericSite finds the range for an access by a generic address.
 func (w *Warp) GenericSite(addr, size uint64) (Site, bool) {

@@ -12,25 +12,31 @@ import (
 type hostRange struct {
 	base, size uint64
 	kind       Kind
+	readOnly   bool
 	count      int
 	// reach is the furthest end of this and all earlier ranges: a search that
 	// walks down from an address stops where nothing reaches it any more.
 	reach uint64
 }
 
-// hostRanges is sorted by base, then size. Ranges may overlap, as views of one
-// NumPy array do.
+// hostRanges is sorted by base, size, and whether the range may be written.
+// Ranges may overlap, as views of one NumPy array do.
 type hostRanges struct{ list []hostRange }
 
-func (h *hostRanges) index(base, size uint64) (int, bool) {
+func (h *hostRanges) index(base, size uint64, readOnly bool) (int, bool) {
 	return sort.Find(len(h.list), func(i int) int {
 		r := &h.list[i]
 		switch {
 		case base != r.base:
 			return compare(base, r.base)
-		default:
+		case size != r.size:
 			return compare(size, r.size)
+		case readOnly == r.readOnly:
+			return 0
+		case readOnly:
+			return 1
 		}
+		return -1
 	})
 }
 
@@ -44,8 +50,8 @@ func compare(a, b uint64) int {
 	return 0
 }
 
-func (h *hostRanges) add(base, size uint64, kind Kind) {
-	i, found := h.index(base, size)
+func (h *hostRanges) add(base, size uint64, kind Kind, readOnly bool) {
+	i, found := h.index(base, size, readOnly)
 	if found {
 		h.list[i].count++
 		// The stronger kind wins: what is pinned stays pinned when it is also
@@ -53,13 +59,13 @@ func (h *hostRanges) add(base, size uint64, kind Kind) {
 		h.list[i].kind = min(h.list[i].kind, kind)
 		return
 	}
-	h.list = slices.Insert(h.list, i, hostRange{base: base, size: size, kind: kind, count: 1})
+	h.list = slices.Insert(h.list, i, hostRange{base: base, size: size, kind: kind, readOnly: readOnly, count: 1})
 	h.spread(i)
 }
 
 // remove reports whether the range is gone.
-func (h *hostRanges) remove(base, size uint64) bool {
-	i, found := h.index(base, size)
+func (h *hostRanges) remove(base, size uint64, readOnly bool) bool {
+	i, found := h.index(base, size, readOnly)
 	if !found {
 		return false
 	}
@@ -83,14 +89,17 @@ func (h *hostRanges) spread(i int) {
 	}
 }
 
-// find returns a range that contains all of [addr, addr+size).
-func (h *hostRanges) find(addr, size uint64) (hostRange, bool) {
+// find returns a range that contains all of [addr, addr+size): one that may be
+// written, if there is one.
+func (h *hostRanges) find(addr, size uint64) (found hostRange, ok bool) {
 	i := sort.Search(len(h.list), func(i int) bool { return h.list[i].base > addr }) - 1
 	for ; i >= 0 && h.list[i].reach > addr; i-- {
 		r := h.list[i]
 		if off := addr - r.base; off < r.size && size <= r.size-off {
-			return r, true
+			if found, ok = r, true; !r.readOnly {
+				break
+			}
 		}
 	}
-	return hostRange{}, false
+	return found, ok
 }

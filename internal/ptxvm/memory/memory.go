@@ -295,16 +295,45 @@ func (m *Memory) Range(addr uint64) (base, size uint64, kind Kind, ok bool) {
 func (m *Memory) AddHost(host uintptr, size uint64, kind HostKind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.hosts.add(uint64(host), size, kind)
+	m.hosts.add(uint64(host), size, kind, false)
+}
+
+// AddReadOnly is AddHost for memory that kernels must not write: see
+// [Memory.ReadOnly].
+func (m *Memory) AddReadOnly(host uintptr, size uint64, kind HostKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hosts.add(uint64(host), size, kind, true)
 }
 
 // RemoveHost undoes one AddHost of the same range.
 func (m *Memory) RemoveHost(host uintptr, size uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.hosts.remove(uint64(host), size) {
+	if m.hosts.remove(uint64(host), size, false) {
 		m.epoch.Add(1)
 	}
+}
+
+// RemoveReadOnly undoes one AddReadOnly.
+func (m *Memory) RemoveReadOnly(host uintptr, size uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.hosts.remove(uint64(host), size, true) {
+		m.epoch.Add(1)
+	}
+}
+
+// ReadOnly reports whether [addr, addr+size) is host memory that kernels may
+// read and not write.
+func (m *Memory) ReadOnly(addr, size uint64) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.at(addr) != nil || m.mapped.at(addr) != nil {
+		return false
+	}
+	r, found := m.hosts.find(addr, size)
+	return found && r.readOnly
 }
 
 // Close unmaps everything. Nobody may use the memory any more.

@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +54,40 @@ func TestFreedRecordsAreForgotten(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(m.allocs), 3*quarantine/2+1)
 	require.Len(t, m.store.slabs, 1)
+}
+
+func TestReadOnlyHostRanges(t *testing.T) {
+	m := New(1 << 20)
+	defer m.Close()
+	host, err := mapMemory(4096)
+	require.NoError(t, err)
+	defer unmapMemory(host)
+	base := addressOf(host)
+	m.AddReadOnly(uintptr(base), 100, HostPageable)
+	require.True(t, m.ReadOnly(base, 100))
+	require.True(t, m.ReadOnly(base+99, 1))
+	require.False(t, m.ReadOnly(base+99, 2), "part of it is unknown")
+	n := m.Near(base + 4)
+	require.Equal(t, "at offset 4 of read-only pageable host memory of 100 bytes at "+fmt.Sprintf("%#x", base), n.String())
+	_, err = m.Bytes(base, 100)
+	require.NoError(t, err, "it can be read")
+
+	// The same bytes by an object that may be written, and a larger one around it.
+	m.AddHost(uintptr(base), 100, HostPageable)
+	require.False(t, m.ReadOnly(base, 100))
+	epoch := m.Epoch()
+	m.RemoveHost(uintptr(base), 100)
+	require.NotEqual(t, epoch, m.Epoch(), "sites that found the other range are looked up anew")
+	require.True(t, m.ReadOnly(base, 100))
+	m.AddHost(uintptr(base), 1000, HostPageable)
+	require.False(t, m.ReadOnly(base, 100))
+	m.RemoveHost(uintptr(base), 1000)
+	m.RemoveReadOnly(uintptr(base), 100)
+	_, err = m.Bytes(base, 1)
+	require.Error(t, err)
+	own, err := m.Alloc(16, nil)
+	require.NoError(t, err)
+	require.False(t, m.ReadOnly(own, 16))
 }
 
 func TestHostRanges(t *testing.T) {

@@ -15,6 +15,7 @@ type Nearest struct {
 	Kind       Kind
 	Name       string // module variables
 	Freed      bool
+	ReadOnly   bool
 	Site       any // where it was allocated, as given to Alloc
 	FreeSite   any // where it was freed, as given to Free
 	// Offset of the address from Base; negative before it.
@@ -37,6 +38,9 @@ func (n Nearest) String() string {
 	}
 	if n.Freed {
 		b.WriteString("freed ")
+	}
+	if n.ReadOnly {
+		b.WriteString("read-only ")
 	}
 	fmt.Fprintf(&b, "%s", n.Kind)
 	if n.Name != "" {
@@ -81,7 +85,7 @@ func (m *Memory) nearest(addr uint64) Nearest {
 	}
 	m.mapped.each(try)
 	for _, r := range m.hosts.list {
-		try(Nearest{Base: r.base, Size: r.size, Kind: r.kind})
+		try(Nearest{Base: r.base, Size: r.size, Kind: r.kind, ReadOnly: r.readOnly})
 	}
 	return best
 }

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
@@ -69,6 +70,60 @@ class Buffer(_core.Buffer):
     """
 
     __slots__ = ()
+
+    @classmethod
+    def from_handle(
+        cls, ptr: SupportsIndex, size: SupportsIndex, *, owner: object, stream: StreamLike
+    ) -> Buffer:
+        """Wrap device memory of another library, by its address.
+
+        Parameters
+        ----------
+        ptr : int
+            Address of the memory.
+        size : int
+            Size in bytes.
+        owner : object
+            What keeps the memory allocated. The buffer, and whatever uses its memory, keep it.
+        stream : Stream
+            Stream in whose order the memory can be used, and in whose order the owner may free it.
+
+        Returns
+        -------
+        Buffer
+            Over the memory; nothing is copied.
+
+        Raises
+        ------
+        ValueError
+            If the range is not memory of the stream's device, as far as the driver can tell.
+        TypeError
+            If `owner` is None: then nobody would keep the memory.
+
+        See Also
+        --------
+        from_dlpack : Wraps arrays and tensors of other libraries, with their types.
+        allocators.ForeignMemoryResource : Allocates from another library.
+
+        Notes
+        -----
+        When the last user of the memory has let go, `stream` waits for the work on other streams
+        that uses it, and the owner is dropped: on any thread, but not before what it does in the
+        order of `stream` comes after all uses.
+
+        References
+        ----------
+        ``cuPointerGetAttribute``, ``cuMemGetAddressRange``
+
+        Examples
+        --------
+        >>> theirs = device.allocate(64, stream=stream)  # stands for memory of another library
+        >>> ours = cudago.Buffer.from_handle(theirs.handle, 64, owner=theirs, stream=stream)
+        >>> ours.fill(1, stream=stream)
+        """
+        if owner is None:
+            raise TypeError("owner must be what keeps the memory allocated, not None")
+        return _core._buffer_adopt(index(ptr), index(size), stream, owner)
 
     @property
     def device(self) -> Device | None:

@@ -120,8 +120,8 @@ func flag(b bool) C.uint {
 	return 0
 }
 
-func (d *binding) AllowHost(p uintptr, size uint64)    {}
-func (d *binding) DisallowHost(p uintptr, size uint64) {}
+func (d *binding) AllowHost(p uintptr, size uint64, readOnly bool)    {}
+func (d *binding) DisallowHost(p uintptr, size uint64, readOnly bool) {}
 
 func (d *binding) FaultReport(ctx driver.CUcontext) string { return "" }
 

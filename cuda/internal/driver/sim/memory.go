@@ -91,7 +91,7 @@ func (d *simulator) release(a *allocation, call string) {
 		return
 	}
 	for _, dev := range d.devices {
-		dev.memory.RemoveHost(uintptr(a.base), a.size)
+		removeHost(dev.memory, uintptr(a.base), a.size, a.readOnly)
 		dev.memory.Forget(a.base)
 	}
 	if a.kind != memRegistered { // that still belongs to the host
@@ -245,22 +245,34 @@ func (d *simulator) CuMemFreeHost(host uintptr) driver.CUresult {
 
 // AllowHost lets kernels access pageable memory, unless the devices are
 // configured not to read it.
-func (d *simulator) AllowHost(p uintptr, size uint64) {
+func (d *simulator) AllowHost(p uintptr, size uint64, readOnly bool) {
 	if !d.config.pageable || size == 0 {
 		return
 	}
 	for _, dev := range d.devices {
-		dev.memory.AddHost(p, size, memory.HostPageable)
+		if readOnly {
+			dev.memory.AddReadOnly(p, size, memory.HostPageable)
+		} else {
+			dev.memory.AddHost(p, size, memory.HostPageable)
+		}
 	}
 }
 
 // DisallowHost undoes one AllowHost.
-func (d *simulator) DisallowHost(p uintptr, size uint64) {
+func (d *simulator) DisallowHost(p uintptr, size uint64, readOnly bool) {
 	if !d.config.pageable || size == 0 {
 		return
 	}
 	for _, dev := range d.devices {
-		dev.memory.RemoveHost(p, size)
+		removeHost(dev.memory, p, size, readOnly)
+	}
+}
+
+func removeHost(m *memory.Memory, p uintptr, size uint64, readOnly bool) {
+	if readOnly {
+		m.RemoveReadOnly(p, size)
+	} else {
+		m.RemoveHost(p, size)
 	}
 }
 

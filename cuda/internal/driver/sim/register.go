@@ -40,6 +40,7 @@ func (d *simulator) CuMemHostRegister(host uintptr, size uint64, flags uint32) d
 	}
 	a := &allocation{
 		base: base, size: size, kind: memRegistered, id: bufferCount.Add(1), ctx: c, site: d.check.site(allocators[memRegistered]),
+		readOnly: flags&driver.CU_MEMHOSTREGISTER_READ_ONLY != 0,
 	}
 	if other := d.space.addFree(a); other != nil {
 		if other.kind == memRegistered {
@@ -48,7 +49,11 @@ func (d *simulator) CuMemHostRegister(host uintptr, size uint64, flags uint32) d
 		return driver.CUDA_ERROR_INVALID_VALUE
 	}
 	for _, dev := range d.devices {
-		dev.memory.AddHost(host, size, memory.HostRegistered)
+		if a.readOnly {
+			dev.memory.AddReadOnly(host, size, memory.HostRegistered)
+		} else {
+			dev.memory.AddHost(host, size, memory.HostRegistered)
+		}
 	}
 	if d.cameTooLate(a) {
 		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED

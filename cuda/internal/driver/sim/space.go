@@ -35,6 +35,7 @@ type allocation struct {
 	kind       memoryKind
 	id         uint64 // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	ctx        *context
+	readOnly   bool        // registered: kernels must not write it
 	pool       *pool       // memPool
 	graph      *graphAlloc // memGraph
 	mapping    []byte      // memPinned, memManaged

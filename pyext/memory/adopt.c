@@ -1,0 +1,88 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "memory.h"
+
+#include "_cgo_export.h"
+
+/* Device memory that another allocator gave, in the order of a stream. The cell holds the object that owns it, which goes
+ * when the stream has been made to wait for all uses on others: what that object then does in the stream's order, such as
+ * giving the memory back, comes after them. The collector does not see that reference. */
+typedef struct {
+    cudago_pool_cell pool;
+    PyObject *owner;
+} adopted_cell;
+
+static int joined_away(cudago_pool_cell *c, int32_t *r) {
+    cudago_leave l = cudago_gil_leave(c->stream);
+    int done = cudago_pool_cell_joined(c, r);
+    cudago_gil_back(&l, 1);
+    cudago_leave_end(&l);
+    return done;
+}
+
+/* What a reset has taken is not waited for, but its owner goes all the same. */
+static int joined_or_later(cudago_pool_cell *c, int32_t *r) {
+    if (cudago_stream_lost(c->stream)) return !cudago_resetting(c->stream->device);
+    return cudago_pool_cell_may_stick(c) ? joined_away(c, r) : cudago_pool_cell_joined(c, r);
+}
+
+static void let_owner_go(void *owner) { Py_DecRef(owner); }
+
+static void release_adopted(cudago_cell *cell) {
+    adopted_cell *c = (adopted_cell *)cell;
+    int32_t r = 0;
+    int gone = cudago_forked || cudago_closed;
+    if (!gone && !joined_or_later(&c->pool, &r)) {
+        cudago_put_off(cell);
+        /* Drain soon: nothing else triggers a retry. */
+        if (r) atomic_store_explicit(&cudago_drop_hint, 1, memory_order_relaxed);
+        return;
+    }
+    /* While the stream is there: the owner may free the memory in it. */
+    if (!gone) cudago_keep_exception(let_owner_go, c->owner);
+    cudago_pool_cell_forget(&c->pool);
+}
+
+static QUIET cudago_cell *adopt_now(StreamObject *stream, adopted_cell *c, int visible, uint64_t ptr, uint64_t size, PyObject *owner) {
+    cudago_stream *s = cudago_stream_now(stream);
+    if (!s) return NULL;
+    cudago_cell_init(&c->pool.cell, CUDAGO_CELL_POOL, release_adopted);
+    c->owner = NEW_REF(owner);
+    return cudago_pool_cell_fill(&c->pool, stream->device, visible, ptr, size, s);
+}
+
+static PyObject *adopt(StreamObject *stream, uint64_t ptr, uint64_t size, PyObject *owner) {
+    cudago_status st = {0};
+    uint32_t generation;
+    int visible;
+    int32_t device = stream->device;
+    if (cudago_making(device, &generation)) return NULL;
+    adopted_cell *c = calloc(1, sizeof *c);
+    if (!c) return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    visible = cudagoHostVisible(device);
+    cudagoAdoptCheck(device, ptr, size, &st);
+    Py_END_ALLOW_THREADS
+    if (st.kind) return free(c), cudago_raise(&st), NULL;
+    if (cudago_made("buffer", device, generation) || !adopt_now(stream, c, visible, ptr, size, owner)) {
+        free(c);
+        return NULL;
+    }
+    return cudago_buffer_new(&c->pool.cell, ptr, size, device);
+}
+
+/* _buffer_adopt(address, size, stream, owner) -> Buffer */
+PyObject *cudago_buffer_adopt(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    CUDAGO_ENTER(NULL);
+    if (n != 4) return PyErr_SetString(PyExc_TypeError, "_buffer_adopt(address, size, stream, owner)"), NULL;
+    uint64_t ptr = PyLong_AsUnsignedLongLong(args[0]), size;
+    if (PyErr_Occurred() || cudago_size(args[1], &size)) return NULL;
+    PyObject *keep = NULL;
+    StreamObject *stream = cudago_stream_arg(args[2], &keep);
+    PyObject *buffer = stream ? adopt(stream, ptr, size, args[3]) : NULL;
+    Py_XDECREF(keep);
+    return buffer;
+}

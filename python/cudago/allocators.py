@@ -1,0 +1,400 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Allocators of other libraries as memory resources, and memory resources as theirs.
+
+The other libraries are not needed before an allocator of theirs is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._finalize import finalize
+from ._memory.buffer import Buffer
+from ._memory.resource import MemoryResource
+from ._stream.stream import Stream
+from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._memory.device import Device
+    from .typing import StreamLike
+
+__all__ = ["ForeignMemoryResource", "for_cupy", "for_rmm"]
+
+
+class ForeignMemoryResource(MemoryResource):
+    """Memory from an allocator of another library.
+
+    Parameters
+    ----------
+    allocator : object
+        One of
+
+        * a pool of CuPy, such as ``cupy.cuda.MemoryPool()``, or a function that allocates for CuPy;
+        * a memory resource of RMM, such as ``rmm.mr.get_current_device_resource()``;
+        * any object with ``allocate(nbytes)`` or ``allocate(nbytes, stream)``. It returns an object
+          that keeps the memory and has an attribute ``ptr`` or ``handle``; or an address, and then
+          the allocator has ``deallocate(ptr, nbytes)`` or ``deallocate(ptr, nbytes, stream)`` too.
+    device : Device, optional
+        Device that the allocator gives memory of; by default that of each stream.
+
+    Attributes
+    ----------
+    allocator : object
+        As given.
+
+    See Also
+    --------
+    Buffer.from_handle : Wraps memory that is there already.
+
+    Notes
+    -----
+    Memory goes back to the allocator when its last user has let go: at once, in the order of the
+    stream that it was allocated on, to CuPy, RMM and allocators that take a stream; to others when
+    the work of that stream has completed, so that they may reuse it anywhere.
+
+    An allocation on a stream that is capturing is not allowed: the other library does not know what
+    a graph keeps. Closing the resource does nothing to the allocator.
+
+    Examples
+    --------
+    >>> class Counting:  # stands for another library's allocator
+    ...     made = 0
+    ...
+    ...     def allocate(self, nbytes):
+    ...         self.made += 1
+    ...         return device.allocate(nbytes, stream=stream)
+    >>> counting = Counting()
+    >>> resource = cudago.allocators.ForeignMemoryResource(counting)
+    >>> cudago.zeros(4, "f4", stream=stream, resource=resource).numpy(stream=stream)
+    array([0., 0., 0., 0.], dtype=float32)
+    >>> counting.made
+    1
+    """
+
+    __slots__ = ("_allocate", "_on", "allocator")
+    _allocate: Callable[[int, Stream], tuple[int, object]]
+
+    def __init__(self, allocator: Any, *, device: Device | None = None) -> None:
+        if device is not None and not isinstance(device, _core.Device):
+            raise TypeError(f"device must be a Device, not {type(device).__name__}")
+        self._allocate = _way(allocator)
+        self._on = device
+        self.allocator = allocator
+
+    @property
+    def device(self) -> Device | None:
+        """The device, if one was given."""
+        return self._on
+
+    def allocate(self, size: Any, /, *, stream: StreamLike | None = None) -> Buffer:
+        """Allocate memory from the other library.
+
+        Parameters
+        ----------
+        size : int
+            Size in bytes.
+        stream : Stream
+            Stream in whose order the memory is allocated, and freed.
+
+        Returns
+        -------
+        Buffer
+            The memory, in which anything may be.
+
+        Raises
+        ------
+        ValueError
+            If the stream is of another device, or is capturing; or if what the allocator gave is
+            not memory of the device.
+        TypeError
+            If the allocator gave something else than memory.
+        """
+        if self.is_closed:
+            raise ClosedError("memory resource is closed")
+        if stream is None:
+            raise TypeError("allocate() needs stream=: the memory is used in a stream's order")
+        on = stream if isinstance(stream, Stream) else Stream(stream)
+        if self._on is not None and on.device != self._on:
+            raise ValueError(f"the memory is on {self._on!r}, the stream on {on.device!r}")
+        if on.is_capturing:
+            raise ValueError(
+                "another library cannot allocate on a stream that is capturing: allocate before "
+                "the capture, or from a DeviceMemoryResource"
+            )
+        nbytes = index(size)
+        if nbytes < 0:
+            raise ValueError(f"size in bytes must not be negative, got {nbytes}")
+        if nbytes == 0:  # allocators differ in what they make of it
+            return on.device.allocate(0, stream=on)
+        ptr, owner = self._allocate(nbytes, on)
+        return Buffer.from_handle(ptr, nbytes, owner=owner, stream=on)
+
+    def __repr__(self) -> str:
+        state = ": closed" if self.is_closed else ""
+        return f"<cudago.allocators.ForeignMemoryResource over {self.allocator!r}{state}>"
+
+
+# --- how to allocate: address and owner ----------------------------------------------------------
+
+
+def _way(allocator: Any) -> Callable[[int, Stream], tuple[int, object]]:
+    """Return the function that allocates from an allocator."""
+    if callable(getattr(allocator, "malloc", None)):
+        return _CuPy(allocator.malloc)
+    if callable(getattr(allocator, "allocate", None)):
+        if type(allocator).__module__.partition(".")[0] == "rmm":
+            return _InOrder(allocator, importlib.import_module("rmm.pylibrmm.stream").Stream)
+        if _takes_stream(allocator.allocate):
+            return _InOrder(allocator, _same)
+        return _Anytime(allocator)
+    if callable(allocator):
+        return _CuPy(allocator)
+    raise TypeError(
+        "allocator must be a pool or an allocator of CuPy, a memory resource of RMM, or have "
+        f"allocate(nbytes), not {type(allocator).__name__}"
+    )
+
+
+def _same(stream: Stream) -> Stream:
+    return stream
+
+
+def _takes_stream(function: Callable[..., Any]) -> bool:
+    try:
+        return "stream" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of a function that does not say
+        return False
+
+
+def _address(given: object) -> int:
+    """Return the address that an object of another library has."""
+    for name in ("ptr", "handle"):
+        value = getattr(given, name, None)
+        if value is not None:
+            return int(value)
+    raise TypeError(
+        "the allocator must return an address, or an object with an attribute ptr or handle, not "
+        f"{type(given).__name__}"
+    )
+
+
+class _CuPy:
+    """CuPy's allocators use its current stream, and its memory goes back in the order of that."""
+
+    __slots__ = ("malloc",)
+
+    def __init__(self, malloc: Callable[[int], Any]) -> None:
+        self.malloc = malloc
+
+    def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
+        cuda = importlib.import_module("cupy").cuda
+        ordinal = stream.device.ordinal
+        with cuda.Device(ordinal), cuda.ExternalStream(stream.handle, ordinal):
+            memory = self.malloc(nbytes)
+        return _address(memory), memory
+
+
+class _Allocation:
+    """An address, and what takes it back when this is gone."""
+
+    __slots__ = ("__weakref__", "give_back")
+
+    def __init__(self, give_back: Callable[[], object]) -> None:
+        self.give_back = give_back
+
+    def __del__(self) -> None:
+        self.give_back()
+
+
+class _InOrder:
+    """Allocators that allocate and free in the order of a stream, which they are given."""
+
+    __slots__ = ("allocator", "theirs")
+
+    def __init__(self, allocator: Any, theirs: Callable[[Stream], Any]) -> None:
+        self.allocator, self.theirs = allocator, theirs
+
+    def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
+        allocator, theirs = self.allocator, self.theirs(stream)
+        given = allocator.allocate(nbytes, theirs)
+        if not isinstance(given, int):
+            return _address(given), given
+        _needs_deallocate(allocator)
+        return given, _Allocation(lambda: allocator.deallocate(given, nbytes, theirs))
+
+
+class _Anytime:
+    """Allocators that know no streams: they get memory back when nothing uses it any more."""
+
+    __slots__ = ("allocator",)
+
+    def __init__(self, allocator: Any) -> None:
+        self.allocator = allocator
+
+    def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
+        given = self.allocator.allocate(nbytes)
+        if isinstance(given, int):
+            _needs_deallocate(self.allocator)
+            owner = _Owner()
+            finalize(owner, self.allocator.deallocate, given, nbytes, stream=stream)
+            return given, owner
+        address, owner = _address(given), _Owner()
+        finalize(owner, _forget, given, stream=stream)
+        return address, owner
+
+
+class _Owner:
+    """Something whose end can be watched."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _forget(given: object) -> None:
+    """Drop a reference: the caller's arguments had the last one."""
+
+
+def _needs_deallocate(allocator: Any) -> None:
+    if not callable(getattr(allocator, "deallocate", None)):
+        raise TypeError(
+            f"{type(allocator).__name__}.allocate returned an address, so it must have deallocate()"
+        )
+
+
+# --- our resources as allocators of others -------------------------------------------------------
+
+
+class _ForCuPy:
+    """An allocator for CuPy."""
+
+    __slots__ = ("resource",)
+
+    def __init__(self, resource: _core.MemoryResource) -> None:
+        self.resource = resource
+
+    def __call__(self, nbytes: int) -> Any:
+        cuda = importlib.import_module("cupy").cuda
+        buffer = self.resource.allocate(nbytes, stream=Stream(cuda.get_current_stream()))
+        ordinal = cuda.Device().id
+        memory = cuda.UnownedMemory(buffer.handle, nbytes, buffer, ordinal)
+        return cuda.MemoryPointer(memory, 0)
+
+    def __repr__(self) -> str:
+        return f"<cudago.allocators.for_cupy({self.resource!r})>"
+
+
+def _checked(resource: object) -> _core.MemoryResource:
+    if not isinstance(resource, _core.MemoryResource):
+        raise TypeError(f"resource must be a MemoryResource, not {type(resource).__name__}")
+    return resource
+
+
+def for_cupy(resource: MemoryResource) -> Callable[[int], Any]:
+    """Return an allocator for CuPy that allocates from a memory resource.
+
+    Parameters
+    ----------
+    resource : MemoryResource
+        Device memory of CuPy's current device, or managed memory.
+
+    Returns
+    -------
+    callable
+        For ``cupy.cuda.set_allocator`` or ``cupy.cuda.using_allocator``. CuPy's arrays keep the
+        memory that it returns.
+
+    See Also
+    --------
+    ForeignMemoryResource : The other way round.
+
+    Notes
+    -----
+    Memory is allocated, and freed, in the order of CuPy's current stream. There, as with CuPy's own
+    pools, you order what uses it on other streams.
+
+    Examples
+    --------
+    >>> allocate = cudago.allocators.for_cupy(device.memory_resource)
+    >>> callable(allocate)  # cupy.cuda.set_allocator(allocate)
+    True
+    """
+    return _ForCuPy(_checked(resource))
+
+
+class _ForRMM:
+    """What RMM calls to allocate and to free; it has the buffers in between."""
+
+    __slots__ = ("held", "resource")
+
+    def __init__(self, resource: _core.MemoryResource) -> None:
+        self.resource = resource
+        self.held: dict[int, tuple[Buffer, Stream]] = {}
+
+    def allocate(self, nbytes: int, stream: Any = None) -> int:
+        if nbytes == 0:
+            return 0
+        on = _stream_of_rmm(stream)
+        buffer = self.resource.allocate(nbytes, stream=on)
+        address = buffer.handle
+        self.held[address] = buffer, on
+        return address
+
+    def deallocate(self, address: int, nbytes: int, stream: Any = None) -> None:
+        if nbytes == 0:
+            return
+        buffer, on = self.held.pop(address)
+        there = _stream_of_rmm(stream)
+        if there != on and not on.is_closed:
+            on.wait(there)  # the free comes after what RMM's user has ordered before it
+        buffer.close()
+
+
+def _stream_of_rmm(stream: Any) -> Stream:
+    if not hasattr(stream, "__cuda_stream__"):
+        raise TypeError("this RMM does not name its streams; a newer one does (__cuda_stream__)")
+    return Stream(stream)
+
+
+def for_rmm(resource: MemoryResource) -> Any:
+    """Return a memory resource of RMM that allocates from one of ours.
+
+    Parameters
+    ----------
+    resource : MemoryResource
+        Device memory of RMM's current device, or managed memory.
+
+    Returns
+    -------
+    rmm.mr.CallbackMemoryResource
+        For ``rmm.mr.set_current_device_resource`` and everything that takes a resource of RMM.
+
+    Raises
+    ------
+    ImportError
+        If RMM is not installed.
+
+    See Also
+    --------
+    ForeignMemoryResource : The other way round.
+
+    Notes
+    -----
+    Memory is allocated, and freed, in the order of the streams that RMM names.
+
+    Examples
+    --------
+    >>> try:
+    ...     resource = cudago.allocators.for_rmm(device.memory_resource)
+    ... except ImportError:
+    ...     print("RMM is not installed")
+    RMM is not installed
+    """
+    way = _ForRMM(_checked(resource))
+    rmm = importlib.import_module("rmm")
+    return rmm.mr.CallbackMemoryResource(way.allocate, way.deallocate)

@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""CuPy and RMM allocate from cudago, and cudago from them."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import cudago as cu
+from cudago.allocators import ForeignMemoryResource, for_cupy, for_rmm
+from cudago.testing import settle
+
+pytestmark = pytest.mark.gpu
+
+
+def buffers() -> int:
+    """How many buffers are open, once all that can end has ended."""
+    gc.collect()
+    settle()
+    return cu.live_objects().get("Buffer", 0)
+
+
+def test_cupy_allocates_from_us(device, stream):
+    cupy = pytest.importorskip("cupy")
+    before = buffers()
+    with (
+        cupy.cuda.using_allocator(for_cupy(device.memory_resource)),
+        cupy.cuda.ExternalStream(stream.handle),
+    ):
+        x = cupy.arange(1000, dtype="f4")
+        assert buffers() > before
+        assert float((2 * x).sum().get()) == 999000
+        del x
+        cupy.cuda.get_current_stream().synchronize()
+    assert buffers() == before
+
+
+def test_we_allocate_from_cupy(device, stream):
+    cupy = pytest.importorskip("cupy")
+    pool = cupy.cuda.MemoryPool()
+    x = cu.asarray(np.arange(8, dtype="f4"), stream=stream, resource=ForeignMemoryResource(pool))
+    assert pool.used_bytes() == 512
+    assert x.numpy(stream=stream).tolist() == list(range(8))
+    x.close()
+    settle()
+    assert pool.used_bytes() == 0
+
+
+def test_rmm_allocates_from_us(device, stream):
+    rmm = pytest.importorskip("rmm")
+    before = buffers()
+    made = for_rmm(device.memory_resource)
+    x = rmm.DeviceBuffer(size=1000, mr=made)
+    assert buffers() == before + 1
+    x.copy_from_host(bytes(range(250)) * 4)
+    assert x.tobytes() == bytes(range(250)) * 4
+    del x
+    assert buffers() == before
+
+
+def test_we_allocate_from_rmm(device, stream):
+    rmm = pytest.importorskip("rmm")
+    counted = rmm.mr.StatisticsResourceAdaptor(rmm.mr.CudaAsyncMemoryResource())
+    theirs = ForeignMemoryResource(counted)
+    x = cu.asarray(np.arange(8, dtype="f4"), stream=stream, resource=theirs)
+    assert x.numpy(stream=stream).tolist() == list(range(8))
+    assert counted.allocation_counts.current_count == 1
+    x.close()
+    settle()
+    assert counted.allocation_counts.current_count == 0
