@@ -96,9 +96,19 @@ def evaluate(source: str, file: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), file, "eval"), names)
 
 
+def plain(value: Any) -> str:
+    """Return a value as IPython prints it."""
+    if not hasattr(value, "_repr_pretty_"):
+        return repr(value)
+    printed = io.StringIO()
+    printed.text = printed.write  # type: ignore[attr-defined]
+    value._repr_pretty_(printed, False)
+    return printed.getvalue()
+
+
 def forms(value: Any) -> dict[str, list[str]]:
     """Return what is shown of a value, by kind."""
-    shown = {"text/plain": lines(repr(value))}
+    shown = {"text/plain": lines(plain(value))}
     for kind, method in _FORMS.items():
         make = getattr(value, method, None)
         if make is not None and (text := make()) is not None:

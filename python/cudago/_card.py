@@ -14,12 +14,17 @@ def card(self: object) -> str:
     return card_of(self)
 
 
-def glance(self: Any) -> str:
+def pretty(self: Any, printer: Any, cycle: bool) -> None:
+    """Show memory at a prompt of IPython: as ``repr``, after the moment that a card gives work."""
+    printer.text(self._described(lambda memory: glance(memory, patience_s=0.25)))
+
+
+def glance(self: Any, patience_s: float = 0) -> str:
     """Show a few values of memory in its ``repr``; whatever goes wrong, there are none."""
     try:
         from ._display.glance import glance
 
-        return glance(self)
+        return glance(self, patience_s)
     except Exception:  # a repr is asked for in a forked child and at the interpreter's end too
         return ""
 

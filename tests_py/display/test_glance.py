@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import re
 import threading
+import time
 
 import pytest
 
@@ -83,6 +84,25 @@ def test_pending_work_is_not_waited_for(device, stream, pinned):
         gate.set()
     stream.sync()
     assert told(pinned).startswith(": 00")
+
+
+def test_ipython_waits_a_moment_as_a_card_does(pinned, stream):
+    class Printer:
+        said = ""
+
+        def text(self, said: str) -> None:
+            self.said += said
+
+    stream.callback(time.sleep, 0.02)
+    printer = Printer()
+    pinned._repr_pretty_(printer, False)
+    assert printer.said.endswith("64 bytes, pinned: 00 00 00 \u2026 00 00 00>")
+    gate = threading.Event()
+    stream.callback(gate.wait)
+    printer = Printer()
+    pinned.view("i4")._repr_pretty_(printer, False)
+    gate.set()
+    assert printer.said.endswith(", not read: work pending>")
 
 
 def test_a_capture_is_not_disturbed(device, stream, a, pinned):

@@ -80,6 +80,11 @@ def test_headers_that_debian_splits_by_machine_are_found(extension, tmp_path, mo
     ("status", "said", "verdict"),
     [
         (0, "No vulnerabilities found.", "ok"),
+        (
+            0,
+            "Name Skip\nodd  Dependency not found on PyPI and could not be audited: odd (1)",
+            "NOT ASKED about what the service does not have: odd",
+        ),
         (3, "Vulnerability #1: GO-2026-1234", "FAILED"),
         (1, "govulncheck: no go.mod file", "FAILED"),
         (

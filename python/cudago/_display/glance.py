@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first and last values of memory in one line, for ``repr``.
 
-Only of memory that the host reads in place, and only while no work is under way: nothing is waited
-for, copied or queued. What stops it is told instead of the values.
+Only of memory that the host reads in place, and only while no work is under way: nothing is copied
+or queued, and nothing waited for unless who asks has patience. What stops it is told instead.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _FORMATS = {
 }
 
 
-def glance(memory: Buffer | Tensor) -> str:
+def glance(memory: Buffer | Tensor, patience_s: float) -> str:
     """Return the values, or why they were not read; empty if the host can never read them."""
     try:
         if isinstance(memory, Tensor):
-            shown = _values(memory)
+            shown = _values(memory, patience_s)
         else:
             with memory.view("uint8") as raw:
-                shown = _values(raw, "{:02x}")
+                shown = _values(raw, patience_s, "{:02x}")
     except Unreadable as e:
         return f", not read: {e.brief}"
     return f": {shown}" if shown else ""
 
 
-def _values(tensor: Tensor, spelled: str = "") -> str:
+def _values(tensor: Tensor, patience_s: float, spelled: str = "") -> str:
     code = _FORMATS.get(tensor.dtype_name)
     device_type = tensor._memory[1]
     if code is None or not tensor.size or device_type == CUDA:
         return ""
     check_readable(tensor)
     if not is_pageable(tensor):
-        await_idle(0)
+        await_idle(patience_s)
     span, start = tensor._span
     with _raw(span) as raw:
         at = (start + step * tensor.itemsize for step in _steps(tensor))

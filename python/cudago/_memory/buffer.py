@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from .. import _core
 from .. import _zconstants as _z
-from .._card import card, glance
+from .._card import card, glance, pretty
 from .._ordinal import device_at
 
 if TYPE_CHECKING:
@@ -246,6 +246,7 @@ class Buffer(_core.Buffer):
         self._prefetch(_location_number(location, "location"), stream)
 
     _repr_html_ = card
+    _repr_pretty_ = pretty
 
     def __repr__(self) -> str:
         return self._described(glance)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .. import _core
-from .._card import card, glance
+from .._card import card, glance, pretty
 from .._kernel.launch import launch
 from .._ordinal import device_at
 from .._stream.stream import stream_of
@@ -385,6 +385,7 @@ class Tensor(_core.Tensor):
         )
 
     _repr_html_ = card
+    _repr_pretty_ = pretty
 
     def __repr__(self) -> str:
         return self._described(glance)
