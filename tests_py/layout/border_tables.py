@@ -53,7 +53,8 @@ GO_QUIET = {
     "cudagoUpdateKernel", "cudagoUpdateHost", "cudagoGraphRetained", "cudagoExecRetained",
     "cudagoGraphParams", "cudagoExecParams", "cudagoRecord", "cudagoGraphCheck",
     "cudagoGraphRemove", "cudagoGraphEdge", "cudagoExecUpdate", "cudagoExecLaunchError",
-    "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle",
+    "cudagoCaptureHas", "cudagoKernelStores", "cudagoGraphSettle", "cudagoExecOwn",
+    "cudagoExecRetire",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.
