@@ -10,19 +10,38 @@ GRAPH = {
 }
 ADD_NODE = "add a kernel node"
 BIND = "bind a slot of an executable"
+BIND_COPY = "bind a slot of a copy"
+UPDATE = "update an argument of a kernel in an executable"
 BOUND = "call a bound launch"
 REPLAY = "replay a function that is a graph"
+BUILD = "build, instantiate and drop a graph, per node of 10,000"
 ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
 
-ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, BIND, BOUND, REPLAY, ALLOC, COPY, RECORD, IMPORT, EXPORT)
+ALL = (
+    LAUNCH,
+    *GRAPH.values(),
+    ADD_NODE,
+    BUILD,
+    BIND,
+    BIND_COPY,
+    UPDATE,
+    BOUND,
+    REPLAY,
+    ALLOC,
+    COPY,
+    RECORD,
+    IMPORT,
+    EXPORT,
+)
 
 BLOCK = 32
 ALLOC_SIZE = 1 << 10
 COPY_SIZE = 4 << 10
+BUILD_NODES = 10_000
 NODES_PER_BATCH = 1000  # building is measured over longer batches: nothing waits for the device
 
 # The kernel does nothing for n >= 0, so that calls and not the device are measured.
