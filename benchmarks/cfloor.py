@@ -21,6 +21,7 @@ from measure import BATCH, Case
 
 _U, _H, _PTR = c.c_uint, c.c_void_p, c.c_uint64
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_UNIFIED = 4  # CU_MEMORYTYPE_UNIFIED
 _THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
 
@@ -68,6 +69,36 @@ def _open_driver() -> c.CDLL:
     raise FloorUnavailableError("no NVIDIA driver: " + "; ".join(why))
 
 
+class _MemcpySide(c.Structure):
+    """Half of CUDA_MEMCPY3D, cuda.h, CUDA 12.4."""
+
+    _fields_ = (
+        ("x", c.c_size_t),
+        ("y", c.c_size_t),
+        ("z", c.c_size_t),
+        ("lod", c.c_size_t),
+        ("type", _U),
+        ("host", _H),
+        ("device", _PTR),
+        ("array", _H),
+        ("reserved", _H),
+        ("pitch", c.c_size_t),
+        ("height", c.c_size_t),
+    )
+
+
+class _MemcpyParams(c.Structure):
+    """CUDA_MEMCPY3D, cuda.h, CUDA 12.4."""
+
+    _fields_ = (
+        ("src", _MemcpySide),
+        ("dst", _MemcpySide),
+        ("width", c.c_size_t),
+        ("rows", c.c_size_t),
+        ("slices", c.c_size_t),
+    )
+
+
 class Floor:
     """What the loops work on: a stream of its own in the primary context of device 0."""
 
@@ -76,10 +107,10 @@ class Floor:
         self._driver = _open_driver()
         self._keep: list[object] = []  # parameter memory that C reads later
         self._call("cuInit", _U(0))
-        device, context = c.c_int(), _H()
+        device, self._context = c.c_int(), _H()
         self._call("cuDeviceGet", c.byref(device), c.c_int(0))
-        self._call("cuDevicePrimaryCtxRetain", c.byref(context), device)
-        self._call("cuCtxSetCurrent", context)
+        self._call("cuDevicePrimaryCtxRetain", c.byref(self._context), device)
+        self._call("cuCtxSetCurrent", self._context)
         self._stream = self._new("cuStreamCreate", _U(_NON_BLOCKING))
         self._keep_pool(device)
         module = self._new("cuModuleLoadData", op.PTX.encode())
@@ -163,8 +194,12 @@ class Floor:
         """Return a case for each operation that has a floor."""
         return [
             self._launch_kernel(),
-            *(self._launch_graph(nodes) for nodes in op.GRAPH),
+            *(self._launch_graph(op.GRAPH[nodes], nodes) for nodes in op.GRAPH),
             self._add_node(),
+            self._build(),
+            *(self._update_kernel(operation) for operation in (op.BIND, op.UPDATE)),
+            self._update_memcpy(),
+            *(self._launch_graph(operation, 1) for operation in (op.BOUND, op.REPLAY)),
             self._alloc(),
             self._copy(),
             self._record(),
@@ -185,13 +220,49 @@ class Floor:
         args = (self._kernel, _U(op.BLOCK), self._stream, self._params)
         return self._case(op.LAUNCH, BATCH, "launch_kernel", ("cuLaunchKernel",), *args)
 
-    def _launch_graph(self, nodes: int) -> Case:
+    def _instantiate(self, graph: c.c_void_p) -> c.c_void_p:
+        return self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))
+
+    def _launch_graph(self, operation: str, nodes: int) -> Case:
         graph, _ = self._chain(nodes)
-        exec_ = self._new("cuGraphInstantiateWithFlags", graph, c.c_uint64(0))
+        args = (self._instantiate(graph), self._stream)
         calls = op.calls_per_batch(nodes)
-        return self._case(
-            op.GRAPH[nodes], calls, "launch_graph", ("cuGraphLaunch",), exec_, self._stream
+        return self._case(operation, calls, "launch_graph", ("cuGraphLaunch",), *args)
+
+    def _update_kernel(self, operation: str) -> Case:
+        graph, node = self._chain(1)
+        params = self._node_params()
+        args = (self._instantiate(graph), node, c.byref(params))
+        function = "cuGraphExecKernelNodeSetParams_v2"
+        return self._case(operation, BATCH, "update_kernel_node", (function,), *args)
+
+    def _update_memcpy(self) -> Case:
+        """Copy between device memory, as the driver is told by cudago: by unified addresses."""
+        size = op.COPY_SIZE
+        src, dst = (
+            _MemcpySide(type=_UNIFIED, device=memory, pitch=size, height=1)
+            for memory in (self._memory("cuMemAlloc_v2", c.c_size_t(size)) for _ in range(2))
         )
+        params = _MemcpyParams(src, dst, size, 1, 1)
+        self._keep.append(params)
+        graph = self._new("cuGraphCreate", _U(0))
+        node = self._new(
+            "cuGraphAddMemcpyNode", graph, None, c.c_size_t(0), c.byref(params), self._context
+        )
+        args = (self._instantiate(graph), node, c.byref(params), self._context)
+        function = "cuGraphExecMemcpyNodeSetParams"
+        return self._case(op.BIND_COPY, BATCH, "update_memcpy_node", (function,), *args)
+
+    def _build(self) -> Case:
+        functions = (
+            "cuGraphCreate",
+            "cuGraphAddKernelNode_v2",
+            "cuGraphInstantiateWithFlags",
+            "cuGraphExecDestroy",
+            "cuGraphDestroy",
+        )
+        params = self._node_params()
+        return self._case(op.BUILD, op.BUILD_NODES, "build_graph", functions, c.byref(params))
 
     def _add_node(self) -> Case:
         params = self._node_params()

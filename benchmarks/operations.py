@@ -10,8 +10,11 @@ GRAPH = {
 }
 ADD_NODE = "add a kernel node"
 BIND = "bind a slot of an executable"
+BIND_COPY = "bind a slot of a copy"
+UPDATE = "update an argument of a kernel in an executable"
 BOUND = "call a bound launch"
 REPLAY = "replay a function that is a graph"
+BUILD = "build, instantiate and drop a graph, per node of 10,000"
 ALLOC = "allocate and free 1 KiB"
 COPY = "copy 4 KiB, pinned to device"
 RECORD = "record an event"
@@ -19,12 +22,28 @@ LAUNCH_TORCH = "launch with a torch tensor"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
 
-ALL = (LAUNCH, *GRAPH.values(), ADD_NODE, BIND, BOUND, REPLAY, ALLOC, COPY, RECORD)
-ALL += (LAUNCH_TORCH, IMPORT, EXPORT)
+ALL = (
+    LAUNCH,
+    *GRAPH.values(),
+    ADD_NODE,
+    BUILD,
+    BIND,
+    BIND_COPY,
+    UPDATE,
+    BOUND,
+    REPLAY,
+    ALLOC,
+    COPY,
+    RECORD,
+    LAUNCH_TORCH,
+    IMPORT,
+    EXPORT,
+)
 
 BLOCK = 32
 ALLOC_SIZE = 1 << 10
 COPY_SIZE = 4 << 10
+BUILD_NODES = 10_000
 NODES_PER_BATCH = 1000  # building is measured over longer batches: nothing waits for the device
 
 # The kernel does nothing for n >= 0, so that calls and not the device are measured.

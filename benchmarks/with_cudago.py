@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import importlib.util
+import time
+from collections.abc import Callable
 from typing import Any
 
 import operations as op
@@ -45,14 +47,42 @@ def _prepared(names: dict[str, Any]) -> dict[str, Any]:
     """Return the same launch in the forms that are made once: with a slot, bound, as a function."""
     config, kernel, x, y = (names[name] for name in ("config", "kernel", "x", "y"))
     with cu.Graph() as graph:
-        graph.launch(config, kernel, cu.slot("x", x), y, 1)
+        graph.launch(config, kernel, cu.slot("x", x), y, 1, name="touch")
         step = graph.instantiate()
+    with cu.Graph() as graph:
+        graph.memcpy(y, cu.slot("src", x))
+        upload = graph.instantiate()
 
     @cu.graph
     def replayed(stream: cu.Stream, x: cu.Buffer, y: cu.Buffer) -> None:
         cu.launch(stream, config, kernel, x, y, 1)
 
-    return {"step": step, "bound": kernel.bind(config, x, y, 1), "replayed": replayed}
+    def build() -> None:
+        with cu.Graph() as graph:
+            node: cu.Graph | cu.Node = graph
+            for _ in range(op.BUILD_NODES):
+                node = node.launch(config, kernel, x, y, 1)
+            graph.instantiate().close()
+
+    return {
+        "step": step,
+        "touch": step["touch"],
+        "upload": upload,
+        "bound": kernel.bind(config, x, y, 1),
+        "replayed": replayed,
+        "build": build,
+    }
+
+
+def _timed(run: Callable[[], None]) -> Callable[[], float]:
+    """Return a batch that is one run."""
+
+    def batch() -> float:
+        start = time.perf_counter_ns()
+        run()
+        return time.perf_counter_ns() - start
+
+    return batch
 
 
 def cases() -> list[Case]:
@@ -72,7 +102,10 @@ def cases() -> list[Case]:
             setup="graph = cu.Graph(); node = graph.launch(config, kernel, x, y, 1)",
             calls=op.NODES_PER_BATCH,
         ),
+        Case(op.BUILD, LIBRARY, _timed(names["build"]), settle, op.BUILD_NODES),
         case(op.BIND, "step.bind(x=x)"),
+        case(op.BIND_COPY, "upload.bind(src=x)"),
+        case(op.UPDATE, "touch.update({2: 2})"),
         case(op.BOUND, "bound(stream)"),
         case(op.REPLAY, "replayed(stream, x, y)"),
         case(op.ALLOC, f"device.allocate({op.ALLOC_SIZE}, stream=stream).close()"),

@@ -38,3 +38,15 @@ func (d *Driver) RawGraphAddKernelNode(node *uintptr, g uintptr, deps []uintptr,
 	*node = uintptr(n)
 	return int32(r)
 }
+
+// RawGraphExecKernelNodeSetParams is cuGraphExecKernelNodeSetParams. params is a
+// *CUDA_KERNEL_NODE_PARAMS.
+func (d *Driver) RawGraphExecKernelNodeSetParams(x, node uintptr, params unsafe.Pointer) int32 {
+	return int32(d.api.CuGraphExecKernelNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(node), (*driver.CUDA_KERNEL_NODE_PARAMS)(params)))
+}
+
+// RawGraphExecMemcpyNodeSetParams is cuGraphExecMemcpyNodeSetParams. params is a
+// *CUDA_MEMCPY3D.
+func (d *Driver) RawGraphExecMemcpyNodeSetParams(x, node uintptr, params unsafe.Pointer, ctx uintptr) int32 {
+	return int32(d.api.CuGraphExecMemcpyNodeSetParams(driver.CUgraphExec(x), driver.CUgraphNode(node), (*driver.CUDA_MEMCPY3D)(params), driver.CUcontext(ctx)))
+}

@@ -74,3 +74,39 @@ int64_t record_event(CUresult (*cuEventRecord)(handle, handle), int64_t calls, h
 {
 	LOOP(cuEventRecord(event, stream));
 }
+
+int64_t update_kernel_node(
+	CUresult (*cuGraphExecKernelNodeSetParams)(handle, handle, const void *),
+	int64_t calls, handle exec, handle node, const void *params)
+{
+	LOOP(cuGraphExecKernelNodeSetParams(exec, node, params));
+}
+
+int64_t update_memcpy_node(
+	CUresult (*cuGraphExecMemcpyNodeSetParams)(handle, handle, const void *, handle),
+	int64_t calls, handle exec, handle node, const void *params, handle context)
+{
+	LOOP(cuGraphExecMemcpyNodeSetParams(exec, node, params, context));
+}
+
+// A chain of `calls` kernel nodes, from nothing to nothing.
+int64_t build_graph(
+	CUresult (*cuGraphCreate)(handle *, unsigned),
+	CUresult (*cuGraphAddKernelNode)(handle *, handle, const handle *, size_t, const void *),
+	CUresult (*cuGraphInstantiateWithFlags)(handle *, handle, unsigned long long),
+	CUresult (*cuGraphExecDestroy)(handle), CUresult (*cuGraphDestroy)(handle),
+	int64_t calls, const void *params)
+{
+	handle graph = NULL, exec = NULL, node = NULL, previous;
+	int64_t start = now();
+	CUresult r = cuGraphCreate(&graph, 0);
+	for (int64_t i = 0; i < calls && r == 0; i++) {
+		previous = node;
+		r = cuGraphAddKernelNode(&node, graph, i > 0 ? &previous : NULL, i > 0, params);
+	}
+	if (r == 0 && (r = cuGraphInstantiateWithFlags(&exec, graph, 0)) == 0)
+		r = cuGraphExecDestroy(exec);
+	CUresult destroyed = graph != NULL ? cuGraphDestroy(graph) : 0;
+	r = r != 0 ? r : destroyed;
+	return r == 0 ? now() - start : -(int64_t)r;
+}

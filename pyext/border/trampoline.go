@@ -48,3 +48,15 @@ func cudagoRawGraphAddKernelNode(node *C.CUgraphNode, g C.CUgraph, deps *C.CUgra
 	return C.CUresult(Driver.Load().RawGraphAddKernelNode((*uintptr)(unsafe.Pointer(node)), uintptr(g),
 		unsafe.Slice((*uintptr)(unsafe.Pointer(deps)), int(n)), unsafe.Pointer(params)))
 }
+
+//export cudagoRawGraphExecKernelNodeSetParams
+func cudagoRawGraphExecKernelNodeSetParams(x C.CUgraphExec, node C.CUgraphNode, params *C.CUDA_KERNEL_NODE_PARAMS) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawGraphExecKernelNodeSetParams(uintptr(x), uintptr(node), unsafe.Pointer(params)))
+}
+
+//export cudagoRawGraphExecMemcpyNodeSetParams
+func cudagoRawGraphExecMemcpyNodeSetParams(x C.CUgraphExec, node C.CUgraphNode, params *C.CUDA_MEMCPY3D, ctx C.CUcontext) (r C.CUresult) {
+	defer recoverRaw(&r)
+	return C.CUresult(Driver.Load().RawGraphExecMemcpyNodeSetParams(uintptr(x), uintptr(node), unsafe.Pointer(params), uintptr(ctx)))
+}

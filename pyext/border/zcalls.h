@@ -26,6 +26,8 @@ typedef struct {
     CUresult (*cuLaunchKernelEx)(CUlaunchConfig *, CUfunction, void **, void **);
     CUresult (*cuGraphAddKernelNode)(CUgraphNode *, CUgraph, CUgraphNode *, size_t, CUDA_KERNEL_NODE_PARAMS *);
     CUresult (*cuGraphLaunch)(CUgraphExec, CUstream);
+    CUresult (*cuGraphExecKernelNodeSetParams)(CUgraphExec, CUgraphNode, CUDA_KERNEL_NODE_PARAMS *);
+    CUresult (*cuGraphExecMemcpyNodeSetParams)(CUgraphExec, CUgraphNode, CUDA_MEMCPY3D *, CUcontext);
 } cudago_calls;
 
 /* X(call, the Go function) for each member. */
@@ -43,6 +45,8 @@ typedef struct {
     X(cuMemcpyAsync, cudagoRawMemcpyAsync) \
     X(cuLaunchKernelEx, cudagoRawLaunchKernelEx) \
     X(cuGraphAddKernelNode, cudagoRawGraphAddKernelNode) \
-    X(cuGraphLaunch, cudagoRawGraphLaunch)
+    X(cuGraphLaunch, cudagoRawGraphLaunch) \
+    X(cuGraphExecKernelNodeSetParams, cudagoRawGraphExecKernelNodeSetParams) \
+    X(cuGraphExecMemcpyNodeSetParams, cudagoRawGraphExecMemcpyNodeSetParams)
 
 #endif

@@ -46,10 +46,10 @@ void cudago_nodes_taken(cudago_nodes *s) {
     s->cap_added = s->cap_refs = 0;
 }
 
-static QUIET int has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority; }
+QUIET int cudago_has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority; }
 
 /* Only an open capture may use what it allocates: Go knows the captures. */
-static QUIET int uses_capture(const cudago_ref *refs, int n) {
+QUIET int cudago_uses_capture(const cudago_ref *refs, int n) {
     for (int i = 0; i < n; i++)
         if (refs[i].memory) return 1;
     return 0;
@@ -64,22 +64,26 @@ static QUIET int knows(const cudago_nodes *s, const cudago_place *p) {
 
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c) {
     cudago_nodes *s = g->nodes;
-    if (!s || s->through_go || p->name_len || has_attributes(c) || !knows(s, p) || uses_capture(refs, n)) return 0;
+    if (!s || s->through_go || p->name_len || cudago_has_attributes(c) || !knows(s, p) || cudago_uses_capture(refs, n)) return 0;
     return !cudago_nodes_reserve(s, (size_t)n);
+}
+
+QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **params, const ConfigObject *c) {
+    return (CUDA_KERNEL_NODE_PARAMS){.Func = k->f,
+                                     .GridDimX = c->grid[0],
+                                     .GridDimY = c->grid[1],
+                                     .GridDimZ = c->grid[2],
+                                     .BlockDimX = c->block[0],
+                                     .BlockDimY = c->block[1],
+                                     .BlockDimZ = c->block[2],
+                                     .SharedMemBytes = c->shared_memory,
+                                     .KernelParams = (uintptr_t)params};
 }
 
 static QUIET int32_t call_driver(const GraphObject *g, const cudago_place *p, const cudago_kernel *k, void **params,
                                  const ConfigObject *c, uintptr_t *node) {
     cudago_nodes *s = g->nodes;
-    CUDA_KERNEL_NODE_PARAMS what = {.Func = k->f,
-                                    .GridDimX = c->grid[0],
-                                    .GridDimY = c->grid[1],
-                                    .GridDimZ = c->grid[2],
-                                    .BlockDimX = c->block[0],
-                                    .BlockDimY = c->block[1],
-                                    .BlockDimZ = c->block[2],
-                                    .SharedMemBytes = c->shared_memory,
-                                    .KernelParams = (uintptr_t)params};
+    CUDA_KERNEL_NODE_PARAMS what = cudago_node_params(k, params, c);
     CUgraphNode before = p->n ? s->handles[(uint32_t)p->v[0]] : 0, made = 0;
     int pushed;
     int32_t r = cudago_ctx_enter(g->ctx, &pushed);
@@ -97,7 +101,7 @@ static int refused(const GraphObject *g, cudago_ref *refs, int n, int32_t code) 
 }
 
 /* A held list that cannot grow hides the object from the collector, which at worst leaks a cycle. */
-static QUIET void show(cudago_held *h, const cudago_ref *refs, int n) {
+QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n) {
     for (int i = 0; i < n; i++)
         if (h->n < h->cap || !cudago_held_grow(h)) h->v[h->n++] = (PyObject *)refs[i].object;
 }
@@ -113,7 +117,7 @@ QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const
         .node = node, .kernel = k->id, .after = p->n ? (int64_t)(uint32_t)p->v[0] : -1, .shape = cudago_shape_of(c), .n_refs = n};
     memcpy(&s->refs[s->n_refs], refs, (size_t)n * sizeof *refs);
     s->n_refs += (size_t)n;
-    show(g->held, refs, n);
+    cudago_held_show(g->held, refs, n);
     self->number = s->id << 32 | s->n;
     s->handles[s->n++] = node;
     return NEW_REF(self);

@@ -272,7 +272,9 @@ PyObject *cudago_exec_retained(ExecObject *self, PyObject *unused) {
 }
 
 static QUIET PyObject *exec_record_now(ExecObject *self, uint64_t node) {
-    return cudago_exec_open(self) ? NULL : record_of(self->id, node);
+    if (cudago_exec_open(self)) return NULL;
+    PyObject *record = cudago_owned_record(cudago_owned_find(self->x, node));
+    return record ? record : record_of(self->id, node);
 }
 
 /* _record(number): as of a graph */

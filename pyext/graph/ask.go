@@ -314,7 +314,8 @@ func (x *pyExec) node(number uint64) *graph.ExecNode {
 	return x.nodes[i].ExecNode
 }
 
-// askExec answers a question about an executable.
+// askExec answers a question about an executable, of what updates leave as it
+// is.
 func askExec(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status, tell func(*pyExec, *answer)) {
 	guard(st, func() error {
 		x, err := execs.Get(uint64(id))
@@ -384,7 +385,10 @@ func cudagoExecFind(id C.uint64_t, name *C.char, nameLen C.int, to *C.cudago_ans
 //
 //export cudagoExecRetained
 func cudagoExecRetained(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
-	askExec(id, to, st, func(x *pyExec, a *answer) { a.retained(x.Retained()) })
+	askExec(id, to, st, func(x *pyExec, a *answer) {
+		x.settle()
+		a.retained(x.Retained())
+	})
 }
 
 //export cudagoExecIsEnabled

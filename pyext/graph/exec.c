@@ -246,6 +246,19 @@ static PyObject *exec_flags(ExecObject *self, void *unused) {
     return PyLong_FromUnsignedLongLong(self->flags);
 }
 
+/* Where the slots are used, for slot.py: a dict without anything in it that the collector tracks, or None. */
+static PyObject *exec_uses(ExecObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->slots ? self->slots : Py_None);
+}
+static int exec_set_uses(ExecObject *self, PyObject *uses, void *unused) {
+    (void)unused;
+    PyObject *before = self->slots;
+    self->slots = uses ? NEW_REF(uses) : NULL;
+    Py_XDECREF(before);
+    return 0;
+}
+
 static void exec_release(ExecObject *self) {
     cudago_exec *x = self->x;
     self->id = 0;
@@ -291,6 +304,7 @@ static void exec_dealloc(ExecObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     exec_release(self);
+    Py_XDECREF(self->slots);
     cudago_free((PyObject *)self);
 }
 
@@ -323,6 +337,7 @@ static PyGetSetDef getset[] = {
     {"is_closed", (getter)exec_is_closed, NULL, DOC_GRAPHEXEC_IS_CLOSED, NULL},
     {"launch_count", (getter)exec_launches, NULL, DOC_GRAPHEXEC_LAUNCH_COUNT, NULL},
     {"_ordinal", (getter)exec_ordinal, NULL, NULL, NULL},
+    {"_uses", (getter)exec_uses, (setter)exec_set_uses, NULL, NULL},
     {"_flags", (getter)exec_flags, NULL, NULL, NULL},
     {0},
 };

@@ -142,10 +142,16 @@ func cudagoExecClose(id C.uint64_t) {
 	if !ok {
 		return
 	}
-	if err := border.Contained(x.Close); err != nil {
+	err := border.Contained(func() error {
+		x.settle() // what C holds is released with the rest
+		return x.Close()
+	})
+	if err != nil {
 		border.ReportAside(err)
 	}
 	x.holder.end()
+	C.free(unsafe.Pointer(x.block.owned))
+	x.block.owned = nil
 	x.block = nil
 }
 

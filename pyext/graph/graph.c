@@ -126,6 +126,19 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     return (PyObject *)e;
 }
 
+/* Where the slots are used, for slot.py: a dict without anything in it that the collector tracks, or None. */
+static PyObject *graph_uses(GraphObject *self, void *unused) {
+    (void)unused;
+    return NEW_REF(self->slots ? self->slots : Py_None);
+}
+static int graph_set_uses(GraphObject *self, PyObject *uses, void *unused) {
+    (void)unused;
+    PyObject *before = self->slots;
+    self->slots = uses ? NEW_REF(uses) : NULL;
+    Py_XDECREF(before);
+    return 0;
+}
+
 /* dropped: nobody has asked for it, the last reference is gone */
 static void graph_release(GraphObject *self, int dropped) {
     if (self->capturing && !cudago_unusable) cudago_capture_abandon(self);
@@ -190,6 +203,7 @@ static void graph_dealloc(GraphObject *self) {
     PyObject_GC_UnTrack(self);
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
     graph_release(self, 1);
+    Py_XDECREF(self->slots);
     cudago_free((PyObject *)self);
 }
 
@@ -244,6 +258,7 @@ static PyMethodDef methods[] = {
 static PyGetSetDef getset[] = {
     {"is_closed", (getter)graph_is_closed, NULL, DOC_GRAPH_IS_CLOSED, NULL},
     {"_ordinal", (getter)graph_ordinal, NULL, NULL, NULL},
+    {"_uses", (getter)graph_uses, (setter)graph_set_uses, NULL, NULL},
     {"_body_id", (getter)graph_body_id, NULL, NULL, NULL},
     {0},
 };

@@ -38,6 +38,8 @@ typedef struct {
     uint32_t waiting;  /* launches and uploads that wait */
     uint32_t owed;     /* launches that the last update kept waiting and that go before the next */
     uint64_t phase;    /* updates that have run */
+    int n_owned;
+    struct cudago_owned *owned; /* CUDAGO_MAX_OWNED of them, or NULL */
 } cudago_exec;
 
 /* -1 with ValueError if a graph on the device may not copy it. */
@@ -126,6 +128,7 @@ typedef struct {
      * the collector sees nothing of what it holds. */
     int32_t exported;
     cudago_hierarchy *of;
+    PyObject *slots;          /* or NULL */
 } GraphObject;
 
 /* Where a node goes: the numbers of the nodes that it waits for, and its name. Most nodes wait for one. */
@@ -171,6 +174,10 @@ PyObject *cudago_set_slot(PyObject *module, PyObject *cls);
 
 /* added.c: adding a kernel node without Go. May that be done? Then there is room for it. */
 QUIET int cudago_can_add(const GraphObject *g, const cudago_place *p, const cudago_ref *refs, int n, const ConfigObject *c);
+QUIET int cudago_has_attributes(const ConfigObject *c);
+QUIET int cudago_uses_capture(const cudago_ref *refs, int n);
+QUIET CUDA_KERNEL_NODE_PARAMS cudago_node_params(const cudago_kernel *k, void **params, const ConfigObject *c);
+QUIET void cudago_held_show(cudago_held *h, const cudago_ref *refs, int n);
 /* Takes over the refs, and drops them if it fails. */
 QUIET PyObject *cudago_add_kernel(NodeObject *self, const cudago_place *p, const cudago_kernel *k, void **params, cudago_ref *refs,
                                   int n, const ConfigObject *c);
@@ -247,6 +254,7 @@ typedef struct {
     uint64_t flags;    /* it was instantiated with */
     cudago_held *held;
     int32_t device;
+    PyObject *slots;     /* or NULL */
 } ExecObject;
 
 QUIET int cudago_exec_lost(const cudago_exec *x);
@@ -255,6 +263,34 @@ void cudago_nap(void);                        /* releases the GIL for a moment *
 int cudago_read_node(PyObject *number, uint64_t *node);
 
 PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream); /* embed.c */
+/* owned.c: a node of an executable that C updates. */
+enum { CUDAGO_MAX_OWNED = 16 };
+typedef struct cudago_owned {
+    uint64_t node;  /* its number in the graph */
+    uintptr_t def;  /* CUgraphNode of the graph's node */
+    int32_t is_kernel;
+    int32_t dst_host, src_host; /* of a copy */
+    uint64_t dst, src, size;
+    uint64_t kernel; /* Go's handle; 0: what it was when Go left the node to C */
+    cudago_shape shape;
+    int32_t n;
+    cudago_ref *refs; /* what later launches use, counted */
+} cudago_owned;
+/* Refs to be dropped once anything may run: in an array that is freed then, or in few. */
+typedef struct {
+    cudago_ref *refs, few[2];
+    int n;
+} cudago_gone;
+void cudago_gone_drop(cudago_gone *gone);
+QUIET cudago_owned *cudago_owned_find(cudago_exec *x, uint64_t node);
+QUIET cudago_owned *cudago_owned_of(cudago_exec *x, uint64_t node);
+QUIET int cudago_owned_takes_sides(const cudago_owned *w, OperandObject *const *o);
+QUIET int32_t cudago_owned_memcpy(ExecObject *self, cudago_owned *w, OperandObject *const *o, cudago_gone *gone);
+QUIET int cudago_owned_takes_kernel(const cudago_owned *w, const cudago_ref *refs, int n, const ConfigObject *c);
+QUIET int32_t cudago_owned_kernel(ExecObject *self, cudago_owned *w, const cudago_kernel *k, void **params, const cudago_ref *refs,
+                                  int n, const ConfigObject *c, cudago_gone *gone);
+QUIET PyObject *cudago_owned_record(const cudago_owned *w);
+
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
 QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
 

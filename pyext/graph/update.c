@@ -49,12 +49,26 @@ QUIET void cudago_set_memcpy(uint64_t id, uint64_t node, OperandObject *const *o
     cudagoUpdateMemcpy(id, node, o[0] != NULL, o[0] ? o[0]->address : 0, o[0] ? o[0]->host : 0, o[0] ? o[0]->nbytes : 0,
                        o[1] != NULL, o[1] ? o[1]->address : 0, o[1] ? o[1]->host : 0, o[1] ? o[1]->nbytes : 0, refs, m, st);
 }
-static QUIET int memcpy_now(cudago_exec *x, uint64_t node, OperandObject *const *o, cudago_status *st) {
+/* The kinds of update that C makes itself: see owned.c. */
+static int refused(const char *operation, int32_t device, int32_t code) {
+    cudago_status st = {0};
+    cudagoDetailError((char *)operation, code, device, "", &st);
+    return cudago_raise(&st);
+}
+
+static QUIET int memcpy_now(ExecObject *self, uint64_t node, OperandObject *const *o, cudago_status *st, cudago_gone *gone) {
+    cudago_exec *x = self->x;
     for (int i = 0; i < 2; i++)
         if (o[i] && cudago_operand_lost(o[i])) {
             leave_update(x);
             return cudago_operand_now(o[i]);
         }
+    cudago_owned *w = cudago_owned_of(x, node);
+    if (w && cudago_owned_takes_sides(w, o) && (o[0] || o[1])) {
+        int32_t r = cudago_owned_memcpy(self, w, o, gone);
+        leave_update(x);
+        return r ? refused("cuGraphExecMemcpyNodeSetParams", self->device, r) : 0;
+    }
     cudago_set_memcpy(x->id, node, o, st);
     leave_update(x);
     return 0;
@@ -79,8 +93,10 @@ PyObject *cudago_update_memcpy(ExecObject *self, PyObject *const *args, Py_ssize
     if (n != 3 || cudago_exec_open(self) || cudago_read_node(args[0], &node)) return NULL;
     OperandObject *o[2];
     cudago_status st = {0};
+    cudago_gone gone = {0};
     cudago_exec *x = cudago_read_sides(self->device, args + 1, o) ? NULL : enter_update(self);
-    if (x && memcpy_now(x, node, o, &st)) x = NULL;
+    if (x && memcpy_now(self, node, o, &st, &gone)) x = NULL;
+    cudago_gone_drop(&gone);
     Py_XDECREF(o[0]);
     Py_XDECREF(o[1]);
     return x ? done(&st) : NULL;
@@ -135,6 +151,7 @@ typedef struct {
     ExecObject *exec;
     uint64_t node;
     cudago_exec *x; /* the executable whose gate it has passed */
+    cudago_gone gone;
 } exec_node;
 static int enter_exec(void *at) {
     exec_node *e = at;
@@ -146,6 +163,12 @@ static QUIET void leave_exec(void *at) {
 }
 static QUIET PyObject *kernel_now(void *at, cudago_kernel *k, void **params, cudago_ref *refs, int n, ConfigObject *c) {
     exec_node *e = at;
+    cudago_owned *w = cudago_owned_of(e->x, e->node);
+    if (w && cudago_owned_takes_kernel(w, refs, n, c)) {
+        int32_t r = cudago_owned_kernel(e->exec, w, k, params, refs, n, c, &e->gone);
+        if (r < 0) return cudago_refs_drop(refs, n), PyErr_NoMemory();
+        return r ? (refused("cuGraphExecKernelNodeSetParams", e->exec->device, r), NULL) : NEW_REF(Py_None);
+    }
     cudago_status st = {0};
     cudago_shape shape = cudago_shape_of(c);
     cudagoUpdateKernel(e->x->id, e->node, k->id, &shape, params, refs, n, &st);
@@ -159,6 +182,7 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
     exec_node at = {.exec = self};
     if (n != 4 || cudago_exec_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
     PyObject *r = cudago_with_kernel_of(&update, &at, self->device, args + 1);
+    cudago_gone_drop(&at.gone);
     if (r) cudago_drain();
     return r;
 }

@@ -59,6 +59,7 @@ GO_QUIET = {
     "cudagoCaptureGraph", "cudagoCaptureExec",
     "cudagoUpdateMemOp",
     "cudagoGraphExport",
+    "cudagoExecOwn", "cudagoExecRetire",
 }  # fmt: skip
 
 # They raise, and do nothing else. Making an exception runs the garbage collector now and then.

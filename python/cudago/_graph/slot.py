@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
 
 from .. import _core
 
@@ -88,20 +87,16 @@ class Use(NamedTuple):
 
 
 Uses: TypeAlias = dict[str, tuple[Use, ...]]
-_uses: WeakKeyDictionary[Graph | GraphExec, Uses] = WeakKeyDictionary()
 
 
 def uses_of(holder: Graph | GraphExec) -> Uses:
     """Return where the slots of a graph or an executable are used. Never changed, but replaced."""
-    return _uses.get(holder, {})
+    return holder._uses or {}
 
 
 def set_uses(holder: Graph | GraphExec, uses: Uses) -> None:
     """Say where slots are used."""
-    if uses:
-        _uses[holder] = uses
-    else:
-        _uses.pop(holder, None)
+    holder._uses = uses or None
 
 
 def check(graph: Graph) -> None:
@@ -135,6 +130,13 @@ def moved(uses: Uses, numbers: Mapping[int, int]) -> Uses:
 
 def bind(step: GraphExec, objects: Mapping[str, Any]) -> None:
     """Exchange what slots hold: in all nodes, or in none."""
+    if len(objects) == 1:
+        ((name, given),) = objects.items()
+        uses = uses_of(step).get(name, ())
+        if len(uses) == 1 and given is not None:  # the way of most calls, without the tables below
+            ((node, kind, place),) = uses
+            _apply(step, node, kind, {place: plain(given)})
+            return
     changes = _changes(step, objects)
     if len(changes) == 1:  # the update of one node does all or nothing by itself
         ((node, (kind, new)),) = changes.items()
