@@ -22,10 +22,9 @@ int64_t cudago_exports_open(uint32_t class) {
     return open;
 }
 
-/* An export has one count of its cell. Memory that is noted is exported with the GIL; only the allocator of the exchange
+/* An export has one count of its cell, which the caller gives it. Memory that is noted is exported with the GIL; only the allocator of the exchange
  * table exports without, and what it makes is not noted. */
 static void begin(cudago_cell *c, enum cudago_exchange_way way) {
-    cudago_cell_retain(c);
     cudago_exported_note(c);
     atomic_fetch_add_explicit(&exports_made[c->class & 255][way], 1, memory_order_relaxed);
 }
@@ -121,7 +120,7 @@ static void fill(DLTensor *out, const DLTensor *t, int64_t *arrays) {
     out->byte_offset = 0;
 }
 
-DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way) {
+DLManagedTensorVersioned *cudago_export_held(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way) {
     DLManagedTensorVersioned *m = allocate(sizeof *m + 2 * sizeof(int64_t) * (size_t)t->ndim);
     if (!m) return NULL;
     m->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
@@ -133,12 +132,19 @@ DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, ui
     return m;
 }
 
+DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way) {
+    DLManagedTensorVersioned *m = cudago_export_held(t, cell, flags, way);
+    if (m) cudago_cell_retain(cell);
+    return m;
+}
+
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
     DLManagedTensor *m = allocate(sizeof *m + 2 * sizeof(int64_t) * (size_t)t->ndim);
     if (!m) return NULL;
     m->manager_ctx = cell;
     m->deleter = delete_legacy;
     fill(&m->dl_tensor, t, (int64_t *)(m + 1));
+    cudago_cell_retain(cell);
     begin(cell, CUDAGO_WAY_LEGACY);
     return m;
 }
@@ -188,7 +194,7 @@ static void foreign_release(cudago_cell *c) {
     foreign *f = (foreign *)c;
     if (f->of) f->of->released++;
     if (f->note) cudago_note_end(f->note);
-    if (f->object) delete_guarded(f->release, f->object);
+    if (f->object) f->release(f->object);
     cudago_dl_delete(f->versioned);
     cudago_dl_delete_legacy(f->legacy);
     if (n_spare < SPARE) spare[n_spare++] = f;

@@ -122,6 +122,7 @@ typedef struct {
     int64_t size;     /* elements */
     int64_t low;      /* bytes from the first element down to the lowest byte touched: 0 or negative */
     int64_t high;     /* bytes from the first element to the end of the highest */
+    int compact;      /* row-major and without gaps, as cudago_is_compact says */
 } cudago_extent;
 
 /* Checks a tensor that somebody else described: dimensions, element type, device, pointers, strides, and that nothing
@@ -138,6 +139,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
 DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
 
+/* cudago_export that takes over the caller's count of cell, unless it returns NULL. */
+DLManagedTensorVersioned *cudago_export_held(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
+
 /* --- import ------------------------------------------------------------------------------------------------------ */
 
 /* An import is taken and released with the GIL held. */
@@ -152,7 +156,7 @@ void cudago_foreign_take(cudago_cell *c, DLManagedTensorVersioned *m, const cuda
 void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago_extent *e, cudago_imports *of);
 
 /* The same for a tensor that lasts as long as an object, which is the caller's to have counted: release(object) is called
- * once, as a deleter is. */
+ * once, with the GIL and without the guard of cudago_exchange_set_guard. */
 void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, cudago_imports *of, void *object,
                                 void (*release)(void *));
 

@@ -118,10 +118,12 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
 
     *e = (cudago_extent){.itemsize = bits % 8 ? 0 : bits / 8, .size = elements(t, bits)};
     if (e->size < 0) return "the size overflows";
+    e->compact = 1;
     if (e->size == 0) return NULL; /* data and strides mean nothing then */
     if (!t->data) return "the data pointer is missing";
     int64_t low = 0, high = e->size * bits, end;
-    if (t->strides && !cudago_is_compact(t->ndim, t->shape, t->strides) && !reach(t, bits, &low, &high)) return "the strides overflow";
+    e->compact = !t->strides || cudago_is_compact(t->ndim, t->shape, t->strides);
+    if (!e->compact && !reach(t, bits, &low, &high)) return "the strides overflow";
     if (low < -(INT64_MAX - 7)) return "the strides overflow";
     e->low = -((-low + 7) / 8);
     if (__builtin_add_overflow(high, (int64_t)7, &high)) return "the strides overflow";

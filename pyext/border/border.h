@@ -272,6 +272,8 @@ void *cudago_go_entered_address(void);
 uint32_t *cudago_drop_hint_address(void);
 void cudago_incref(uintptr_t object); /* GIL */
 int cudago_request_drain(void);
+/* A reference in the drop queue is a PyObject, or a count of a cell with this bit set. */
+#define CUDAGO_REF_CELL ((uintptr_t)1)
 void cudago_drop_references(uintptr_t *refs, size_t n);
 void cudago_keep_exception(void (*run)(void *), void *with); /* calls run(with), which may be foreign code */
 void cudago_drop_capsule(PyObject *capsule);                 /* one with a foreign destructor, or NULL */

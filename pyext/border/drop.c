@@ -53,7 +53,10 @@ static void decref(void *capsule) { Py_XDECREF((PyObject *)capsule); }
 void cudago_drop_capsule(PyObject *capsule) { cudago_keep_exception(decref, capsule); }
 
 void cudago_drop_references(uintptr_t *refs, size_t n) {
-    for (size_t i = 0; i < n; i++) Py_DecRef((PyObject *)refs[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (refs[i] & CUDAGO_REF_CELL) cudago_cell_release_gil((cudago_cell *)(refs[i] & ~CUDAGO_REF_CELL));
+        else Py_DecRef((PyObject *)refs[i]);
+    }
 }
 
 /* _reaper_flush(ms): waits until nothing is left to release; False on timeout. */

@@ -119,6 +119,14 @@ OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
 QUIET int cudago_operand_now(const OperandObject *o);
 QUIET int cudago_operand_lost(const OperandObject *o);
 
+/* lent.c: an argument that its library lends for the call, as PyTorch does: no Operand is made of it. */
+typedef struct {
+    cudago_cell *cell; /* of memory of ours that came back, with a count; NULL: the memory is theirs */
+    void *data;
+    uint16_t index;
+} cudago_lent;
+enum { CUDAGO_MAX_LENT = 64 };
+
 /* pack.c: the arguments of a launch or a kernel node. First comes all that can run Python, then the addresses of our
  * own objects. */
 typedef struct {
@@ -133,12 +141,27 @@ typedef struct {
                               its value, which can be packed again; NULL if not made */
     uint16_t native[CUDAGO_MAX_PARAMS]; /* arguments that are our own objects: their addresses are read last */
     int natives, index;    /* index: of the argument being packed */
-    cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native */
+    cudago_cell *used[CUDAGO_MAX_PARAMS]; /* cells of native, then those of lent */
+    int n_used;
+    cudago_lent lent[CUDAGO_MAX_LENT];
+    int n_lent;
+    int n_kept; /* how many of lent and native are of another library */
+    int ran;    /* other code may have run since something was lent */
     uintptr_t theirs[CUDAGO_MAX_PARAMS];  /* other libraries' streams, whose work on their objects is waited for */
     int n_theirs;
 } cudago_packing;
 /* Evaluates and checks args; runs Python. values has room for k->size bytes. On failure -1 with an exception, and
  * nothing to free. */
+/* Packs an argument that is lent. 1 if it is none, or not of the simplest kind: then it is for cudago_operand. */
+int cudago_pack_lent(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to);
+/* Is everything lent still as it was? -1 with BufferError. */
+int cudago_lent_unchanged(cudago_packing *p);
+int cudago_lent_own(cudago_packing *p); /* makes Operands of them, in keep, for a graph. -1 with an exception */
+void cudago_lent_free(cudago_packing *p);
+int cudago_pack_memory(cudago_packing *p, const cudago_param *param, PyObject *arg, uint8_t *to); /* as an Operand, into keep */
+/* Puts own references to all that is kept until a launch has ended into refs, which has room for n_kept and keep. */
+QUIET size_t cudago_kept(const cudago_packing *p, uintptr_t *refs);
+
 const char *cudago_parameter_name(int index); /* "parameter 1", until the next call */
 int cudago_pack(cudago_packing *p, KernelObject *kernel, cudago_kernel *k, PyObject *const *args, Py_ssize_t n, uint8_t *values);
 int cudago_pack_own(cudago_packing *p, PyObject *config); /* own.c: makes own and record; runs Python. -1 with an exception */

@@ -45,8 +45,7 @@ typedef struct {
     StreamObject *stream;
     ConfigObject *config;
     cudago_packing *p;
-    uintptr_t *refs;  /* what is kept until it has ended: own references once the driver has accepted it */
-    Py_ssize_t n_refs;
+    uintptr_t *refs; /* room for what is kept until it has ended */
 } launching;
 
 static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cudago_stream *s) {
@@ -59,11 +58,10 @@ static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cud
 
 static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint64_t position) {
     const cudago_packing *p = l->p;
-    for (int i = 0; i < p->natives; i++) cudago_cell_note(p->used[i], s, position);
+    for (int i = 0; i < p->n_used; i++) cudago_cell_note(p->used[i], s, position);
     if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
-    if (!l->n_refs) return 0;
-    for (Py_ssize_t i = 0; i < l->n_refs; i++) l->refs[i] = (uintptr_t)NEW_REF(PyList_GetItem(p->keep, i));
-    cudago_keep_until(s, position, l->refs, (size_t)l->n_refs);
+    if (!p->keep && !p->n_kept) return 0;
+    cudago_keep_until(s, position, l->refs, cudago_kept(p, l->refs));
     return 0;
 }
 
@@ -83,21 +81,21 @@ static int launch_away(const launching *l, CUlaunchConfig *c, cudago_stream *s) 
     const cudago_packing *p = l->p;
     cudago_status st = {0};
     int32_t code = CUDAGO_NOT_CALLED;
-    for (int i = 0; i < p->natives; i++) cudago_cell_retain(p->used[i]);
+    for (int i = 0; i < p->n_used; i++) cudago_cell_retain(p->used[i]);
     cudago_leave leave = cudago_gil_leave(s);
     int stopped = order_theirs_away(p, s->device, s->h, &st);
     if (!stopped) code = call_driver(c, p, s);
     uint64_t position = cudago_gil_back(&leave, code);
     int r = 0;
-    if (stopped) unreserve(p, p->natives, s);
+    if (stopped) unreserve(p, p->n_used, s);
     else r = finish(l, s, code, position);
-    for (int i = 0; i < p->natives; i++) cudago_cell_release(p->used[i]);
+    for (int i = 0; i < p->n_used; i++) cudago_cell_release(p->used[i]);
     cudago_leave_end(&leave);
     return stopped ? cudago_not_ordered(&st) : r;
 }
 
 static QUIET int reserve(const cudago_packing *p, cudago_stream *s) {
-    for (int i = 0; i < p->natives; i++) {
+    for (int i = 0; i < p->n_used; i++) {
         if (!cudago_cell_reserve(p->used[i], s)) continue;
         unreserve(p, i, s);
         return -1;
@@ -134,13 +132,19 @@ static QUIET int launch_now(const launching *l) {
     return finish(l, s, code, code ? 0 : cudago_queued(s));
 }
 
+enum { FEW_REFS = 32 };
+
 static int launch_packed(launching *l) {
-    l->n_refs = l->p->keep ? PyList_Size(l->p->keep) : 0;
-    if (l->n_refs && !(l->refs = malloc((size_t)l->n_refs * sizeof *l->refs))) return PyErr_NoMemory(), -1;
+    uintptr_t few[FEW_REFS];
+    cudago_packing *p = l->p;
+    size_t most = (p->keep ? (size_t)PyList_Size(p->keep) : 0) + (size_t)(p->n_lent + p->natives);
+    l->refs = most <= FEW_REFS ? few : malloc(most * sizeof *l->refs);
+    if (!l->refs) return PyErr_NoMemory(), -1;
     cudago_note_site();
-    int r = launch_now(l);
-    if (r == CUDAGO_AGAIN) r = cudago_pack_own(l->p, (PyObject *)l->config) ? -1 : launch_now(l);
-    if (l->refs) free(l->refs);
+    int r = p->n_lent && p->ran ? cudago_lent_unchanged(p) : 0;
+    if (!r) r = launch_now(l);
+    if (r == CUDAGO_AGAIN) r = cudago_pack_own(p, (PyObject *)l->config) ? -1 : launch_now(l);
+    if (l->refs != few) free(l->refs);
     return r;
 }
 
@@ -155,7 +159,7 @@ static int launch_on(StreamObject *stream, ConfigObject *config, KernelObject *k
     if (!r) {
         launching l = {.stream = stream, .config = config, .p = &p};
         r = launch_packed(&l);
-        if (p.keep || p.own || p.record) cudago_pack_free(&p);
+        if (p.keep || p.own || p.record || p.n_lent) cudago_pack_free(&p);
     }
     if (values != small) free(values);
     return r;

@@ -59,7 +59,7 @@ static PyObject *recorded(packing *pk, int index) {
 
 int cudago_pack_own(packing *pk, PyObject *config) {
     if (pk->record) return 0;
-    if (make_own(pk)) return -1;
+    if (cudago_lent_own(pk) || make_own(pk)) return -1;
     PyObject *record = PyTuple_New(2 + pk->k->n);
     if (!record || PyTuple_SetItem(record, 0, NEW_REF(pk->kernel)) || PyTuple_SetItem(record, 1, NEW_REF(config))) {
         Py_XDECREF(record);

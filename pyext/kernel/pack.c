@@ -186,7 +186,8 @@ static int pack_operand(packing *pk, const cudago_param *p, OperandObject *o, ui
 }
 
 /* Everything else that has memory. */
-static int pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+int cudago_pack_memory(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    pk->ran = 1;
     OperandObject *o = cudago_operand(arg, OPERAND_KERNEL, cudago_parameter_name(pk->index));
     if (!o) return -1;
     int r = pack_operand(pk, p, o, to);
@@ -250,6 +251,7 @@ static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_
 }
 
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    pk->ran = 1;
     if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_bytes(pk, p, arg, to);
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
@@ -259,7 +261,7 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     if (kind < 0) return -1;
     if (kind & HAS_VALUE) return pack_scalar(pk, p, arg, to);
     if (p->type == PARAM_FLOAT) return kind & HAS_DLPACK ? wrong_type(pk, p, arg) : pack_float(pk, p, arg, to);
-    if (pointer && kind & HAS_MEMORY) return pack_memory(pk, p, arg, to);
+    if (pointer && kind & HAS_MEMORY) return cudago_pack_memory(pk, p, arg, to);
     if (!PyIndex_Check(arg) || kind & HAS_DLPACK) return wrong_type(pk, p, arg);
     PyObject *v = PyNumber_Index(arg);
     int r = v ? pack_int(pk, p, v, to) : -1;
@@ -267,8 +269,8 @@ static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
-/* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory or another library frees
- * it in the order of its own streams. */
+/* An Operand keeps a Tensor until the launch has ended if the driver does not know its memory. Of one whose memory another
+ * library frees, in the order of its own streams, the launch keeps the cell. */
 static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint8_t *to) {
     uint64_t address;
     cudago_cell *cell;
@@ -277,15 +279,8 @@ static int pack_tensor(packing *pk, const cudago_param *p, TensorObject *t, uint
     if (cudago_tensor_argument((PyObject *)t, &address, &cell)) return -1;
     if (cudago_tensor_contiguous((PyObject *)t, &nbytes)) return -1; /* the kernel would not learn its strides */
     int pageable = cudago_cell_is_host(cell) && cell->kind != CUDAGO_CELL_PINNED && cell->kind != CUDAGO_CELL_POOL;
-    if (pageable) return pack_memory(pk, p, (PyObject *)t, to);
-    if (cell->kind != CUDAGO_CELL_FOREIGN) return pack_later(pk);
-    OperandObject *o = cudago_operand((PyObject *)t, OPERAND_KERNEL, cudago_parameter_name(pk->index));
-    int r = o ? check_device(pk, o->cell, t->device) : -1;
-    if (!r && o->readonly) r = check_reads(pk, (PyObject *)t);
-    if (!r) memcpy(to, &o->address, 8);
-    if (!r) r = keep(pk, o);
-    Py_XDECREF(o);
-    return r;
+    if (pageable) return cudago_pack_memory(pk, p, (PyObject *)t, to);
+    return pack_later(pk);
 }
 
 static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
@@ -297,6 +292,10 @@ static int pack_one(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *
         return p->type == PARAM_BYTES ? wrong_type(pk, p, arg) : pack_int(pk, p, arg, to);
     }
     if (PyFloat_CheckExact(arg)) return p->type == PARAM_FLOAT ? pack_float(pk, p, arg, to) : wrong_type(pk, p, arg);
+    if (pointer && cudago_lends(t)) {
+        int r = cudago_pack_lent(pk, p, arg, to);
+        return r > 0 ? cudago_pack_memory(pk, p, arg, to) : r;
+    }
     if (t == cudago_cls[CLS_POINTER]) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
     if (cudago_is_tensor(arg)) return pointer ? pack_tensor(pk, p, (TensorObject *)arg, to) : wrong_type(pk, p, arg);
     if (cudago_is(arg, CLS_BUFFER)) return pointer ? pack_later(pk) : wrong_type(pk, p, arg);
@@ -326,7 +325,7 @@ int cudago_pack(packing *pk, KernelObject *kernel, cudago_kernel *k, PyObject *c
     pk->keep = NULL;
     pk->own = NULL;
     pk->record = NULL;
-    pk->natives = pk->n_theirs = 0;
+    pk->natives = pk->n_theirs = pk->n_lent = pk->n_kept = pk->ran = 0;
     for (pk->index = 0; pk->index < k->n; pk->index++) {
         const cudago_param *p = &k->params[pk->index];
         pk->params[pk->index] = values + p->offset;
@@ -372,6 +371,7 @@ QUIET int cudago_pack_now(packing *pk) {
     for (Py_ssize_t i = 0, n = pk->keep ? PyList_Size(pk->keep) : 0; i < n; i++)
         if (cudago_operand_now((OperandObject *)PyList_GetItem(pk->keep, i))) return -1;
     int readonly = 0; /* of all: a launch pays for one test */
+    pk->n_kept = 0;
     for (int i = 0; i < pk->natives; i++) {
         cudago_span memory = {0};
         int32_t device = -1;
@@ -387,11 +387,32 @@ QUIET int cudago_pack_now(packing *pk) {
         readonly |= memory.readonly;
         memcpy(pk->params[pk->index], &memory.ptr, 8);
         pk->used[i] = memory.cell;
+        pk->n_kept += memory.cell->kind == CUDAGO_CELL_FOREIGN;
+    }
+    pk->n_used = pk->natives;
+    for (int i = 0; i < pk->n_lent; i++) {
+        if (pk->lent[i].cell) pk->used[pk->n_used++] = pk->lent[i].cell;
+        else pk->n_kept++;
     }
     return readonly ? check_natives_read(pk) : 0;
 }
 
+QUIET size_t cudago_kept(const packing *pk, uintptr_t *refs) {
+    size_t n = 0;
+    for (Py_ssize_t i = 0, kept = pk->keep ? PyList_Size(pk->keep) : 0; i < kept; i++)
+        refs[n++] = (uintptr_t)NEW_REF(PyList_GetItem(pk->keep, i));
+    for (int i = 0; i < pk->n_lent; i++)
+        if (!pk->lent[i].cell) refs[n++] = (uintptr_t)NEW_REF(pk->args[pk->lent[i].index]);
+    for (int i = 0; i < pk->natives; i++) {
+        if (pk->used[i]->kind != CUDAGO_CELL_FOREIGN) continue;
+        cudago_cell_retain(pk->used[i]);
+        refs[n++] = (uintptr_t)pk->used[i] | CUDAGO_REF_CELL;
+    }
+    return n;
+}
+
 void cudago_pack_free(packing *pk) {
+    if (pk->n_lent) cudago_lent_free(pk);
     Py_CLEAR(pk->keep);
     for (int i = 0; pk->own && i < pk->natives; i++) Py_XDECREF(pk->own[i]);
     free(pk->own);

@@ -92,6 +92,12 @@ QUIET int cudago_dltensor_contiguous(const DLTensor *t, uint64_t *nbytes);
  * cudago_foreign_stream. On failure -1 with an exception, and *theirs is NULL. */
 int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cudago_cell **own, uint64_t *ptr);
 
+/* Does the library of this type lend its tensors for as long as they live? Known once one was taken. */
+QUIET int cudago_lends(PyTypeObject *type);
+/* What such an object lends, with nothing run; 0 and no exception if it does not lend it so: the tensor has gaps, or only
+ * other ways refuse it rightly. *own as for cudago_foreign_argument. */
+int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr);
+
 /* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
  * default stream. -1 with an exception. */
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream);

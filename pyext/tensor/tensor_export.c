@@ -238,30 +238,28 @@ static void for_torch(const TensorObject *t, DLTensor *d) {
     }
 }
 
-static PyObject *table_export(TensorObject *t, cudago_cell *cell, DLTensor *d, const DLPackExchangeAPI *api) {
-    void *stream = NULL, *made = NULL;
-    for_torch(t, d);
-    if (cudago_tensor_exportable(t, d)) return NULL;
-    if (d->device.device_type == kDLCPU) {
-        if (cudago_cell_order(cell, 0)) return NULL;
-    } else if (api->current_work_stream(d->device.device_type, d->device.device_id, &stream) ||
-               cudago_cell_order(cell, stream ? (intptr_t)stream : 1)) {
-        return NULL;
-    }
-    DLManagedTensorVersioned *m = cudago_export(d, cell, t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, CUDAGO_WAY_TABLE);
-    if (!m) return PyErr_NoMemory();
-    if (cudago_tracing) cudago_trace_export(m, CUDAGO_WAY_TABLE, cell->ordinal);
-    if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
-    cudago_dl_delete(m); /* PyTorch takes it over only on success */
-    return NULL;
+/* What is pending on the memory comes before PyTorch's work. */
+static int order_for_torch(cudago_cell *cell, const DLTensor *d, const DLPackExchangeAPI *api) {
+    void *stream = NULL;
+    if (d->device.device_type == kDLCPU) return cudago_cell_order(cell, 0);
+    if (api->current_work_stream(d->device.device_type, d->device.device_id, &stream)) return -1;
+    return cudago_cell_order(cell, stream ? (intptr_t)stream : 1);
 }
 
 static PyObject *through_table(TensorObject *t, const DLPackExchangeAPI *api) {
     DLTensor d;
+    void *made = NULL;
     cudago_cell *cell = cudago_tensor_hold(t, &d);
-    PyObject *made = cell ? table_export(t, cell, &d, api) : NULL;
-    if (cell) cudago_cell_let_go(cell);
-    return made;
+    if (!cell) return NULL;
+    for_torch(t, &d);
+    if (cudago_tensor_exportable(t, &d) || order_for_torch(cell, &d, api)) return cudago_cell_let_go(cell), NULL;
+    uint64_t flags = t->flags & TENSOR_READONLY ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+    DLManagedTensorVersioned *m = cudago_export_held(&d, cell, flags, CUDAGO_WAY_TABLE);
+    if (!m) return cudago_cell_let_go(cell), PyErr_NoMemory();
+    if (cudago_tracing) cudago_trace_export(m, CUDAGO_WAY_TABLE, cell->ordinal);
+    if (!api->managed_tensor_to_py_object_no_sync(m, &made)) return made;
+    cudago_dl_delete(m); /* PyTorch takes it over only on success */
+    return NULL;
 }
 
 PyObject *cudago_to_torch(PyObject *module, PyObject *tensor) {

@@ -75,7 +75,7 @@ static cudago_cell *own_memory(const DLTensor *d, const cudago_extent *e, uint64
 }
 
 /* Strides of dimensions of size 1 mean nothing, and producers write anything there: they become those of a row-major
- * tensor, as in our exports. */
+ * tensor, as in our exports. A row-major tensor gets all its strides so. */
 static void canonical_strides(TensorObject *t) {
     int64_t next = 1; /* of an empty tensor it may overflow: unsigned */
     for (int i = t->ndim - 1; i >= 0; i--) {
@@ -88,9 +88,9 @@ void cudago_tensor_adopt(TensorObject *t, cudago_cell *c, const DLTensor *d, con
     uint64_t ptr = (uint64_t)(uintptr_t)d->data + d->byte_offset;
     cudago_cell *own = own_memory(d, e, &ptr);
     if (own) t->theirs = c; /* another library may do with its tensor what it likes, once that is given back */
-    cudago_tensor_set(t, own ? own : c, ptr, d->dtype, d->shape, d->strides);
+    cudago_tensor_set(t, own ? own : c, ptr, d->dtype, d->shape, e->compact ? NULL : d->strides);
     if (c->flags & CUDAGO_CELL_READONLY) t->flags |= TENSOR_READONLY;
-    if (d->strides) canonical_strides(t);
+    if (!e->compact) canonical_strides(t);
 }
 
 PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer) {
@@ -170,13 +170,25 @@ static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
     return r;
 }
 
-/* Makes the consumer's stream wait for what the producer has queued. -1: nobody waits. */
+/* Makes the consumer's stream, of which -1 is none, wait for what the producer has queued. 1 if it had to, which may have
+ * released the GIL; 0 if there was nothing to do; -1 with an exception. */
 static int order_theirs(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream) {
     void *theirs = NULL;
     if (device.device_type == kDLCPU || stream == -1) return 0;
     if (api->current_work_stream(device.device_type, device.device_id, &theirs)) return -1;
     if (stream == (theirs ? (intptr_t)theirs : 1)) return 0;
-    return cudago_order_foreign(device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream);
+    return cudago_order_foreign(device.device_id, theirs ? (uintptr_t)theirs : 1, (uintptr_t)stream) ? -1 : 1;
+}
+
+/* Appends " WORD VALUE" of an attribute, unless asking for it fails: what cannot be exported may not have it. */
+static void add_fact(char *out, size_t room, const char *word, PyObject *o, const char *name) {
+    size_t n = strlen(out);
+    PyObject *value = PyObject_GetAttrString(o, name), *text = value ? PyObject_Str(value) : NULL;
+    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (utf8) snprintf(out + n, room - n, "%s %s %.80s", n ? "," : ": it has", word, utf8);
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(value);
 }
 
 /* A table says RuntimeError where __dlpack__ says BufferError; the first line tells the reason, the rest is a stack. */
@@ -187,10 +199,13 @@ static int refused(PyObject *o) {
     PyObject *text = value ? PyObject_Str(value) : NULL;
     const char *why = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     int n = why ? (int)strcspn(why, "\n") : 0;
-    char line[400];
+    char line[400], facts[300] = "";
     snprintf(line, sizeof line, "%.*s", n, why ? why : "");
     PyErr_Clear();
-    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s", (PyObject *)Py_TYPE(o), line);
+    add_fact(facts, sizeof facts, "shape", o, "shape");
+    add_fact(facts, sizeof facts, "type", o, "dtype");
+    add_fact(facts, sizeof facts, "device", o, "device");
+    PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %R does not export it: %s%s", (PyObject *)Py_TYPE(o), line, facts);
     Py_XDECREF(text);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -206,64 +221,69 @@ static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t str
     const DLTensor *d = &(*m)->dl_tensor;
     if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with a better message */
     /* A complex tensor of PyTorch may be conjugated lazily, and only __dlpack__ refuses that. */
-    int r = d->dtype.code == kDLComplex ? 1 : order_theirs(api, d->device, stream);
-    if (!r) return 0;
+    int complex = d->dtype.code == kDLComplex, failed = !complex && order_theirs(api, d->device, stream) < 0;
+    if (!complex && !failed) return 0;
     cudago_dl_delete(*m);
     *m = NULL;
-    return r < 0 ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 /* --- what PyTorch lends ---------------------------------------------------------------------------------------------------- */
 
 /* The imaginary part of a lazily conjugated tensor is negated lazily, and not even __dlpack__ refuses that. Such a part
  * has gaps, unless it is one element; others are not asked. */
-static int may_be_negated(const DLTensor *d) {
-    int64_t size = 1;
-    if (d->dtype.code != kDLFloat && d->dtype.code != kDLBfloat) return 0;
-    for (int i = 0; i < d->ndim; i++) size *= d->shape[i];
-    return size == 1 || !cudago_is_compact(d->ndim, d->shape, d->strides);
+static int may_be_negated(const DLTensor *d, const cudago_extent *e) {
+    return (d->dtype.code == kDLFloat || d->dtype.code == kDLBfloat) && (e->size == 1 || !e->compact);
 }
 
-static int refuse_negated(PyObject *o) {
+static int refuse_negated(PyObject *o, const DLTensor *d) {
     PyObject *r = PyObject_CallMethod(o, "is_neg", NULL);
     int negated = r ? r == Py_True : -1;
     Py_XDECREF(r);
     if (!negated) return 0;
-    if (negated > 0)
-        PyErr_SetString(PyExc_BufferError, "the tensor cannot be imported: its elements are negated only when they are read; "
-                                           "x.resolve_neg() does it");
+    if (negated > 0) refuse("its elements are negated only when they are read; x.resolve_neg() does it", d);
     return -1;
 }
 
-/* 1: d is what o lends, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception. Nothing may run
- * between the borrowing and the use, since it might change the tensor: whatever runs is followed by another look. */
-static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d) {
+static int look(const DLPackExchangeAPI *api, PyObject *o, DLTensor *d, cudago_extent *e) {
     if (api->dltensor_from_py_object_no_sync(o, d)) return refused(o);
-    if (d->dtype.code == kDLComplex) return 0; /* as in through_table */
-    int asked = may_be_negated(d), ordered = d->device.device_type != kDLCPU && stream != -1;
-    if (!asked && !ordered) return 1;
-    if ((asked && refuse_negated(o)) || (ordered && order_theirs(api, d->device, stream))) return -1;
-    return api->dltensor_from_py_object_no_sync(o, d) ? refused(o) : 1;
+    const char *wrong = cudago_tensor_check(d, 0, e);
+    return wrong ? refuse(wrong, d) : 0;
 }
 
-static void let_object_go(void *o) { Py_DECREF((PyObject *)o); }
+/* 1: d is what o lends, e its extent, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception.
+ * Nothing may run between the borrowing and the use, since it might change the tensor: whatever runs is followed by another
+ * look. */
+static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e) {
+    if (look(api, o, d, e)) return -1;
+    if (d->dtype.code == kDLComplex) return 0; /* as in through_table */
+    int asked = may_be_negated(d, e);
+    if (asked && refuse_negated(o, d)) return -1;
+    int ordered = order_theirs(api, d->device, stream);
+    if (ordered < 0) return -1;
+    return (asked || ordered) && look(api, o, d, e) ? -1 : 1;
+}
+
+static void drop_object(void *o) { Py_DECREF((PyObject *)o); }
+/* Dropping the last reference runs code of others, which must not meet an exception that is on its way. */
+static void let_object_go(void *o) {
+    if (Py_REFCNT((PyObject *)o) > 1) Py_DECREF((PyObject *)o);
+    else cudago_keep_exception(drop_object, o);
+}
 
 /* A cell of what o lends, which counts o instead of a managed tensor. */
-static cudago_cell *hold_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, cudago_extent *e) {
-    const char *wrong = cudago_tensor_check(d, 0, e);
-    if (wrong) return refuse(wrong, d), NULL;
+static cudago_cell *hold_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, const cudago_extent *e) {
     cudago_cell *c = cudago_foreign_new();
     if (!c) return (cudago_cell *)PyErr_NoMemory();
     cudago_foreign_take_object(c, d, e, &peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), let_object_go);
     return c;
 }
 
-static PyObject *import_lent(PyObject *o, cudago_peer *peer, const DLTensor *d) {
-    cudago_extent e = {0};
-    cudago_cell *c = hold_lent(o, peer, d, &e);
+static PyObject *import_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, const cudago_extent *e) {
+    cudago_cell *c = hold_lent(o, peer, d, e);
     TensorObject *t = c ? cudago_tensor_alloc(d->ndim) : NULL;
     if (!t) return c ? cudago_cell_let_go(c), NULL : NULL;
-    cudago_tensor_adopt(t, c, d, &e);
+    cudago_tensor_adopt(t, c, d, e);
     t->origin = ORIGIN_TABLE;
     return (PyObject *)t;
 }
@@ -285,8 +305,9 @@ static PyObject *import(PyObject *o, const cudago_producer *p, intptr_t stream, 
         /* Only __dlpack__ copies. */
     } else if (p->lasts) {
         DLTensor d;
-        int lent = borrow(p->api, o, stream, &d);
-        if (lent) return lent < 0 ? NULL : import_lent(o, p->peer, &d);
+        cudago_extent e;
+        int lent = borrow(p->api, o, stream, &d, &e);
+        if (lent) return lent < 0 ? NULL : import_lent(o, p->peer, &d, &e);
     } else if (through_table(p->api, o, stream, &m)) {
         return NULL;
     }
@@ -375,7 +396,7 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, cudago_cell **theirs, cudago_extent *e) {
     DLManagedTensorVersioned *m = NULL;
     if (p->lasts) {
-        int lent = borrow(p->api, o, -1, out);
+        int lent = borrow(p->api, o, -1, out, e);
         if (lent) return lent > 0 && (*theirs = hold_lent(o, p->peer, out, e)) ? 0 : -1;
     } else if (p->api && through_table(p->api, o, -1, &m)) {
         return -1;
@@ -411,6 +432,18 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cu
     *own = own_memory(out, &e, ptr);
     if (cudago_tracing) cudago_trace_cell(*theirs, out, p.peer, *own ? (*own)->ordinal : (*theirs)->ordinal, &place);
     return 0;
+}
+
+int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr) {
+    cudago_producer p = cudago_producer_of(Py_TYPE(o));
+    cudago_extent e = {0};
+    if (cudago_tracing) return 0; /* it is noted where it was made */
+    if (!p.lasts || p.api->dltensor_from_py_object_no_sync(o, out)) return PyErr_Clear(), 0;
+    if (cudago_tensor_check(out, 0, &e) || !e.compact || out->dtype.code == kDLComplex || may_be_negated(out, &e)) return 0;
+    *own = own_memory(out, &e, ptr);
+    p.peer->ways[CUDAGO_WAY_TABLE].taken++;
+    p.peer->ways[CUDAGO_WAY_TABLE].released++;
+    return 1;
 }
 
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream) {

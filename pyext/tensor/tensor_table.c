@@ -175,3 +175,8 @@ cudago_producer cudago_producer_of(PyTypeObject *type) {
     size_t i = ((uintptr_t)type >> 4) % SLOTS;
     return seen[i].type == type ? seen[i].producer : look_at(type, i);
 }
+
+QUIET int cudago_lends(PyTypeObject *type) {
+    size_t i = ((uintptr_t)type >> 4) % SLOTS;
+    return seen[i].type == type && seen[i].producer.lasts;
+}

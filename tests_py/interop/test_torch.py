@@ -38,6 +38,9 @@ TYPES = [
 ]
 
 
+CONFIG = cu.LaunchConfig(grid=1, block=8)
+
+
 class Slow(torch.Tensor):
     """A tensor whose type has no exchange table, so that ``__dlpack__`` is asked."""
 
@@ -167,23 +170,74 @@ def test_a_lazily_negated_tensor_is_refused():
     x = torch.tensor([1 + 2j, 3 + 4j]).conj().imag
     for negated in (x, x[0], x[:1]):
         assert negated.is_neg()
-        with pytest.raises(BufferError, match=r"negated only when they are read"):
+        with pytest.raises(BufferError, match=r"negated only when they are read.*float32, DLPack"):
             cu.from_dlpack(negated)
     assert memoryview(cu.from_dlpack(x.resolve_neg())).tolist() == [-2, -4]
     assert memoryview(cu.from_dlpack(torch.ones(4)[::2])).tolist() == [1, 1]
 
 
+class Wrapper(torch.Tensor):
+    """A tensor without memory, as libraries on top of PyTorch make them."""
+
+    @staticmethod
+    def __new__(cls, shape):
+        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32)
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), keywords=None):
+        raise NotImplementedError
+
+
+def fake():
+    """A tensor of torch.compile's, which has a shape alone."""
+    module = pytest.importorskip("torch._subclasses.fake_tensor")
+    with module.FakeTensorMode():
+        return torch.ones(3)
+
+
+def inside(transform):
+    """Return what a transformation of torch.func gives the function that it transforms."""
+    seen = []
+    transform(lambda t: (seen.append(t), t.sum())[1])(torch.ones(2, 3))
+    return seen[0]
+
+
+WITHOUT_MEMORY = {
+    "sparse": lambda: torch.ones(3).to_sparse(),
+    "meta": lambda: torch.ones(3, device="meta"),
+    "fake": fake,
+    "functorch": lambda: inside(torch.func.vmap),
+    "functorch's gradient": lambda: inside(torch.func.grad),
+    "functional": lambda: inside(torch.func.functionalize),
+    "wrapper": lambda: Wrapper((3,)),
+    "mkldnn": lambda: torch.ones(3, 3).to_mkldnn(),
+    "zeros without memory": lambda: torch._efficientzerotensor(3),
+}
+
+
 @pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: torch.ones(3).to_sparse(),
-        lambda: torch.ones(3, device="meta"),
-    ],
-)
-def test_tensors_without_plain_memory(make):
-    with pytest.raises(BufferError, match=r"torch\.Tensor.* does not export it: \w+[^\n]+$"):
-        cu.from_dlpack(make())
+@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+def test_tensors_without_plain_memory(kind, stream):
+    x = WITHOUT_MEMORY[kind]()
+    kernel = cu.ObjectCode.from_ptx(ADD_ONE)["add_one"]
+    text = r"cannot be imported: .+: it has shape .*3.*, type .*float32, (DLPack )?device [^\n]+$"
+    for take in (cu.from_dlpack, lambda x: cu.launch(stream, CONFIG, kernel, x)):
+        with pytest.raises(BufferError, match=text):
+            take(x)
+
+
+def test_a_subclass_is_taken_as_it_is():
+    x = torch.ones(3).as_subclass(type("Sub", (torch.Tensor,), {}))
+    t = cu.from_dlpack(x)
+    assert (t.handle, t.shape) == (x.data_ptr(), (3,))
+
+
+def test_a_capsule_of_torchs_is_consumed_once():
+    capsule = torch.utils.dlpack.to_dlpack(torch.ones(3))
+    t = cu.from_dlpack(capsule)
+    with pytest.raises(BufferError, match="consumed before"):
+        cu.from_dlpack(capsule)
+    assert memoryview(t).tolist() == [1, 1, 1]
 
 
 @pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")
@@ -285,17 +339,16 @@ ADD_ONE = """
 
 def test_a_torch_tensor_is_a_kernel_argument(ours, stream):
     kernel = cu.ObjectCode.from_ptx(ADD_ONE)["add_one"]
-    config = cu.LaunchConfig(grid=1, block=8)
     on_device = ours.buffer[:32].view("i4")
     on_device.copy_from(np.arange(8, dtype="i4"), stream=stream)
     stream.sync()
     x = cu.to_torch(on_device)
     for _ in range(100):
-        cu.launch(stream, config, kernel, x)
+        cu.launch(stream, CONFIG, kernel, x)
     stream.sync()
     assert x.tolist() == list(range(100, 108))
     with pytest.raises(BufferError, match="contiguous"):
-        cu.launch(stream, config, kernel, x[::2])
+        cu.launch(stream, CONFIG, kernel, x[::2])
 
 
 @pytest.mark.skipif(not TABLE, reason="this torch has no exchange table")

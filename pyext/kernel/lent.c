@@ -1,0 +1,78 @@
+/* SPDX-FileCopyrightText: The cudago authors
+ * SPDX-License-Identifier: Apache-2.0 */
+//go:build pyext
+
+#include "kernel.h"
+
+/* Arguments that their library lends: PyTorch's tensors. What is lent is valid while the object lives and nobody changes
+ * it, so a launch needs no Operand: it reads the address, keeps the object until it has ended, and looks again if other
+ * code has run meanwhile. Everything out of the ordinary is left to operand.c, which knows what to say about it. */
+
+typedef cudago_packing packing;
+
+/* The library's stream, whose work comes first. All its tensors of a device are worked on in the same one. */
+static int note_stream(packing *pk, PyObject *arg, DLDevice device) {
+    intptr_t stream;
+    if (cudago_foreign_stream(arg, device, &stream)) return -1;
+    for (int i = 0; i < pk->n_theirs; i++)
+        if (pk->theirs[i] == (uintptr_t)stream) return 0;
+    pk->theirs[pk->n_theirs++] = (uintptr_t)stream;
+    return 0;
+}
+
+/* Memory that the kernel's device reads as it is. */
+static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cell *own) {
+    if (!own) return t->device.device_type == kDLCUDA && t->device.device_id == pk->k->device;
+    int any = cudago_cell_is_host(own) || own->kind == CUDAGO_CELL_MANAGED;
+    return any || own->ordinal == pk->k->device;
+}
+
+int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    DLTensor t;
+    cudago_cell *own = NULL;
+    uint64_t address;
+    if (pk->n_lent == CUDAGO_MAX_LENT || !cudago_lent_argument(arg, &t, &own, &address)) return 1;
+    uint8_t element = cudago_element(t.dtype);
+    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) {
+        if (own) cudago_cell_release(own);
+        return 1;
+    }
+    if (!own) address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
+    pk->lent[pk->n_lent++] = (cudago_lent){own, t.data, (uint16_t)pk->index};
+    memcpy(to, &address, 8);
+    return t.device.device_type == kDLCUDA ? note_stream(pk, arg, t.device) : 0;
+}
+
+int cudago_lent_unchanged(packing *pk) {
+    if (cudago_tracing) return 0;
+    for (int i = 0; i < pk->n_lent; i++) {
+        const cudago_lent *l = &pk->lent[i];
+        DLTensor t;
+        cudago_cell *own = NULL;
+        uint64_t address;
+        int same = cudago_lent_argument(pk->args[l->index], &t, &own, &address) && t.data == l->data && own == l->cell;
+        if (own) cudago_cell_release(own);
+        if (same) continue;
+        PyErr_Format(PyExc_BufferError, "parameter %d of kernel %U was changed while other arguments were converted (%R)", l->index,
+                     pk->kernel->name, (PyObject *)Py_TYPE(pk->args[l->index]));
+        return -1;
+    }
+    return 0;
+}
+
+int cudago_lent_own(packing *pk) {
+    while (pk->n_lent) {
+        const cudago_lent *l = &pk->lent[pk->n_lent - 1];
+        pk->index = l->index;
+        if (cudago_pack_memory(pk, &pk->k->params[l->index], pk->args[l->index], pk->params[l->index])) return -1;
+        if (l->cell) cudago_cell_release(l->cell);
+        pk->n_lent--;
+    }
+    return 0;
+}
+
+void cudago_lent_free(packing *pk) {
+    for (int i = 0; i < pk->n_lent; i++)
+        if (pk->lent[i].cell) cudago_cell_release(pk->lent[i].cell);
+    pk->n_lent = 0;
+}
