@@ -318,7 +318,7 @@ func (x *pyExec) node(number uint64) *graph.ExecNode {
 // is.
 func askExec(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status, tell func(*pyExec, *answer)) {
 	guard(st, func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -361,7 +361,7 @@ func cudagoExecEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 //export cudagoExecCount
 func cudagoExecCount(id C.uint64_t, st *C.cudago_status) (n C.uint64_t) {
 	guard(st, func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err == nil {
 			n = C.uint64_t(len(x.nodes))
 		}

@@ -35,7 +35,7 @@ type pyExec struct {
 	byName map[string]int // in nodes
 }
 
-var execs = border.NewTable[*pyExec]("graph executable")
+var execs = execTable{border.NewTable[*pyExec]("graph executable")}
 
 // uses answers package graph: on which streams C has launched the executable,
 // and up to which position. It runs within updates and Close, so with the GIL,
@@ -107,7 +107,7 @@ func instantiate(g *pyGraph, flags uint64) (*pyExec, error) {
 //export cudagoExecLaunchError
 func cudagoExecLaunchError(id C.uint64_t, code C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func cudagoExecLaunchError(id C.uint64_t, code C.int32_t, st *C.cudago_status) {
 
 //export cudagoExecAdopt
 func cudagoExecAdopt(id C.uint64_t, held **C.cudago_held) *C.cudago_exec {
-	x, err := execs.Get(uint64(id))
+	x, err := execs.Unsettled(uint64(id))
 	if err != nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func cudagoCallbackLeave(id, position C.uint64_t) {
 //export cudagoExecUpload
 func cudagoExecUpload(id, on C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err != nil {
 			return err
 		}

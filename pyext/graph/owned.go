@@ -20,10 +20,16 @@ import (
 	"github.com/cudago/cudago/pyext/border"
 )
 
-// execOf returns an executable that knows all updates, also those that C has
-// made since the last call. It needs the GIL.
-func execOf(id C.uint64_t) (*pyExec, error) {
-	x, err := execs.Get(uint64(id))
+// An execTable returns executables that know all updates, also those that C has
+// made since the last call.
+type execTable struct {
+	*border.Table[*pyExec]
+}
+
+// Get needs the GIL.
+func (t execTable) Get(id uint64) (*pyExec, error) {
+	border.NeedsGIL()
+	x, err := t.Table.Get(id)
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +37,15 @@ func execOf(id C.uint64_t) (*pyExec, error) {
 	return x, nil
 }
 
+// Unsettled returns an executable as it was at the last Get.
+func (t execTable) Unsettled(id uint64) (*pyExec, error) { return t.Table.Get(id) }
+
 // cudagoExecOwn leaves a node of an executable to C, if C can update it.
 //
 //export cudagoExecOwn
 func cudagoExecOwn(id, number C.uint64_t, w *C.cudago_owned) (owned C.int) {
 	err := border.Contained(func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err != nil {
 			return err
 		}
@@ -149,7 +158,7 @@ func (x *pyExec) takeBack(w *C.cudago_owned) {
 func cudagoExecRetire(id C.uint64_t, refs *C.cudago_ref, n C.int) {
 	list := operands(refs, n)
 	err := border.Contained(func() error {
-		x, err := execs.Get(uint64(id))
+		x, err := execs.Unsettled(uint64(id))
 		if err == nil {
 			x.Retire(list)
 		}

@@ -71,7 +71,7 @@ func updatableNode(id, node C.uint64_t) (updatable, *holder, error) {
 }
 
 func execNode(id, node C.uint64_t) (*pyExec, *graph.ExecNode, error) {
-	x, err := execOf(id)
+	x, err := execs.Get(uint64(id))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +186,7 @@ func cudagoUpdateHost(id, node C.uint64_t, fn, data C.uintptr_t, ref *C.cudago_r
 //export cudagoExecUpdate
 func cudagoExecUpdate(id, graph C.uint64_t, st *C.cudago_status) {
 	guard(st, func() error {
-		x, err := execOf(id)
+		x, err := execs.Get(uint64(id))
 		if err != nil {
 			return err
 		}

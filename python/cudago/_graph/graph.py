@@ -17,6 +17,7 @@ from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
 from .foreign import Shared
+from .iteration import Iteration
 from .node import Node
 from .retained import Retained, retained_of
 from .shown import Shown
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph(Builder, Shown, Stored, Shared, _core.Graph):
+class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
     """An editable graph of device work.
 
     A graph keeps every operand alive, as does each executable made from it: you can close or drop
@@ -47,7 +48,8 @@ class Graph(Builder, Shown, Stored, Shared, _core.Graph):
     -----
     Methods of a graph add nodes that wait for nothing; methods of a `Node` add nodes that wait for
     it; `join` adds one that waits for several. Adding a node runs nothing before the graph is
-    launched. Node names are unique in a graph: a name that is taken is a `ValueError`.
+    launched. Node names are unique in a graph: a name that is taken is a `ValueError`. Iterating
+    over a graph yields its nodes in topological order; `nodes` has them in that of their creation.
 
     Examples
     --------

@@ -156,7 +156,7 @@ class _Maker:
                 value, width, waits, code = row[:4]
                 side = "src" if waits else "dst"
                 memory = self._operand(node, side, held.get(side), width, depth)
-                condition = {"condition": CONDITIONS[code]} if waits else {}
+                condition: dict[str, Any] = {"condition": CONDITIONS[code]} if waits else {}
                 return {"value": value, side: memory, **condition}
             case "host" if "callback" not in held:
                 raise _CannotSaveError("what it calls is not of cudago")

@@ -1,0 +1,39 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of graphs, each after those that it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .again import in_order
+from .node import Node, node_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Iteration:
+    """The part of `Graph` that iterates over it."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Node]:
+        """Yield the nodes as of now in topological order: each after those that it waits for.
+
+        Otherwise they come in the order of creation. `Graph.nodes` has them in that order alone,
+        in which a node can come before one that it waits for: by `add_edge`, and in captures.
+        """
+        graph: Any = self
+        rows = {row[0]: row for row in graph._nodes()}
+        order = in_order(list(rows), graph._edges())
+        return iter([node_of(graph, rows[number]) for number in order])
+
+    def __contains__(self, node: object) -> bool:
+        """Whether it is a node of the graph, or the name of one."""
+        graph: Any = self
+        if isinstance(node, str):
+            return graph._find(node) is not None
+        if not isinstance(node, Node):
+            return False
+        return any(row[0] == node._id for row in graph._nodes())
