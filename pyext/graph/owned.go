@@ -130,7 +130,7 @@ func (x *pyExec) settle() {
 }
 
 func (x *pyExec) takeBack(w *C.cudago_owned) {
-	list := operands(w.refs, C.int(w.n))
+	list := operands(w.refs, w.n)
 	for _, o := range list {
 		o.Retainer.(*pyRef).visible = 1 // C shows them to the collector already
 	}
