@@ -194,7 +194,7 @@ func (l *linking) emit() {
 					prototype.Body, prototype.Directives = nil, nil
 					l.out.Items = append(l.out.Items, &prototype)
 				}
-				l.places(x.Body, m, i)
+				places(x.Body, i)
 				code = append(code, item)
 			case *Variable:
 				variables = append(variables, item)
@@ -247,14 +247,14 @@ func fileNumber(part, n int) int { return part*1000 + n }
 
 // places gives .loc the numbers of the files in the result. The names of inlined
 // functions are in sections for debuggers, which are left out.
-func (l *linking) places(b *Block, m *Module, part int) {
+func places(b *Block, part int) {
 	if b == nil {
 		return
 	}
 	for _, s := range b.Statements {
 		switch x := s.(type) {
 		case *Block:
-			l.places(x, m, part)
+			places(x, part)
 		case *Loc:
 			x.File = fileNumber(part, x.File)
 			x.FunctionName, x.InlinedAt = "", nil
