@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/cuda/internal/nvjitlink"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
@@ -25,6 +26,7 @@ type Driver struct {
 
 	codeKind string                         // the kind of code that this driver runs: PTX or Cubin
 	compiler func() (nvrtc.Compiler, error) // opened by the first call
+	linker   func() (nvjitlink.Linker, error)
 
 	onWarning atomic.Pointer[func(error)]
 	live      liveCounts

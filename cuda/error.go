@@ -216,7 +216,7 @@ func overflow(arg, format string, args ...any) error {
 	return &ArgumentError{Overflow, arg, fmt.Sprintf(format, args...)}
 }
 
-// A CompileError reports source that did not compile.
+// A CompileError reports source that did not compile, or code that did not link.
 type CompileError struct {
 	// Name is the program's name, as it stands in the log.
 	Name string
@@ -224,6 +224,8 @@ type CompileError struct {
 	Log string
 	// Options are the options that the compiler was given.
 	Options []string
+	// Link says that code was linked.
+	Link bool
 	// Err is why there was no compilation at all, such as a compiler that was
 	// not found; else nil.
 	Err error
@@ -232,10 +234,14 @@ type CompileError struct {
 // Error returns the first error line of the log, or e.Err. The whole log is in
 // e.Log.
 func (e *CompileError) Error() string {
-	if e.Err != nil {
-		return "compilation of " + e.Name + " failed: " + e.Err.Error()
+	what := "compilation of " + e.Name
+	if e.Link {
+		what = "linking " + e.Name
 	}
-	return "compilation of " + e.Name + " failed: " + firstErrorLine(e.Log)
+	if e.Err != nil {
+		return what + " failed: " + e.Err.Error()
+	}
+	return what + " failed: " + firstErrorLine(e.Log)
 }
 
 // Unwrap returns e.Err.

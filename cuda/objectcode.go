@@ -22,7 +22,8 @@ import (
 //
 // Safe for concurrent use.
 type ObjectCode struct {
-	// Kind is [PTX], [Cubin], [Fatbin] or [LTOIR]. All fields are read-only.
+	// Kind is [PTX], [Cubin], [Fatbin], [LTOIR], [Object] or [Library]. All fields
+	// are read-only.
 	Kind string
 	// Data is the code.
 	Data []byte
@@ -67,8 +68,8 @@ func (l *loading) isLost() bool {
 //
 // Errors: an [*ArgumentError] for an unknown kind or empty data.
 func ObjectCodeFrom(kind string, data []byte) (*ObjectCode, error) {
-	if !slices.Contains([]string{PTX, Cubin, Fatbin, LTOIR}, kind) {
-		return nil, badValue("kind", `must be "ptx", "cubin", "fatbin" or "ltoir", got %q`, kind)
+	if !slices.Contains([]string{PTX, Cubin, Fatbin, LTOIR, Object, Library}, kind) {
+		return nil, badValue("kind", `must be "ptx", "cubin", "fatbin", "ltoir", "object" or "library", got %q`, kind)
 	}
 	if len(data) == 0 {
 		return nil, badValue("data", "must not be empty")

@@ -168,7 +168,7 @@ func TestCloseWhileLoading(t *testing.T) {
 func TestObjectCodeArguments(t *testing.T) {
 	_, c := openStub(t)
 	_, err := ObjectCodeFrom("elf", []byte("x"))
-	require.EqualError(t, err, `kind must be "ptx", "cubin", "fatbin" or "ltoir", got "elf"`)
+	require.EqualError(t, err, `kind must be "ptx", "cubin", "fatbin", "ltoir", "object" or "library", got "elf"`)
 	_, err = ObjectCodeFrom(PTX, nil)
 	require.EqualError(t, err, "data must not be empty")
 	lto, err := ObjectCodeFrom(LTOIR, []byte("x"))

@@ -15,6 +15,7 @@ import (
 	"github.com/cudago/cudago/cuda/internal/driver/nvidia"
 	"github.com/cudago/cudago/cuda/internal/driver/sim"
 	"github.com/cudago/cudago/cuda/internal/driver/trace"
+	"github.com/cudago/cudago/cuda/internal/nvjitlink"
 	"github.com/cudago/cudago/cuda/internal/nvrtc"
 )
 
@@ -34,6 +35,9 @@ type Options struct {
 	CallHost func(fn, userData uintptr)
 	// NVRTCPaths are directories to look for NVRTC in, before the system's.
 	NVRTCPaths []string
+	// NVJitLinkPaths are directories to look for nvJitLink in, before the
+	// system's.
+	NVJitLinkPaths []string
 	// Printf receives what kernels print on the simulated driver. Nil means
 	// standard output.
 	Printf io.Writer
@@ -140,6 +144,7 @@ func finishOpen(o Options, api driver.API, kind string) (*Driver, error) {
 	d.compiler = sync.OnceValues(func() (nvrtc.Compiler, error) {
 		return nvrtc.Open(nvrtc.Options{Paths: o.NVRTCPaths})
 	})
+	d.linker = sync.OnceValues(func() (nvjitlink.Linker, error) { return nvjitlink.Open(o.NVJitLinkPaths) })
 	return d, nil
 }
 

@@ -18,6 +18,9 @@ const (
 	Cubin     = "cubin"  // machine code of one architecture
 	Fatbin    = "fatbin" // several of the above in one
 	LTOIR     = "ltoir"  // input of a link-time optimizer; cannot be loaded
+
+	Object  = "object"  // a host object file with device code; cannot be loaded
+	Library = "library" // an archive of those; cannot be loaded
 )
 
 // A Program is source code with its options.

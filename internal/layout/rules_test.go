@@ -39,11 +39,12 @@ var mayImport = map[string][]string{
 	"pyext/api":       {"cuda"},
 	"graph":           {"cuda", "internal/finalize"},
 	"dlpack":          {},
-	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/codecache", "internal/cxxname", "internal/ptx"},
+	"cuda":            {"cuda/internal/driver", "cuda/internal/nvrtc", "cuda/internal/nvjitlink", "cuda/internal/codecache", "internal/cxxname", "internal/ptx"},
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
 	"cuda/internal/nvrtc":                {},
+	"cuda/internal/nvjitlink":            {},
 	"cuda/internal/codecache":            {},
 	"cuda/internal/driver":               {},
 	"cuda/internal/driver/nvidia":        {"cuda/internal/driver"},
@@ -97,6 +98,7 @@ var mayUseC = map[string]bool{
 	"cuda/internal/driver/nvidia":        true,
 	"cuda/internal/driver/nvidia/hostfn": true,
 	"cuda/internal/nvrtc":                true,
+	"cuda/internal/nvjitlink":            true,
 	"dlpack":                             true,
 	"dlpack/dlpacktest":                  true,
 	"benchmarks/cfloor":                  true,

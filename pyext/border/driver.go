@@ -37,6 +37,7 @@ type options struct {
 	Driver string   `json:"driver"`
 	Sim    string   `json:"sim"`
 	NVRTC  []string `json:"nvrtc"`
+	Link   []string `json:"nvjitlink"`
 	Trace  bool     `json:"trace"`
 	Last   string   `json:"last"`
 }
@@ -54,7 +55,7 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 			return nil
 		}
 		co := cuda.Options{
-			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, LastCalls: o.Last, Printf: &printed,
+			Driver: o.Driver, Sim: o.Sim, NVRTCPaths: o.NVRTC, NVJitLinkPaths: o.Link, LastCalls: o.Last, Printf: &printed,
 			CallHost: func(fn, data uintptr) { C.cudago_call_host(C.uintptr_t(fn), C.uintptr_t(data)) },
 		}
 		if o.Trace {

@@ -222,6 +222,8 @@ extern cudago_recorder cudago_record;
 /* --- what room.c adds to the module, and types -------------------------------------------------------------------- */
 
 PyObject *cudago_compile(PyObject *module, PyObject *args);
+PyObject *cudago_link(PyObject *module, PyObject *args);
+PyObject *cudago_handle_new(uint64_t id); /* takes over the code; code.c */
 PyObject *cudago_code_cache(PyObject *module, PyObject *args);
 PyObject *cudago_code_from(PyObject *module, PyObject *args);
 PyObject *cudago_code_data(PyObject *module, PyObject *args);

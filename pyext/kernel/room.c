@@ -11,6 +11,7 @@ static PyMethodDef functions[] = {
     {"_copy_box", METHOD(cudago_copy_box), METH_FASTCALL, NULL},
     {"_memop", METHOD(cudago_stream_memop), METH_FASTCALL, NULL},
     {"_compile", cudago_compile, METH_VARARGS, NULL},
+    {"_link", cudago_link, METH_VARARGS, NULL},
     {"_code_cache", cudago_code_cache, METH_VARARGS, NULL},
     {"_code_from", cudago_code_from, METH_VARARGS, NULL},
     {"_code_data", cudago_code_data, METH_VARARGS, NULL},

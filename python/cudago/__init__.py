@@ -71,6 +71,7 @@ from ._kernel.configured import ConfiguredKernel  # noqa: E402
 from ._kernel.info import KernelInfo  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
+from ._kernel.linker import Linker, LinkerOptions  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
 from ._kernel.program import Program  # noqa: E402
 from ._kernel.program_options import ProgramOptions  # noqa: E402
@@ -174,6 +175,8 @@ __all__ = [
     "KernelNodeParams",
     "KernelNotFoundError",
     "LaunchConfig",
+    "Linker",
+    "LinkerOptions",
     "ManagedMemoryResource",
     "MemcpyNodeParams",
     "MemoryResource",

@@ -129,13 +129,14 @@ def live_objects() -> dict[str, int]:
 
 def _nvrtc_directories() -> list[str]:
     """Return where NVRTC's wheels put the library: nvidia/cu13/lib, nvidia/cuda_nvrtc/lib."""
+    return _directories_of("libnvrtc.so*")
+
+
+def _directories_of(pattern: str) -> list[str]:
     spec = find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     return [
-        str(d)
-        for r in roots
-        for d in sorted(r.glob("*/lib"), reverse=True)
-        if any(d.glob("libnvrtc.so*"))
+        str(d) for r in roots for d in sorted(r.glob("*/lib"), reverse=True) if any(d.glob(pattern))
     ]
 
 
@@ -151,6 +152,7 @@ def _options() -> str:
             "driver": driver,
             "sim": os.environ.get("CUDAGO_SIM", ""),
             "nvrtc": _nvrtc_directories(),
+            "nvjitlink": _directories_of("libnvJitLink.so*"),
             "trace": os.environ.get("CUDAGO_TRACE", "") not in ("", "0"),
             "last": os.environ.get("CUDAGO_LAST_CALLS", ""),
         }

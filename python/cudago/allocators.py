@@ -389,11 +389,9 @@ def for_rmm(resource: MemoryResource) -> Any:
 
     Examples
     --------
-    >>> try:
-    ...     resource = cudago.allocators.for_rmm(device.memory_resource)
-    ... except ImportError:
-    ...     print("RMM is not installed")
-    RMM is not installed
+    >>> make = cudago.allocators.for_rmm
+    >>> callable(make)  # rmm.mr.set_current_device_resource(make(device.memory_resource))
+    True
     """
     way = _ForRMM(_checked(resource))
     rmm = importlib.import_module("rmm")

@@ -21,7 +21,8 @@ def test_info(script, driver, device):
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
     assert lines[0].startswith(f"cudago    {cu.__version__}, Python 3.")
-    assert re.fullmatch(r"linked    go go1\.\S+, github.com/go-python/gopy v\S+", lines[1])
+    linked = r"linked    go go1\.\S+, github.com/go-python/gopy v\S+, \S+/demangle v\S+"
+    assert re.fullmatch(linked, lines[1])
     assert f"CUDAGO_DRIVER={driver}" in lines
     major, minor = cu.driver_version()
     assert f"driver    {driver}, CUDA {major}.{minor}" in lines
@@ -40,7 +41,8 @@ def test_info_for_programs(script, driver, device):
     assert (
         found["environment"] | {"CUDAGO_DRIVER": driver, "CUDAGO_OWN": "1"} == found["environment"]
     )
-    assert set(found["linked"]) == {"go", "github.com/go-python/gopy"}
+    modules = {"github.com/go-python/gopy", "github.com/ianlancetaylor/demangle"}
+    assert set(found["linked"]) == {"go", *modules}
     assert found["driver"]["name"] == driver
     assert tuple(found["driver"]["version"]) == cu.driver_version()
     assert found["driver"]["error"] is None

@@ -245,6 +245,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "recorded": _recorded,
     "recorded_later": _recorded,
     "timer": _timer,
+    "linker": lambda w: cu.Linker(w.get("code")),
+    "linker_options": lambda w: cu.LinkerOptions(),
     "resource": _resource_maker("DeviceMemoryResource"),
     "foreign_resource": lambda w: cu.allocators.ForeignMemoryResource(Allocator()),
     "managed_resource": _resource_maker("ManagedMemoryResource"),

@@ -35,6 +35,12 @@ try:
 except (cudago.CUDAError, ValueError) as e:
     print(e)
 """
+LINK = """
+try:
+    cudago.Linker(cudago.ObjectCode.from_ltoir(b"nothing")).link()
+except cudago.CompileError as e:
+    print(e)
+"""
 SEEN = {  # a value, and what it makes a program say
     "CUDAGO_DRIVER": ("gpu", "got 'gpu'"),
     "CUDAGO_SIM": ("seed=many", "seed must be"),
@@ -45,20 +51,22 @@ SEEN = {  # a value, and what it makes a program say
     "CUDAGO_CACHE_DIR": ("\udc80", "directory must be a name in UTF-8"),
     "CUDAGO_CACHE_SIZE": ("large", "CUDAGO_CACHE_SIZE must be a number of bytes, got 'large'"),
     "CUDAGO_NVRTC_PATH": ("/nowhere/lib", "/nowhere/lib: no such directory"),
+    "CUDAGO_NVJITLINK_PATH": ("/nowhere/lib", "/nowhere/lib/libnvJitLink.so.13: no such file"),
 }
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_it_is_read_when_the_page_says(name, script):
     value, said = SEEN[name]
-    start = "import os, cudago\n"
-    if name == "CUDAGO_NVRTC_PATH":  # the message names places only where no package has NVRTC
-        start += "cudago._driver._nvrtc_directories = lambda: ['/packages']\n"
-        if not script(start + COMPILE, CUDAGO_DRIVER="sim").stdout:
-            pytest.skip("this machine has an NVRTC of its own")
+    start, use = "import os, cudago\n", COMPILE
+    if name.endswith("_PATH"):  # the message names places only where no package has the library
+        use = COMPILE if name == "CUDAGO_NVRTC_PATH" else LINK
+        start += "cudago._driver._directories_of = lambda pattern: ['/packages']\n"
+        if "/packages" not in script(start + use, CUDAGO_DRIVER="sim").stdout:
+            pytest.skip("this machine has a library of its own")
     environment = {"CUDAGO_DRIVER": "nvidia" if name == "CUDAGO_LIBCUDA" else "sim"}
-    run = script(start + SET.format(name=name, value=value) + COMPILE, **environment)
+    run = script(start + SET.format(name=name, value=value) + use, **environment)
     late = said in run.stdout + run.stderr
     assert late == (DOCUMENTED[name] == "at the first use")
-    run = script(start + COMPILE, **(environment | {name: value}))
+    run = script(start + use, **(environment | {name: value}))
     assert said in run.stdout + run.stderr

@@ -36,7 +36,7 @@ class ObjectCode:
     Attributes
     ----------
     kind : str
-        ``"ptx"``, ``"cubin"``, ``"ltoir"`` or ``"fatbin"``.
+        ``"ptx"``, ``"cubin"``, ``"ltoir"``, ``"fatbin"``, ``"object"`` or ``"library"``.
     log : str
         The compiler's output, such as warnings.
 
@@ -115,6 +115,54 @@ class ObjectCode:
             Checked when it is loaded. The simulated driver runs only PTX.
         """
         return cls._from("fatbin", code)
+
+    @classmethod
+    def from_ltoir(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap LTO-IR: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The code, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Cannot be loaded, but linked by `Linker`.
+        """
+        return cls._from("ltoir", code)
+
+    @classmethod
+    def from_object(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap a host object file with device code: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The file's bytes, or a path.
+
+        Returns
+        -------
+        ObjectCode
+            Cannot be loaded, but linked by `Linker`.
+        """
+        return cls._from("object", code)
+
+    @classmethod
+    def from_library(cls, code: str | bytes | Path) -> ObjectCode:
+        """Wrap an archive of object files with device code: its bytes, or the path of a file.
+
+        Parameters
+        ----------
+        code : bytes, or str or Path
+            The file's bytes, or a path such as that of ``libcudadevrt.a``.
+
+        Returns
+        -------
+        ObjectCode
+            Cannot be loaded, but linked by `Linker`.
+        """
+        return cls._from("library", code)
 
     @property
     def code(self) -> bytes:

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+void *cudago_nvjitlink_open(const char *name, char *why, int size)
+{
+	void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	if (library == NULL) {
+		const char *text = dlerror();
+		snprintf(why, (size_t)size, "%s", text != NULL ? text : "no reason given");
+	}
+	return library;
+}
+
+uintptr_t cudago_nvjitlink_symbol(void *library, const char *symbol)
+{
+	return (uintptr_t)dlsym(library, symbol);
+}

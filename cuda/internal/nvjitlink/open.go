@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The cudago authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nvjitlink
+
+/*
+#cgo linux LDFLAGS: -ldl
+#include <stdlib.h>
+#include "library.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// PathVariable names the environment variable with directories to look in first,
+// separated as in PATH.
+const PathVariable = "CUDAGO_NVJITLINK_PATH"
+
+// majors are the versions that are known to work, newest first: one major version
+// is one ABI.
+var majors = []int{13, 12}
+
+func soname(major int) string { return fmt.Sprintf("libnvJitLink.so.%d", major) }
+
+// NotFoundError says that no nvJitLink could be opened.
+type NotFoundError struct {
+	Tried []string // a place, and why it will not do
+}
+
+func (e *NotFoundError) Error() string {
+	return "nvJitLink (libnvJitLink), which links device code, was not found; " +
+		"`pip install cudago[link]` brings it along; looked in\n  " + strings.Join(e.Tried, "\n  ")
+}
+
+// Open opens the first nvJitLink that it finds: in CUDAGO_NVJITLINK_PATH, in
+// paths, by the loader's own search, then in the toolkits that CUDA_HOME and
+// CUDA_PATH name and in /usr/local/cuda.
+//
+// Errors: [*NotFoundError].
+func Open(paths []string) (*Library, error) {
+	dirs := append(filepath.SplitList(os.Getenv(PathVariable)), paths...)
+	dirs = append(dirs, "") // the loader's own search
+	target := map[string]string{"amd64": "x86_64-linux", "arm64": "sbsa-linux"}[runtime.GOARCH]
+	for _, home := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
+		if home != "" {
+			dirs = append(dirs, filepath.Join(home, "lib64"), filepath.Join(home, "targets", target, "lib"))
+		}
+	}
+	var tried []string
+	for _, dir := range dirs {
+		for _, major := range majors {
+			file := soname(major)
+			if dir != "" {
+				file = filepath.Join(dir, file)
+				if _, err := os.Stat(file); err != nil {
+					tried = append(tried, file+": no such file")
+					continue
+				}
+			}
+			l, why := openFile(file, major)
+			if l != nil {
+				return l, nil
+			}
+			tried = append(tried, file+": "+why)
+		}
+	}
+	return nil, &NotFoundError{tried}
+}
+
+func openFile(file string, major int) (l *Library, why string) {
+	cname := C.CString(file)
+	defer C.free(unsafe.Pointer(cname))
+	var text [1024]C.char
+	handle := C.cudago_nvjitlink_open(cname, &text[0], C.int(len(text)))
+	if handle == nil {
+		return nil, C.GoString(&text[0])
+	}
+	l = &Library{path: file}
+	for i, name := range callNames {
+		if i != version { // all others are exported for each minor version, the first of which is of all
+			name = fmt.Sprintf("__%s_%d_0", name, major)
+		}
+		csymbol := C.CString(name)
+		l.fn[i] = C.cudago_nvjitlink_symbol(handle, csymbol)
+		C.free(unsafe.Pointer(csymbol))
+		if l.fn[i] == 0 {
+			return nil, "lacks " + name
+		}
+	}
+	var a, b C.unsigned
+	if C.nvJitLinkVersion(l.fn[version], &a, &b) != 0 {
+		return nil, "does not tell its version"
+	}
+	l.major, l.minor = int(a), int(b)
+	return l, ""
+}
+
+// The calls, as indices into callNames and Library.fn.
+const (
+	version = iota
+	create
+	destroy
+	addData
+	complete
+	cubinSize
+	cubin
+	ptxSize
+	ptx
+	errorLogSize
+	errorLog
+	infoLogSize
+	infoLog
+
+	callCount
+)
+
+var callNames = [callCount]string{
+	version:      "nvJitLinkVersion",
+	create:       "nvJitLinkCreate",
+	destroy:      "nvJitLinkDestroy",
+	addData:      "nvJitLinkAddData",
+	complete:     "nvJitLinkComplete",
+	cubinSize:    "nvJitLinkGetLinkedCubinSize",
+	cubin:        "nvJitLinkGetLinkedCubin",
+	ptxSize:      "nvJitLinkGetLinkedPtxSize",
+	ptx:          "nvJitLinkGetLinkedPtx",
+	errorLogSize: "nvJitLinkGetErrorLogSize",
+	errorLog:     "nvJitLinkGetErrorLog",
+	infoLogSize:  "nvJitLinkGetInfoLogSize",
+	infoLog:      "nvJitLinkGetInfoLog",
+}
