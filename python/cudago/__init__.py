@@ -14,10 +14,10 @@ import sys
 
 try:
     from . import _core, _gopy
-except ImportError as e:
+except ImportError as _reason:
     from ._host import why_no_module
 
-    raise why_no_module(e) from None
+    raise why_no_module(_reason) from None
 from ._version import __version__ as __version__
 
 if _core.__version__ != __version__:

@@ -16,7 +16,11 @@ def card(self: object) -> str:
 
 def pretty(self: Any, printer: Any, cycle: bool) -> None:
     """Show memory at a prompt of IPython: as ``repr``, after the moment that a card gives work."""
-    printer.text(self._described(lambda memory: glance(memory, patience_s=0.25)))
+
+    def patient(memory: Any) -> str:
+        return glance(memory, patience_s=0.25)
+
+    printer.text(self._described(patient))
 
 
 def glance(self: Any, patience_s: float = 0) -> str:
