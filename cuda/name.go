@@ -145,6 +145,9 @@ func lookUp[T any](
 ) (got T, symbol string, err error) {
 	symbol = m.code.Symbol(name)
 	got, r := ask(symbol)
+	if symbol == "" && r == driver.CUDA_ERROR_INVALID_VALUE { // NVIDIA's driver says so of the empty name
+		r = driver.CUDA_ERROR_NOT_FOUND
+	}
 	if r != driver.CUDA_ERROR_NOT_FOUND {
 		return got, symbol, m.ctx.failName(op, r, name, m.loadOutput(symbol))
 	}

@@ -297,6 +297,7 @@ QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if
 /* replay.c */
 PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
+PyObject *cudago_set_replays(PyObject *module, PyObject *on);
 int cudago_replay_type_init(PyObject *module);
 
 /* ask.c: methods of GraphExec */

@@ -196,9 +196,15 @@ class _CuPy:
     def __call__(self, nbytes: int, stream: Stream) -> tuple[int, object]:
         cuda = importlib.import_module("cupy").cuda
         ordinal = stream.device.ordinal
-        with cuda.Device(ordinal), cuda.ExternalStream(stream.handle, ordinal):
+        with cuda.Device(ordinal), _cupy_stream(cuda, stream, ordinal):
             memory = self.malloc(nbytes)
         return _address(memory), memory
+
+
+def _cupy_stream(cuda: Any, stream: Stream, ordinal: int) -> Any:
+    """Return a stream of ours as one of CuPy, whose version 14 has deprecated the older way."""
+    made = getattr(cuda.Stream, "from_external", None)
+    return made(stream) if made else cuda.ExternalStream(stream.handle, ordinal)
 
 
 class _Allocation:

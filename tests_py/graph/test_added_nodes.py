@@ -139,6 +139,7 @@ print(out[0])
 """
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_a_refused_node_leaves_nothing(script, driver):
     done = script(REFUSED, CUDAGO_SIM="faults=0")
     assert (done.stderr, done.stdout) == ("", "cuGraphAddKernelNode 999\nTrue 1 2\n3\n")

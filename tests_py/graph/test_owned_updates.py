@@ -274,6 +274,7 @@ print(out, step["set"].params.args[1])
 """
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
 def test_a_refused_update_changes_nothing(script, driver):
     done = script(REFUSED, CUDAGO_SIM="faults=0")
     assert done.stderr == ""

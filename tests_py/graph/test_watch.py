@@ -175,3 +175,18 @@ def test_graphs_that_are_gone_are_forgotten(device, kernels, a):
             assert len(watch._in_graphs) == before + 1
         del graph
     assert len(watch._in_graphs) == before
+
+
+def test_a_function_that_is_a_graph(device, stream, kernels, freed):
+    memory, free = freed
+    address = memory.handle
+
+    @cu.graph
+    def add(s, to):
+        cu.launch(s, CONFIG, kernels["add"], to, 1, N)
+
+    for _ in range(3):  # the same call again is launched natively where nobody watches
+        add(stream, address)
+    free()
+    with pytest.raises(cu.CheckError, match="is 0x"):
+        add(stream, address)

@@ -28,7 +28,7 @@ def test_cupy_allocates_from_us(device, stream):
     before = buffers()
     with (
         cupy.cuda.using_allocator(for_cupy(device.memory_resource)),
-        cupy.cuda.ExternalStream(stream.handle),
+        cupy.cuda.Stream.from_external(stream),
     ):
         x = cupy.arange(1000, dtype="f4")
         assert buffers() > before

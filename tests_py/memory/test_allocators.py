@@ -312,6 +312,7 @@ class CuPy(ModuleType):
         self.arena, self.entered = Arena(device, stream), []
         self.cuda = SimpleNamespace(
             Device=self.use_device,
+            Stream=object,  # CuPy before 14
             ExternalStream=self.use_stream,
             get_current_stream=lambda: stream,
             UnownedMemory=lambda ptr, size, owner, device_id=-1: SimpleNamespace(

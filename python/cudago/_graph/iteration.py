@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .again import in_order
-from .node import Node, node_of
+from .node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Iteration:
         graph: Any = self
         rows = {row[0]: row for row in graph._nodes()}
         order = in_order(list(rows), graph._edges())
-        return iter([node_of(graph, rows[number]) for number in order])
+        return iter([graph._node_of(rows[number]) for number in order])
 
     def __contains__(self, node: object) -> bool:
         """Whether it is a node of the graph, or the name of one."""

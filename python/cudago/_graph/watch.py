@@ -19,6 +19,7 @@ from .._gopy import api
 from ..errors import CheckError
 from .exec import GraphExec
 from .graph import Graph
+from .node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +57,7 @@ def watch(on: bool) -> None:
             setattr(target, name, method)
         elif vars(cls).get(name) is method:
             delattr(target, name)
+    _core._set_replays(not on)
     if not on:
         _in_graphs.clear()
         _in_executables.clear()
@@ -151,6 +153,19 @@ def _add_kernel(self: Graph, *args: Any) -> int:
     return number
 
 
+def _launch_in_graph(self: Graph, *args: Any, **kwargs: Any) -> Node:
+    return _noted(_core.Graph.launch(self, *args, **kwargs))
+
+
+def _launch_after(self: Node, *args: Any, **kwargs: Any) -> Node:
+    return _noted(_core.Node.launch(self, *args, **kwargs))
+
+
+def _noted(node: Node) -> Node:
+    _note(node.graph, node._id)
+    return node
+
+
 def _update_kernel(self: Graph, number: int, *args: Any) -> None:
     _core.Graph._update_kernel(self, number, *args)
     _note(self, number)
@@ -220,6 +235,8 @@ def _launch_bound(self: GraphExec, stream: Any) -> bool:
 
 
 _METHODS: dict[tuple[type, str], Callable[..., Any]] = {
+    (Graph, "launch"): _launch_in_graph,
+    (Node, "launch"): _launch_after,
     (Graph, "_add_kernel"): _add_kernel,
     (Graph, "_update_kernel"): _update_kernel,
     (Graph, "_clone"): _clone,
