@@ -4,6 +4,7 @@
 package graph
 
 import (
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -224,14 +225,15 @@ func TestAThreadHasWaitedForItsOwnWork(t *testing.T) {
 	s := ctx.DefaultStream(cuda.PerThread)
 	l := LineOf(s)
 	gate := newGate(t)
-	queued := make(chan uint64)
+	queued, failed := make(chan uint64, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good: it has a stream of its own
-		require.NoError(t, s.LaunchHostFunc(gate.Fn, gate.UserData))
-		pos, err := l.Marked()
-		require.NoError(t, err)
+		launched := s.LaunchHostFunc(gate.Fn, gate.UserData)
+		pos, marked := l.Marked()
+		failed <- errors.Join(launched, marked)
 		queued <- pos
 	}()
+	require.NoError(t, <-failed)
 	theirs := <-queued
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

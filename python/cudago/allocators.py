@@ -80,6 +80,7 @@ class ForeignMemoryResource(MemoryResource):
 
     __slots__ = ("_allocate", "_on", "allocator")
     _allocate: Callable[[int, Stream], tuple[int, object]]
+    allocator: Any
 
     def __init__(self, allocator: Any, *, device: Device | None = None) -> None:
         if device is not None and not isinstance(device, _core.Device):

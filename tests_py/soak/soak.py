@@ -40,6 +40,13 @@ MOST_SHOWN = 10  # tracebacks
 HUNG_AFTER_S = 180  # the time of the threads
 
 
+def call_that_failed(e: BaseException | None) -> cu.CUDAError | None:
+    """Return the error of a driver call that an exception is, or that it came in the wake of."""
+    while e is not None and not isinstance(e, cu.CUDAError):
+        e = e.__context__
+    return e
+
+
 class Soak:
     """The threads, and what they count."""
 
@@ -83,12 +90,13 @@ class Soak:
     def failed(self, name: str, e: Exception) -> None:
         """Count an exception: an unexpected one, or one of a driver call that was made to fail."""
         with self.lock:
-            if self.faults.rate and isinstance(e, cu.CUDAError):
-                self.injected[f"{type(e).__name__} of {e.operation}"] += 1
+            wrong = isinstance(e, Wrong)
+            if self.faults.rate and not wrong and (failed := call_that_failed(e)):
+                self.injected[f"{type(e).__name__} of {failed.operation}"] += 1
                 return
-            if isinstance(e, Wrong):
+            if wrong:
                 self.wrong.append(f"{name}: {e}")
-            self.exceptions[f"{name}: {type(e).__name__}"] += 1
+            self.exceptions[f"{name}: {type(e).__name__}: {e}"[:200]] += 1
             if sum(self.exceptions.values()) <= MOST_SHOWN:
                 traceback.print_exception(e)
 
