@@ -111,14 +111,19 @@ func (g *Graph) copyFrom(from *Graph, handleOf func(*Node) (cuda.NodeHandle, err
 	}
 	// In a second pass: a captured graph's nodes come in the driver's order, so
 	// a dependency may come later.
-	for _, n := range from.all() {
+	from.linkCopies(copies)
+	for _, b := range from.loose {
+		g.loose = append(g.loose, b.retain())
+	}
+	return nil
+}
+
+// linkCopies gives copies of g's nodes the dependencies of the originals.
+func (g *Graph) linkCopies(copies map[*Node]*Node) {
+	for _, n := range g.all() {
 		for _, d := range n.deps {
 			copies[n].deps = append(copies[n].deps, copies[d])
 		}
 		copies[n].link()
 	}
-	for _, b := range from.loose {
-		g.loose = append(g.loose, b.retain())
-	}
-	return nil
 }

@@ -172,12 +172,7 @@ func (g *Graph) viewOf(prefix string, bundles map[string][]*bundle) *Graph {
 		copies[n] = c
 		v.commit(c)
 	}
-	for _, n := range g.all() {
-		for _, d := range n.deps {
-			copies[n].deps = append(copies[n].deps, copies[d])
-		}
-		copies[n].link()
-	}
+	g.linkCopies(copies)
 	return v
 }
 
