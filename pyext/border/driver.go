@@ -68,7 +68,7 @@ func cudagoOpen(text *C.char, st *C.cudago_status) {
 		d.OnWarning(ReportAside)
 		// Draining can wait for the device, and the thread that ends a capture
 		// holds the GIL.
-		d.OnCaptureEnd(func() { Reaper.Add(Once(func() error { d.Drain(); return nil })) })
+		d.OnCaptureEnd(func() { Reaper.Add(newDrain(d)) })
 		Driver.Store(d)
 		return nil
 	})

@@ -51,11 +51,20 @@ enum { TALLY_PINNED,
 QUIET void cudago_tally_add(int kind, int64_t count, int64_t bytes);
 PyObject *cudago_tallies(PyObject *module, PyObject *reset);
 
+/* A pool is destroyed when neither its resource nor any memory of it is left: see cuda.DeviceMemoryResource. Guarded by
+ * the GIL. */
+typedef struct {
+    int64_t holders; /* the open resource, and each cell */
+    uint64_t id;     /* Go's handle of the memory resource */
+} cudago_pool;
+QUIET void cudago_pool_let_go(cudago_pool *p);
+
 typedef struct {
     PyObject_HEAD
     PyObject *weak;
     uint64_t id;
     uintptr_t pool; /* CUmemoryPool of a pool resource */
+    cudago_pool *held; /* of a pool resource */
     int32_t kind, device, closed;
     int32_t host_visible; /* the driver's device memory has an address for the host */
     int32_t home;         /* the device whose reset destroys it */
@@ -73,6 +82,7 @@ typedef struct {
     cudago_stream *stream; /* the stream it was allocated on and will be freed on, in stream order */
     cudago_uses uses;      /* on other streams: the free waits for them, as does whoever is given the memory */
     uint64_t resource;     /* Go's handle of the memory resource, which may be closed */
+    cudago_pool *held;     /* NULL if the memory is of no pool of ours */
     uint64_t ordered, settled; /* marks of its stream up to which the legacy default stream and the host come after it */
 } cudago_pool_cell;
 

@@ -48,6 +48,7 @@ static QUIET int free_now(cudago_pool_cell *c, int32_t *r) {
 QUIET void cudago_pool_cell_forget(cudago_pool_cell *c) {
     if (!cudago_forked) cudago_uses_free(&c->uses);
     if (!cudago_forked) cudago_stream_release(c->stream);
+    if (c->held && !cudago_forked) cudago_pool_let_go(c->held);
     free(c);
 }
 
@@ -147,6 +148,8 @@ QUIET cudago_cell *cudago_pool_cell_fill(cudago_pool_cell *c, int32_t device, in
 
 static QUIET cudago_cell *device_cell(ResourceObject *self, cudago_pool_cell *c, uint64_t ptr, uint64_t size, cudago_stream *s) {
     c->resource = self->id;
+    c->held = self->held;
+    if (c->held) c->held->holders++;
     return cudago_pool_cell_fill(c, self->device, self->host_visible, ptr, size, s);
 }
 
@@ -342,11 +345,19 @@ PyObject *cudago_allocate(PyObject *resource, PyObject *const *args, Py_ssize_t 
 
 /* --- the type ------------------------------------------------------------------------------------------------ */
 
+static QUIET void let_go(ResourceObject *self) {
+    cudago_pool *held = self->held;
+    int was_open = !self->closed;
+    self->closed = 1;
+    self->held = NULL;
+    if (held) cudago_pool_let_go(held);
+    else if (was_open && self->id && !cudago_unusable) cudagoResourceRelease(self->id);
+}
+
 static PyObject *resource_close(ResourceObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (!self->closed && self->id) cudagoResourceRelease(self->id);
-    self->closed = 1;
+    let_go(self);
     Py_RETURN_NONE;
 }
 
@@ -411,7 +422,7 @@ static PyObject *resource_ordinal(ResourceObject *self, void *unused) {
 
 static void resource_dealloc(ResourceObject *self) {
     if (self->weak) PyObject_ClearWeakRefs((PyObject *)self);
-    if (!self->closed && self->id && !cudago_unusable) cudagoResourceRelease(self->id);
+    let_go(self);
     cudago_free((PyObject *)self);
 }
 

@@ -274,12 +274,13 @@ def test_memory_of_ours_that_came_back(code, device, stream):
         other.sync()
         stream.sync()
         back, result = cu.to_torch(ours), cu.to_torch(out)
+        other_memory = torch.zeros(1, dtype=torch.int32, device=back.device)
         cu.launch(stream, CONFIG, code["sum"], result, back, back)
         ours.fill(21, stream=stream)
         stream.sync()
         with hold(stream):
             cu.launch(stream, CONFIG, code["sum"], result, back, back)
-            back.set_(torch.zeros(1, dtype=torch.int32, device=back.device))
+            back.set_(other_memory)  # made before: a first kernel of PyTorch's waits for the device
             ours.close()
             del back, ours
             gc.collect()

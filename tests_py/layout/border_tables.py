@@ -44,7 +44,7 @@ OURS_QUIET = {
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoKeepWatch",
-    "cudagoStreamRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
+    "cudagoStreamRelease", "cudagoResourceRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
@@ -125,8 +125,6 @@ READERS: dict[str, str] = {
     "memory/buffer.c:buffer_dealloc": CLOSING,
     "tensor/tensor.c:tensor_close": CLOSING,
     "tensor/tensor.c:tensor_dealloc": CLOSING,
-    "memory/resource.c:resource_close": CLOSING,
-    "memory/resource.c:resource_dealloc": CLOSING,
     "graph/graph.c:graph_release": CLOSING,
     "graph/graph.c:graph_traverse": "the collector's visits run nothing",
     "graph/exec.c:exec_release": CLOSING,

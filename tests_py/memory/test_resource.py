@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import _thread
 import gc
+import json
 import threading
 import weakref
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from dataclasses import replace
 import pytest
 
 import cudago as cu
-from cudago.testing import settle
+from cudago._gopy import api
+from cudago.testing import hold, settle
 
 
 class Counting(cu.MemoryResource):
@@ -66,6 +68,50 @@ def test_high_water_marks_are_reset(device, stream):
         pool.reset_high_water()
         assert pool.statistics.used_high == used
         small.close()
+
+
+def driver_pools():
+    return json.loads(api.driver_objects()).get("MemoryPool", 0)
+
+
+def test_a_pool_is_there_as_long_as_its_memory(device, stream):
+    """NVIDIA's driver 580 dies in a wait after a free into a pool that has been destroyed."""
+    settle()
+    before = driver_pools()
+    for _ in range(10):
+        with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool:
+            memory = pool.allocate(1 << 20, stream=stream)
+            view = memory[:16]
+        settle()
+        assert driver_pools() == before + 1
+        memory.fill(7, stream=stream)
+        memory.close()
+        assert view.view("u1").numpy(stream=stream).tolist() == [7] * 16
+        with hold(stream):
+            view.close()
+            assert driver_pools() == before + 1
+        device.sync()
+        stream.sync()
+        settle()
+        assert driver_pools() == before
+
+
+def test_a_pool_is_there_as_long_as_a_graph_that_uses_its_memory(device, stream):
+    before = driver_pools()
+    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions()) as pool, cu.Graph() as graph:
+        with pool.allocate(64, stream=stream) as memory:
+            graph.memset(memory, 1)
+        step = graph.instantiate()
+    for _ in range(3):
+        step.launch(stream)
+        device.sync()
+    settle()
+    assert driver_pools() == before + 1
+    step.close()
+    device.sync()
+    stream.sync()
+    settle()
+    assert driver_pools() == before
 
 
 def test_a_resource_written_in_python(device, stream):
