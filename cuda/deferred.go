@@ -183,6 +183,18 @@ func (c *Context) postpone(try func() progress, so progress) {
 // because an earlier call failed: the wait for the work that uses the object.
 const notYet driver.CUresult = -1
 
+// awaited returns what a release does after err of [Context.Synchronize]:
+// success if it need not wait any more.
+func awaited(err error) driver.CUresult {
+	if errors.Is(err, ErrorStreamCaptureUnsupported) { // tried again after the capture, and not all the time
+		return driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+	}
+	if mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
+		return notYet
+	}
+	return driver.CUDA_SUCCESS
+}
+
 // hasWaited reports whether a waiting call that returned r has waited. It has,
 // even if the work or the device failed.
 func hasWaited(r driver.CUresult) bool {

@@ -4,7 +4,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -89,12 +88,8 @@ func (c *Context) unregister(a *allocation, s *Stream, release func()) {
 	gone := c.drv.closed.Load()
 	c.disposeSteps(a.what(), nil, &c.drv.live.allocations, func(api driver.API) (string, driver.CUresult) {
 		for _, other := range c.drv.contexts() {
-			err := other.Synchronize()
-			if errors.Is(err, ErrorStreamCaptureUnsupported) { // tried again after the capture, and not all the time
-				return "cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-			}
-			if mayPass(err) && !errors.Is(err, ErrorCheckFailed) {
-				return "cuCtxSynchronize", notYet
+			if r := awaited(other.Synchronize()); r != driver.CUDA_SUCCESS {
+				return "cuCtxSynchronize", r
 			}
 		}
 		r := api.CuMemHostUnregister(uintptr(a.base))

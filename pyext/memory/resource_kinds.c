@@ -32,25 +32,18 @@ static int making_begin(making *m, PyObject *device) {
     return 0;
 }
 
-QUIET void cudago_pool_let_go(cudago_pool *p) {
-    if (--p->holders) return;
-    if (!cudago_unusable) cudagoResourceRelease(p->id);
-    free(p);
-}
-
 /* Makes the object for what Go has made; the GIL was released meanwhile. */
 static PyObject *making_end(making *m) {
     if (m->st.kind) return cudago_raise(&m->st), NULL;
     PyTypeObject *type = (PyTypeObject *)m->cls;
     int lost = cudago_made("memory resource", m->home, m->generation);
     ResourceObject *self = lost ? NULL : (ResourceObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
-    cudago_pool *held = self && m->kind == RESOURCE_POOL ? malloc(sizeof *held) : NULL;
+    cudago_pool *held = self && m->kind == RESOURCE_POOL ? cudago_pool_new(m->id) : NULL;
     if (!self || (m->kind == RESOURCE_POOL && !held)) {
         cudagoResourceRelease(m->id);
         if (self) Py_DECREF(self), PyErr_NoMemory();
         return NULL;
     }
-    if (held) *held = (cudago_pool){.holders = 1, .id = m->id};
     self->held = held;
     self->id = m->id;
     self->kind = m->kind;

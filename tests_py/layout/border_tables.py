@@ -44,7 +44,8 @@ OURS_QUIET = {
 GO_QUIET = {
     "cudagoLineProve", "cudagoProveAll", "cudagoLookAll", "cudagoLineJoin", "cudagoKeepUntil",
     "cudagoKeepWatch",
-    "cudagoStreamRelease", "cudagoResourceRelease", "cudagoDefaultStreamsForget", "cudagoStreamPriority",
+    "cudagoStreamRelease", "cudagoResourceRelease", "cudagoPoolRelease", "cudagoStreamsOpen",
+    "cudagoDefaultStreamsForget", "cudagoStreamPriority",
     "cudagoAllocError", "cudagoResultPersists",
     "cudagoHostAddress", "cudagoMemoryAllocated", "cudagoReachable", "cudagoResourcePeers",
     "cudagoCaptureBegin", "cudagoCaptureAdopt", "cudagoCaptureMemcpy", "cudagoCaptureBox",
