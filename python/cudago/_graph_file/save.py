@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._driver import driver_name
+from .._graph.edge import PORTS
 from .._graph.params import record_of
 from .._graph.slot import uses_of
 from .._stream.memop import CONDITIONS
@@ -59,6 +60,7 @@ class _Maker:
         self._conditions: dict[int, tuple[int, int | None]] = {}  # by handle: number, default
         self._allocated: list[_Alloc] = []  # by address
         self._overlap = False  # whether some of them have the same address
+        self._early = False  # whether something is programmatic
         self._slots: dict[tuple[int, str | int], str] = {
             (use.node, use.place): name for name, uses in uses_of(graph).items() for use in uses
         }
@@ -71,7 +73,7 @@ class _Maker:
         self.ranges.merge()
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self._early else 1,
             "maker": f"cudago {__version__}, {driver_name()} driver, {self.graph.device.name}",
             "code": [{"kind": kind} for kind, _ in self.code],
             "kernels": self._kernels,
@@ -104,10 +106,17 @@ class _Maker:
             if start not in numbers or end not in numbers:
                 raise ValueError("the graph was changed while it was being saved")
             after[numbers[end]].append(numbers[start])
-        return [
+        made = [
             self._node(node, number, sorted(after[number]), path, depth)
             for number, node in enumerate(nodes)
         ]
+        for (start, end), data in graph.edge_data.items():
+            number = numbers.get(end._id, -1)
+            if data not in PORTS or number < 0 or start._id not in numbers:
+                raise _cannot(end, path, f"it waits for {start.name!r} in another way ({data})")
+            made[number].setdefault("edges", []).append([numbers[start._id], data])
+            self._early = True
+        return made
 
     def _node(
         self, node: Node, number: int, after: list[int], path: str, depth: int
@@ -200,6 +209,7 @@ class _Maker:
         if record is None:
             raise _CannotSaveError("its kernel is not of cudago")
         kernel, config, *args = record
+        self._early |= config.programmatic
         return {
             "kernel": self._kernel(kernel),
             "config": _config(config),
@@ -351,6 +361,8 @@ def _config(config: LaunchConfig) -> dict[str, Any]:
         made["cooperative"] = True
     if config.priority is not None:
         made["priority"] = config.priority
+    if config.programmatic:
+        made["programmatic"] = True
     return made
 
 

@@ -59,6 +59,7 @@ type shapeNode struct {
 	source *node
 	kind   driver.CUgraphNodeType
 	before []int32 // indices into nodes, in the order of making the edges
+	data   []driver.CUgraphEdgeData
 	child  *shape
 	bodies []*shape
 	at     int32 // the node in the plan; for a child graph, its end
@@ -177,7 +178,7 @@ func (b *planner) add(n planNode) int32 {
 func (b *planner) describe(g *graph, inner map[*node][]*shape, position map[*node]int32) *shape {
 	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
 	for i, n := range g.nodes {
-		sn := shapeNode{source: n, kind: n.kind, at: b.index[n]}
+		sn := shapeNode{source: n, kind: n.kind, data: slices.Clone(n.data), at: b.index[n]}
 		if n.child != nil {
 			sn.child = inner[n][0]
 		} else {

@@ -39,6 +39,7 @@ type stream struct {
 	capture atomic.Pointer[capture] // written with simulator.graphMu held
 	// front is what the next captured operation depends on.
 	front   []*node // guarded by simulator.graphMu
+	own     *node   // guarded by simulator.graphMu; the last one that s itself captured
 	traffic traffic
 	stuck   atomic.Int32 // threads that wait for room in the queue
 }
