@@ -114,7 +114,9 @@ class _Maker:
             number = numbers.get(end._id, -1)
             if data not in PORTS or number < 0 or start._id not in numbers:
                 raise _cannot(end, path, f"it waits for {start.name!r} in another way ({data})")
-            made[number].setdefault("edges", []).append([numbers[start._id], data])
+            edges = made[number].setdefault("edges", [])
+            edges.append([numbers[start._id], data])
+            edges.sort()
             self._early = True
         return made
 
