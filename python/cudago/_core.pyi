@@ -1381,6 +1381,7 @@ def _config_new(
     shared_memory: int,
     cooperative: bool,
     priority: int | None,
+    programmatic: bool,
     /,
 ) -> _Config: ...
 def _graph_new(device: Device, /) -> _graph.Graph: ...

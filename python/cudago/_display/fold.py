@@ -99,7 +99,9 @@ def _joined(graph: Drawing, groups: list[list[Drawn]]) -> Drawing:
     for a, b in graph.edges:
         if box[a] is not box[b]:
             edges.setdefault((box[a], box[b]), set()).add(graph.data.get((a, b), ""))
-    data = {ends: next(iter(them)) for ends, them in edges.items() if len(them) == 1 and them != {''}}
+    data = {
+        ends: next(iter(them)) for ends, them in edges.items() if len(them) == 1 and them != {""}
+    }
     return Drawing(nodes, list(edges), data)
 
 

@@ -102,22 +102,25 @@ class _Maker:
         nodes = graph.nodes
         numbers = {node._id: number for number, node in enumerate(nodes)}
         after: list[list[int]] = [[] for _ in nodes]
-        for start, end in graph._edges():
-            if start not in numbers or end not in numbers:
-                raise ValueError("the graph was changed while it was being saved")
+        edges, data = graph._edges(), graph._edge_data()
+        if not numbers.keys() >= {n for edge in edges for n in edge} or not {
+            (start, end) for start, end, _ in data
+        } <= set(edges):
+            raise ValueError("the graph was changed while it was being saved")
+        for start, end in edges:
             after[numbers[end]].append(numbers[start])
         made = [
             self._node(node, number, sorted(after[number]), path, depth)
             for number, node in enumerate(nodes)
         ]
-        for (start, end), data in graph.edge_data.items():
-            number = numbers.get(end._id, -1)
-            if data not in PORTS or number < 0 or start._id not in numbers:
-                raise _cannot(end, path, f"it waits for {start.name!r} in another way ({data})")
-            edges = made[number].setdefault("edges", [])
-            edges.append([numbers[start._id], data])
-            edges.sort()
+        for start, end, how in data:
+            node = nodes[numbers[end]]
+            if how not in PORTS:
+                raise _cannot(node, path, f"another library has made an edge to it, of {how}")
+            made[numbers[end]].setdefault("edges", []).append([numbers[start], how])
             self._early = True
+        for one in made:
+            one.get("edges", []).sort()
         return made
 
     def _node(
