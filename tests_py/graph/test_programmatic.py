@@ -261,6 +261,21 @@ def test_a_graph_with_memory_has_such_edges(graph, plus, stream):
     assert out.tolist() == [3] * N
 
 
+@pytest.mark.parametrize("driver", ["sim"], indirect=True)
+def test_a_kernel_that_never_waits_is_named(driver, graph, plus, a, stream):
+    source = SOURCE.replace("griddepcontrol.wait;", "")
+    forgets = cu.ObjectCode.from_ptx(source)["plus"]
+    graph.launch(CONFIG, plus, a, 1, name="one").launch(EARLY, forgets, a, 2, name="two")
+    with (
+        graph.instantiate() as step,
+        pytest.raises(cu.CheckError, match="never executes griddepcontrol") as e,
+        cu.sim.check("races"),
+    ):
+        step.launch(stream)
+        stream.sync()
+    assert "'two'" in str(e.value) or '"two"' in str(e.value)
+
+
 # --- differences and updates ----------------------------------------------------------------------
 
 

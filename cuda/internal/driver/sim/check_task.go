@@ -119,6 +119,9 @@ func (x *execution) watch(name string, culprit func(memory.Nearest) string) *che
 	w.Unordered = func(earlier uint32) *check.Watch { return x.sim.check.order.unordered(t, earlier) }
 	w.Report = func(f *check.Finding) {
 		x.sim.complete(f)
+		if x.graph != nil && f.Kind == check.FindingRace && f.There.Name != f.Here.Name && x.graph.plan.nodes[x.node].isHasty() {
+			f.Why = "the later may start before the earlier has ended, and never executes griddepcontrol.wait"
+		}
 		text := f.Error()
 		if label != "" && f.Here.Kernel != "" {
 			text = "graph launch, " + label + ": " + text
