@@ -274,6 +274,13 @@ def test_a_kernel_that_never_waits_is_named(driver, graph, plus, a, stream):
         step.launch(stream)
         stream.sync()
     assert "'two'" in str(e.value) or '"two"' in str(e.value)
+    with (
+        pytest.raises(cu.CheckError, match="never executes griddepcontrol"),
+        cu.sim.check("races"),
+    ):
+        cu.launch(stream, CONFIG, plus, a, 1)
+        cu.launch(stream, EARLY, forgets, a, 2)
+        stream.sync()
 
 
 # --- differences and updates ----------------------------------------------------------------------

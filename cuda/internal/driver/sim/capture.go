@@ -75,8 +75,7 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 // edge. Work of other streams that s waits for comes first as a whole.
 func (s *stream) startsEarly(w work) bool {
 	k, ok := w.(*kernelWork)
-	return ok && k.programmatic && s.ctx.sim.config.major >= 9 &&
-		len(s.front) == 1 && s.front[0] == s.own && s.own.kind == driver.CU_GRAPH_NODE_TYPE_KERNEL
+	return ok && k.programmatic && len(s.front) == 1 && s.front[0] == s.own && s.own.kind == driver.CU_GRAPH_NODE_TYPE_KERNEL
 }
 
 // captureWork records work if the stream captures. Otherwise it checks the

@@ -93,3 +93,49 @@ func TestRacingBehindAProgrammaticEdge(t *testing.T) {
 		})
 	}
 }
+
+// The same of launches on a stream.
+func TestRacingBehindAProgrammaticLaunch(t *testing.T) {
+	const forgets, waits = "", "\tgriddepcontrol.wait;\n"
+	for name, tt := range map[string]struct {
+		lines   [3]string // of the kernels
+		between bool      // something else than kernels
+		races   bool
+	}{
+		"the second forgets":       {[3]string{forgets, forgets, waits}, false, true},
+		"both forget":              {[3]string{forgets, forgets, forgets}, false, true},
+		"both wait":                {[3]string{forgets, waits, waits}, false, false},
+		"nothing runs in parallel": {[3]string{forgets, forgets, forgets}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOne(t, open(t, "cc=9.0,workers=2"))
+			c := driver.CheckerOf(o.API)
+			_, err := c.SetChecks("races,collect")
+			require.NoError(t, err)
+			var pinner runtime.Pinner
+			defer pinner.Unpin()
+			attribute := driver.CUlaunchAttribute{ID: driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION}
+			attribute.Value[0] = 1
+			pinner.Pin(&attribute)
+			e, r := o.CuEventCreate(0)
+			ok(t, r)
+			for i, lines := range tt.lines {
+				if i == 1 {
+					o.config.Attrs, o.config.NumAttrs = unsafe.Pointer(&attribute), 1
+				}
+				ok(t, o.CuLaunchKernelEx(&o.config, o.load(t, touchEarly("", lines), "touch"), o.args))
+				if tt.between {
+					ok(t, o.CuEventRecord(e, o.stream))
+				}
+			}
+			ok(t, o.CuStreamSynchronize(o.stream))
+			ok(t, o.CuLaunchKernelEx(&o.config, o.load(t, touchEarly("", forgets), "touch"), o.args))
+			ok(t, o.CuStreamSynchronize(o.stream))
+			reports := c.TakeReports()
+			require.Equal(t, tt.races, len(reports) > 0, strings.Join(reports, "\n"))
+			for _, report := range reports {
+				require.Contains(t, report, "the later may start before the earlier has ended")
+			}
+		})
+	}
+}

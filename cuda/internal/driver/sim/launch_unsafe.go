@@ -70,8 +70,8 @@ func (w *kernelWork) attribute(id driver.CUlaunchAttributeID, value *[64]byte) d
 		w.cooperative = binary.LittleEndian.Uint32(value[:]) != 0
 	case id == driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 		// It allows a kernel to start early, and demands nothing: here it starts
-		// when the work before it is done.
-		w.programmatic = binary.LittleEndian.Uint32(value[:]) != 0
+		// when the work before it is done. Older devices know of no other way.
+		w.programmatic = binary.LittleEndian.Uint32(value[:]) != 0 && w.fn.module.ctx.sim.config.major >= 9
 	case id == driver.CU_LAUNCH_ATTRIBUTE_PRIORITY:
 		w.priority = int32(binary.LittleEndian.Uint32(value[:]))
 	case id == driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
