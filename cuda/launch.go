@@ -23,6 +23,9 @@ type LaunchConfig struct {
 	Cooperative bool
 	// Priority replaces the stream's, if not nil.
 	Priority *int
+	// Programmatic lets the kernel start before the kernel in front of it has
+	// ended: see [Programmatic]. Of a kernel node it says which edges to make.
+	Programmatic bool
 }
 
 // launchLimits are the facts of a device that a launch is checked against.
@@ -77,7 +80,7 @@ func (c *LaunchConfig) clusters() bool { return c.Cluster != [3]uint32{} }
 // only.
 //
 // Errors: an [*ArgumentError] with the limit and what c has; [ErrorNotSupported]
-// for a cluster or a cooperative launch on a device that has none.
+// for a cluster, a cooperative or a programmatic launch on a device that has none.
 func (c *LaunchConfig) Validate(dev *Device) error {
 	l, err := dev.launchLimits()
 	if err != nil {
@@ -104,6 +107,11 @@ func (c *LaunchConfig) Validate(dev *Device) error {
 	}
 	if c.Cooperative && !l.cooperative {
 		return &Error{Op: "cuLaunchKernelEx", Result: ErrorNotSupported, Detail: fmt.Sprintf("%v has no cooperative launch", dev)}
+	}
+	if c.Programmatic {
+		if err := dev.CheckProgrammatic("cuLaunchKernelEx"); err != nil {
+			return err
+		}
 	}
 	return c.validateCluster(dev, l, grid)
 }
@@ -145,8 +153,11 @@ func product(d [3]uint32) string {
 	return fmt.Sprintf(" (%d × %d × %d)", d[0], d[1], d[2])
 }
 
+// maxAttributes is how many launch attributes a configuration can have.
+const maxAttributes = 4
+
 // attributes writes c's launch attributes to a and returns how many.
-func (c *LaunchConfig) attributes(a *[3]driver.CUlaunchAttribute) int {
+func (c *LaunchConfig) attributes(a *[maxAttributes]driver.CUlaunchAttribute) int {
 	n := 0
 	add := func(id driver.CUlaunchAttributeID, values ...uint32) {
 		a[n].ID = id
@@ -164,6 +175,9 @@ func (c *LaunchConfig) attributes(a *[3]driver.CUlaunchAttribute) int {
 	}
 	if c.Priority != nil {
 		add(driver.CU_LAUNCH_ATTRIBUTE_PRIORITY, uint32(clampInt32(*c.Priority)))
+	}
+	if c.Programmatic {
+		add(driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1)
 	}
 	return n
 }

@@ -33,6 +33,11 @@ func TestValidate(t *testing.T) {
 			LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}, Cluster: [3]uint32{1}},
 			"cuLaunchKernelEx: CUDA_ERROR_NOT_SUPPORTED: not supported by this driver or device (clusters need compute capability 9.0, device 0 has 7.5)",
 		},
+		{
+			"programmatic",
+			LaunchConfig{Grid: [3]uint32{1}, Block: [3]uint32{1}, Programmatic: true},
+			"cuLaunchKernelEx: CUDA_ERROR_NOT_SUPPORTED: not supported by this driver or device (programmatic dependent launch needs compute capability 9.0, device 0 has 7.5)",
+		},
 	}
 	_, c := openStub(t)
 	for _, tt := range tests {
@@ -69,15 +74,17 @@ func TestValidateAsksTheDriverOnce(t *testing.T) {
 
 func TestLaunchAttributes(t *testing.T) {
 	priority := -3
-	cfg := LaunchConfig{Cooperative: true, Cluster: [3]uint32{2}, Priority: &priority}
-	var a [3]driver.CUlaunchAttribute
-	require.Equal(t, 3, cfg.attributes(&a))
+	cfg := LaunchConfig{Cooperative: true, Cluster: [3]uint32{2}, Priority: &priority, Programmatic: true}
+	var a [maxAttributes]driver.CUlaunchAttribute
+	require.Equal(t, 4, cfg.attributes(&a))
 	require.Equal(t, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, a[0].ID)
 	require.Equal(t, u32(1), a[0].Value[:4])
 	require.Equal(t, driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, a[1].ID)
 	require.Equal(t, append(append(u32(2), u32(1)...), u32(1)...), a[1].Value[:12])
 	require.Equal(t, driver.CU_LAUNCH_ATTRIBUTE_PRIORITY, a[2].ID)
 	require.Equal(t, u32(0xFFFFFFFD), a[2].Value[:4])
+	require.Equal(t, driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, a[3].ID)
+	require.Equal(t, u32(1), a[3].Value[:4])
 	require.Zero(t, (&LaunchConfig{}).attributes(&a))
 }
 

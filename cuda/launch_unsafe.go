@@ -77,7 +77,7 @@ func LaunchPacked(s *Stream, cfg LaunchConfig, k *Kernel, params unsafe.Pointer)
 		SharedMemBytes: cfg.SharedMemory,
 		HStream:        s.h,
 	}
-	var attrs [3]driver.CUlaunchAttribute
+	var attrs [maxAttributes]driver.CUlaunchAttribute
 	if n := cfg.attributes(&attrs); n > 0 {
 		var pin runtime.Pinner
 		defer pin.Unpin()

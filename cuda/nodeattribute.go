@@ -6,6 +6,7 @@ package cuda
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
@@ -27,9 +28,10 @@ func (e *HalfDoneError) Error() string {
 func (e *HalfDoneError) Unwrap() []error { return []error{e.Err, e.Undo} }
 
 // SameAttributes reports whether c and d differ at most in what the parameters
-// of a kernel node say, which excludes cluster, cooperative and priority.
+// of a kernel node say, which excludes cluster, cooperative, priority and
+// programmatic.
 func (c *LaunchConfig) SameAttributes(d *LaunchConfig) bool {
-	return c.Cooperative == d.Cooperative && fillDims(c.Cluster) == fillDims(d.Cluster) &&
+	return c.Cooperative == d.Cooperative && c.Programmatic == d.Programmatic && fillDims(c.Cluster) == fillDims(d.Cluster) &&
 		(c.Priority == nil) == (d.Priority == nil) && (c.Priority == nil || *c.Priority == *d.Priority)
 }
 
@@ -45,6 +47,9 @@ func (c *LaunchConfig) Attributes() string {
 	}
 	if c.Priority != nil {
 		list = append(list, fmt.Sprintf("priority %d", *c.Priority))
+	}
+	if c.Programmatic {
+		list = append(list, "programmatic")
 	}
 	return strings.Join(list, ", ")
 }
@@ -63,18 +68,20 @@ func neutral(id driver.CUlaunchAttributeID) driver.CUlaunchAttribute {
 
 // nodeAttributes returns what has to be set at a kernel node that has the
 // attributes of was, so that it has c's. If was is nil they are not known: those
-// that c lacks stay.
-func (c *LaunchConfig) nodeAttributes(was *LaunchConfig) []driver.CUlaunchAttribute {
+// that c lacks stay. Programmatic launches are a matter of edges in a graph, not
+// of nodes.
+func (c LaunchConfig) nodeAttributes(was *LaunchConfig) []driver.CUlaunchAttribute {
+	c.Programmatic = false
 	if was != nil && c.SameAttributes(was) {
 		return nil
 	}
-	var now, before [3]driver.CUlaunchAttribute
+	var now, before [maxAttributes]driver.CUlaunchAttribute
 	list := append([]driver.CUlaunchAttribute(nil), now[:c.attributes(&now)]...)
 	if was == nil {
 		return list
 	}
 	for _, b := range before[:was.attributes(&before)] {
-		lost := true
+		lost := b.ID != driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 		for _, a := range list {
 			lost = lost && a.ID != b.ID
 		}
@@ -113,11 +120,12 @@ func (c *Context) setNodeAttributes(n NodeHandle, list []driver.CUlaunchAttribut
 }
 
 // AddKernelNode calls cuGraphAddKernelNode, and cuGraphKernelNodeSetAttribute for
-// what p.Config has besides a shape.
+// what p.Config has besides a shape. The node also has [Programmatic] edges from
+// early, for which it calls cuGraphAddDependencies.
 //
 // Errors: a [*HalfDoneError] if g has a node now that the driver neither
 // finished nor destroyed; otherwise an [*Error], and g is as it was.
-func (c *Context) AddKernelNode(g GraphHandle, deps []NodeHandle, p *KernelNodeParams) (NodeHandle, error) {
+func (c *Context) AddKernelNode(g GraphHandle, deps, early []NodeHandle, p *KernelNodeParams) (NodeHandle, error) {
 	n, err := callNode(c, "cuGraphAddKernelNode", func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
 		return api.CuGraphAddKernelNode(driver.CUgraph(g), toNodes(deps), p.abi())
 	})
@@ -125,6 +133,9 @@ func (c *Context) AddKernelNode(g GraphHandle, deps []NodeHandle, p *KernelNodeP
 		return 0, err
 	}
 	err = c.setNodeAttributes(n, p.Config.nodeAttributes(&LaunchConfig{}), p)
+	if err == nil && len(early) > 0 {
+		err = c.AddDependencies(g, early, slices.Repeat([]NodeHandle{n}, len(early)), slices.Repeat([]EdgeData{Programmatic}, len(early)))
+	}
 	if err == nil {
 		return n, nil
 	}
@@ -139,7 +150,7 @@ func (c *Context) AddKernelNode(g GraphHandle, deps []NodeHandle, p *KernelNodeP
 // no node can be destroyed again.
 func (c *Context) TryKernelNode(p *KernelNodeParams) error {
 	return c.aside(func(g GraphHandle) error {
-		_, err := c.AddKernelNode(g, nil, p)
+		_, err := c.AddKernelNode(g, nil, nil, p)
 		return err
 	})
 }
@@ -182,7 +193,7 @@ func (c *Context) setKernelNodeParams(n NodeHandle, a *driver.CUDA_KERNEL_NODE_P
 // put it back: between the two calls, the driver may refuse what is fine as a
 // whole, such as a cooperative launch of the old grid.
 func (c *Context) changeKernelNode(aside GraphHandle, n NodeHandle, p *KernelNodeParams, list []driver.CUlaunchAttribute) error {
-	if _, err := c.AddKernelNode(aside, nil, p); err != nil {
+	if _, err := c.AddKernelNode(aside, nil, nil, p); err != nil {
 		return err
 	}
 	spare, err := c.copyKernelNode(n, aside)

@@ -36,7 +36,7 @@ func kernelOperations(t *testing.T, c *Context, g GraphHandle) map[string]func()
 	plain, full := pokeNode(t, c, one()), pokeNode(t, c, config)
 	add := func(p *KernelNodeParams) func() (io.Closer, error) {
 		return func() (io.Closer, error) {
-			n, err := c.AddKernelNode(g, nil, p)
+			n, err := c.AddKernelNode(g, nil, nil, p)
 			return nodeCloser{c, n}, err
 		}
 	}
@@ -52,7 +52,7 @@ func TestKernelNodeAttributes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.GraphDestroy(g)) })
 	priority, big := -1, LaunchConfig{Grid: [3]uint32{1 << 20}, Block: [3]uint32{1}, Cooperative: true}
-	_, err = c.AddKernelNode(g, nil, pokeNode(t, c, big))
+	_, err = c.AddKernelNode(g, nil, nil, pokeNode(t, c, big))
 	require.ErrorContains(t, err, `cuGraphKernelNodeSetAttribute: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`)
 	require.ErrorContains(t, err, `kernel "poke", grid [1048576 1 1], block [1 1 1], cooperative`)
 	nodes, err := c.GraphNodes(g)
@@ -70,7 +70,7 @@ func TestKernelNodeAttributes(t *testing.T) {
 	}
 	full, plain := one(), one()
 	full.Cooperative, full.Priority = true, &priority
-	n, err := c.AddKernelNode(g, nil, pokeNode(t, c, full))
+	n, err := c.AddKernelNode(g, nil, nil, pokeNode(t, c, full))
 	require.NoError(t, err)
 	require.Equal(t, 1, value(n, driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE))
 	require.Equal(t, -1, value(n, driver.CU_LAUNCH_ATTRIBUTE_PRIORITY))

@@ -192,22 +192,6 @@ func (c *Context) AddEventWaitNode(g GraphHandle, deps []NodeHandle, e *Event) (
 	})
 }
 
-// AddDependencies makes to[i] depend on from[i]. It calls
-// cuGraphAddDependencies.
-func (c *Context) AddDependencies(g GraphHandle, from, to []NodeHandle) error {
-	return call0(c, "cuGraphAddDependencies", func(api driver.API) driver.CUresult {
-		return api.CuGraphAddDependencies(driver.CUgraph(g), toNodes(from), toNodes(to))
-	})
-}
-
-// RemoveDependencies undoes AddDependencies. It calls
-// cuGraphRemoveDependencies.
-func (c *Context) RemoveDependencies(g GraphHandle, from, to []NodeHandle) error {
-	return call0(c, "cuGraphRemoveDependencies", func(api driver.API) driver.CUresult {
-		return api.CuGraphRemoveDependencies(driver.CUgraph(g), toNodes(from), toNodes(to))
-	})
-}
-
 // DestroyNode removes a node and its edges. It calls cuGraphDestroyNode. It
 // waits as [Context.GraphDestroy] does, since a node may own a graph;
 // [Context.TryDestroyNode] does not.
@@ -240,21 +224,6 @@ func (c *Context) GraphNodes(g GraphHandle) ([]NodeHandle, error) {
 		return api.CuGraphGetNodes(driver.CUgraph(g))
 	})
 	return fromNodes(nodes), err
-}
-
-// GraphEdges returns the edges: to[i] depends on from[i]. It calls
-// cuGraphGetEdges.
-func (c *Context) GraphEdges(g GraphHandle) (from, to []NodeHandle, err error) {
-	leave, err := c.Enter()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer leave()
-	f, t, r := c.drv.api.CuGraphGetEdges(driver.CUgraph(g))
-	if err := c.check("cuGraphGetEdges", r); err != nil {
-		return nil, nil, err
-	}
-	return fromNodes(f), fromNodes(t), nil
 }
 
 // NodeType calls cuGraphNodeGetType.

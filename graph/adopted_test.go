@@ -14,7 +14,7 @@ import (
 // addAside adds a kernel node by calls of the test's own.
 func addAside(t *testing.T, g *Graph, k *cuda.Kernel, at uint64, v uint32, after int, deps []cuda.NodeHandle, ops []Operand) AddedKernel {
 	p := putParams(t, k, at, v)
-	h, err := g.Context().AddKernelNode(g.Handle(), deps, &p)
+	h, err := g.Context().AddKernelNode(g.Handle(), deps, nil, &p)
 	require.NoError(t, err)
 	return AddedKernel{Handle: h, After: after, Params: p, Operands: ops}
 }
@@ -36,7 +36,7 @@ func TestAdoptedNodesAreLikeOthers(t *testing.T) {
 	nodes = g.Adopt(nodes, []AddedKernel{first, second, alone})
 
 	require.Equal(t, g.Nodes(), nodes)
-	require.Equal(t, []Edge{{nodes[0], nodes[1]}, {nodes[1], nodes[2]}}, g.Edges())
+	require.Equal(t, []Edge{{From: nodes[0], To: nodes[1]}, {From: nodes[1], To: nodes[2]}}, g.Edges())
 	for i, name := range []string{"empty_0", "kernel_0", "kernel_1", "kernel_2"} {
 		require.Same(t, nodes[i], g.Node(name))
 		require.Equal(t, i, nodes[i].Index())

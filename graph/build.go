@@ -51,16 +51,21 @@ func (g *Graph) MemOp(p cuda.MemOpParams, o NodeOptions) (*Node, error) {
 }
 
 // Kernel adds a node that launches a kernel. Argument values are copied now;
-// what they point to is used at each launch. It calls cuGraphAddKernelNode, and
-// cuGraphKernelNodeSetAttribute for cluster, cooperative and priority.
+// what they point to is used at each launch. If p.Config is programmatic, so are
+// the edges from kernels. It calls cuGraphAddKernelNode,
+// cuGraphKernelNodeSetAttribute for cluster, cooperative and priority, and
+// cuGraphAddDependencies for programmatic edges.
 func (g *Graph) Kernel(p cuda.KernelNodeParams, o NodeOptions) (*Node, error) {
 	var err error
 	if o.Operands, err = retainKernel(p, o.Operands); err != nil {
 		return nil, err
 	}
-	return g.add(cuda.KernelNode, o, keepKernel(p), func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.addKernel(deps, &p)
-	})
+	b := newBundle(o.Operands)
+	n, err := g.addKernel(o, b, &p)
+	if err != nil {
+		b.release()
+	}
+	return n, err
 }
 
 // Host adds a node that calls a C function on a thread of the driver. The

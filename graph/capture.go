@@ -394,7 +394,7 @@ func (g *Graph) read() error {
 			return err
 		}
 	}
-	from, to, err := ctx.GraphEdges(g.h.handle)
+	edges, err := ctx.GraphEdges(g.h.handle)
 	if err != nil {
 		return err
 	}
@@ -403,8 +403,12 @@ func (g *Graph) read() error {
 		nodes[h] = &Node{g: g, handle: h, kind: kinds[i]}
 		g.appendNode(nodes[h])
 	}
-	for i := range from {
-		nodes[to[i]].deps = append(nodes[to[i]].deps, nodes[from[i]])
+	for i, h := range edges.To {
+		n := nodes[h]
+		n.deps = append(n.deps, nodes[edges.From[i]])
+		if edges.Data[i] != (cuda.EdgeData{}) || n.data != nil {
+			n.data = append(append(n.data, make([]cuda.EdgeData, len(n.deps)-1-len(n.data))...), edges.Data[i])
+		}
 	}
 	for _, n := range g.all() {
 		n.link()

@@ -228,15 +228,12 @@ func (c *Capture) isJoined(s *cuda.Stream) (bool, error) {
 	if err != nil || ours.Status != cuda.CaptureActive {
 		return false, err
 	}
-	from, to, err := s.Context().GraphEdges(ours.Graph)
+	edges, err := s.Context().GraphEdges(ours.Graph)
 	if err != nil {
 		return false, err
 	}
-	before := make(map[cuda.NodeHandle][]cuda.NodeHandle, len(to))
-	for i, n := range to {
-		before[n] = append(before[n], from[i])
-	}
-	seen := make(map[cuda.NodeHandle]bool, len(to))
+	before := edges.Completed()
+	seen := make(map[cuda.NodeHandle]bool, len(before))
 	for todo := slices.Clone(ours.Dependencies); len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -269,7 +266,7 @@ func (c *Capture) orderFree(m *CapturedMemory, s *cuda.Stream, n cuda.NodeHandle
 	if err != nil {
 		return err
 	}
-	return s.Context().AddDependencies(of.graph, from, to)
+	return s.Context().AddDependencies(of.graph, from, to, make([]cuda.EdgeData, len(from)))
 }
 
 // endMemory tells the memory of c what has become of it.

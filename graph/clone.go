@@ -124,6 +124,7 @@ func (g *Graph) linkCopies(copies map[*Node]*Node) {
 		for _, d := range n.deps {
 			copies[n].deps = append(copies[n].deps, copies[d])
 		}
+		copies[n].data = n.data
 		copies[n].link()
 	}
 }

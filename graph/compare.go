@@ -6,6 +6,7 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cudago/cudago/cuda"
@@ -49,8 +50,8 @@ func (x *Exec) compareNode(was *ExecNode, is flatNode, before, place map[*Node]i
 	if len(was.of.bodies) != len(is.bodies) {
 		return differs(is.path, fmt.Sprintf("has %d bodies, and had %d", len(is.bodies), len(was.of.bodies)))
 	}
-	if !slices.Equal(places(was.deps, before), places(is.deps, place)) {
-		return differs(is.path, fmt.Sprintf("waits for %s, and %v for %s", nameList(is.deps), was, nameList(was.deps)))
+	if !slices.Equal(places(was.deps, before), places(is.deps, place)) || !sameData(was.data, is.data, len(is.deps)) {
+		return differs(is.path, fmt.Sprintf("waits for %s, and %v for %s", depList(is.deps, is.data), was, depList(was.deps, was.data)))
 	}
 	if is.child != nil {
 		return compareChild(is.path, was.of.child, is.child)
@@ -71,8 +72,8 @@ func compareChild(path string, was, is *Graph) error {
 		if n.kind != old[i].kind {
 			return differs(inner, fmt.Sprintf("is of kind %v, where the executable has %v", n.kind, old[i]))
 		}
-		if !slices.Equal(indices(old[i].deps), indices(n.deps)) {
-			return differs(inner, fmt.Sprintf("waits for %s, and %v for %s", nameList(n.deps), old[i], nameList(old[i].deps)))
+		if o := old[i]; !slices.Equal(indices(o.deps), indices(n.deps)) || !sameData(o.data, n.data, len(n.deps)) {
+			return differs(inner, fmt.Sprintf("waits for %s, and %v for %s", depList(n.deps, n.data), o, depList(o.deps, o.data)))
 		}
 		if n.child != nil {
 			if err := compareChild(inner, old[i].child, n.child); err != nil {
@@ -103,15 +104,30 @@ func indices(nodes []*Node) []int {
 	return list
 }
 
-func nameList(nodes []*Node) string {
-	if len(nodes) == 0 {
+// depList lists dependencies, as `"a", "b" (programmatic)`.
+func depList(deps []*Node, data []cuda.EdgeData) string {
+	if len(deps) == 0 {
 		return "nothing"
 	}
-	return quoted(nodes, func(n *Node) string { return n.name })
+	at := make([]int, len(deps))
+	for i := range at {
+		at[i] = i
+	}
+	return listed(at, func(i int) string {
+		text := strconv.Quote(deps[i].name)
+		if d := dataAt(data, i); d != (cuda.EdgeData{}) {
+			text += fmt.Sprintf(" (%v)", d)
+		}
+		return text
+	})
 }
 
 // quoted lists at most some of the names.
 func quoted[T any](list []T, name func(T) string) string {
+	return listed(list, func(item T) string { return strconv.Quote(name(item)) })
+}
+
+func listed[T any](list []T, text func(T) string) string {
 	const most = 8
 	var names []string
 	for i, n := range list {
@@ -119,7 +135,7 @@ func quoted[T any](list []T, name func(T) string) string {
 			names = append(names, fmt.Sprintf("and %d more", len(list)-most))
 			break
 		}
-		names = append(names, fmt.Sprintf("%q", name(n)))
+		names = append(names, text(n))
 	}
 	return strings.Join(names, ", ")
 }

@@ -57,8 +57,12 @@ func (g *Graph) writeDOT(b *strings.Builder, id, indent string) {
 		})
 	}
 	for _, n := range g.all() {
-		for _, d := range n.deps {
-			fmt.Fprintf(b, "%s%s -> %s;\n", indent, ids[d], ids[n])
+		for i, d := range n.deps {
+			how := ""
+			if data := dataAt(n.data, i); data != (cuda.EdgeData{}) {
+				how = fmt.Sprintf(" [style=dotted, label=%s]", dotQuote(data.String()))
+			}
+			fmt.Fprintf(b, "%s%s -> %s%s;\n", indent, ids[d], ids[n], how)
 		}
 	}
 }

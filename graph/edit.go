@@ -44,9 +44,9 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 	}
 	for _, m := range n.next {
 		g.uncount(n, m)
-		m.deps = without(m.deps, n)
+		m.dropDep(n)
 	}
-	n.deps, n.next = nil, nil
+	n.deps, n.data, n.next = nil, nil, nil
 	if n.bundle != nil {
 		bundles = append(bundles, n.bundle)
 	}
@@ -77,11 +77,13 @@ func (h *hierarchy) destroyNode(n cuda.NodeHandle) error {
 		Detail: "another thread is instantiating a graph: try again once it is done"}
 }
 
-// AddEdge makes to wait for from. It calls cuGraphAddDependencies.
+// AddEdge makes to wait for what data says of from; the zero value is for its
+// completion. It calls cuGraphAddDependencies.
 //
 // Errors: also an [*cuda.ArgumentError] for an edge that exists or that would
-// close a cycle, with the path.
-func (g *Graph) AddEdge(from, to *Node) error {
+// close a cycle, with the path, and for data that is not for these nodes;
+// [cuda.ErrorNotSupported] for data on a device without programmatic launches.
+func (g *Graph) AddEdge(from, to *Node, data cuda.EdgeData) error {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if err := g.editable(from, to); err != nil {
@@ -93,11 +95,15 @@ func (g *Graph) AddEdge(from, to *Node) error {
 	if path := g.path(to, from); path != nil {
 		return badValue("edge", "must not close a cycle: %s", pathText(append(path, to)))
 	}
-	if err := g.h.ctx.AddDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
+	if err := mayHave(data, from, to); err != nil {
+		return err
+	}
+	err := g.h.ctx.AddDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}, []cuda.EdgeData{data})
+	if err != nil {
 		return err
 	}
 	g.h.edited = true
-	to.deps = append(slices.Clone(to.deps), from)
+	to.addDep(from, data)
 	from.next = append(from.next, to)
 	if from.index > to.index {
 		g.backward++
@@ -115,15 +121,18 @@ func (g *Graph) RemoveEdge(from, to *Node) error {
 	if err := g.editable(from, to); err != nil {
 		return err
 	}
-	if !slices.Contains(to.deps, from) {
+	at := slices.Index(to.deps, from)
+	if at < 0 {
 		return badValue("edge", "must exist, and %v does not wait for %v", to, from)
 	}
-	if err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle}); err != nil {
+	err := g.h.ctx.RemoveDependencies(g.handle, []cuda.NodeHandle{from.handle}, []cuda.NodeHandle{to.handle},
+		[]cuda.EdgeData{dataAt(to.data, at)})
+	if err != nil {
 		return err
 	}
 	g.h.edited = true
 	g.uncount(from, to)
-	to.deps = without(to.deps, from)
+	to.dropDep(from)
 	from.next = without(from.next, to)
 	return nil
 }

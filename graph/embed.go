@@ -76,7 +76,7 @@ func (x *Exec) changed() string {
 			return fmt.Sprintf("%v is disabled", n)
 		case n.updated || n.version != n.of.version:
 			return fmt.Sprintf("%v has been updated", n)
-		case !slices.Equal(n.deps, n.of.deps):
+		case !slices.Equal(n.deps, n.of.deps) || !sameData(n.data, n.of.data, len(n.deps)):
 			return fmt.Sprintf("%v waits for other nodes", n)
 		}
 	}
@@ -148,6 +148,7 @@ func (x *Exec) view() *Graph {
 		for _, d := range e.deps {
 			copies[e.of].deps = append(copies[e.of].deps, copies[d])
 		}
+		copies[e.of].data = e.data
 		copies[e.of].link()
 	}
 	for _, left := range inner {

@@ -159,7 +159,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 func (x *Exec) addNodes(g *Graph, prefix string) {
 	for _, n := range g.all() {
 		e := &ExecNode{
-			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps,
+			x: x, of: n, def: n.handle, kind: n.kind, name: prefix + n.name, deps: n.deps, data: n.data,
 			params: n.params, bundle: n.bundle.retain(), version: n.version,
 		}
 		x.nodes = append(x.nodes, e)

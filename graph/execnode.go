@@ -20,6 +20,7 @@ type ExecNode struct {
 	kind cuda.NodeType   // immutable
 	name string          // immutable
 	deps []*Node         // immutable; those of its node when the executable was made
+	data []cuda.EdgeData // immutable; of the edges from deps
 
 	version uint64 // immutable; of its node when the executable was made
 
@@ -39,6 +40,15 @@ func (n *ExecNode) Source() *Node { return n.of }
 // Dependencies returns the sources of the nodes that n waits for: edges of the
 // graph that were added or removed since do not count.
 func (n *ExecNode) Dependencies() []*Node { return append([]*Node(nil), n.deps...) }
+
+// Edges returns the edges to n, of which To is its source.
+func (n *ExecNode) Edges() []Edge {
+	list := make([]Edge, len(n.deps))
+	for i, d := range n.deps {
+		list[i] = Edge{d, n.of, dataAt(n.data, i)}
+	}
+	return list
+}
 
 // Name returns the name, which is unique in the executable.
 func (n *ExecNode) Name() string { return n.name }

@@ -89,7 +89,7 @@ func (c *scenario) edit() {
 	c.try(err)
 	if first != nil && second != nil {
 		edges := 0
-		if err := g.AddEdge(first, second); err == nil {
+		if err := g.AddEdge(first, second, cuda.EdgeData{}); err == nil {
 			edges++
 		} else {
 			c.try(err)

@@ -156,8 +156,11 @@ func (g *Graph) Node(name string) *Node {
 	return g.byName[name]
 }
 
-// An Edge says that To waits for From.
-type Edge struct{ From, To *Node }
+// An Edge says that To waits for From, and for what of it.
+type Edge struct {
+	From, To *Node
+	Data     cuda.EdgeData
+}
 
 // Edges returns the edges, in order of their ends' creation.
 func (g *Graph) Edges() []Edge {
@@ -165,8 +168,8 @@ func (g *Graph) Edges() []Edge {
 	defer g.h.mu.Unlock()
 	var edges []Edge
 	for _, n := range g.all() {
-		for _, d := range n.deps {
-			edges = append(edges, Edge{d, n})
+		for i, d := range n.deps {
+			edges = append(edges, Edge{d, n, dataAt(n.data, i)})
 		}
 	}
 	return edges

@@ -134,7 +134,7 @@ func (g *modelGraph) reaches(from, to string) bool {
 
 func (m *graphModel) addEdge(g *modelGraph, i, j int) {
 	from, to := &g.nodes[i], &g.nodes[j]
-	err := g.g.AddEdge(from.n, to.n)
+	err := g.g.AddEdge(from.n, to.n, cuda.EdgeData{})
 	switch {
 	case slices.Contains(to.deps, from.name):
 		require.ErrorContains(m.t, err, "must be new")
@@ -206,7 +206,7 @@ func (m *graphModel) twin(nodes []modelNode) *modelGraph {
 			if by[d] == nil {
 				continue // of an executable whose graph has changed since
 			}
-			require.NoError(m.t, g.g.AddEdge(by[d], by[n.name]))
+			require.NoError(m.t, g.g.AddEdge(by[d], by[n.name], cuda.EdgeData{}))
 			g.nodes[i].deps = append(g.nodes[i].deps, names[d])
 			g.dirty = true
 		}

@@ -60,7 +60,7 @@ func TestNodesAndEdges(t *testing.T) {
 	require.NoError(t, err)
 
 	require.Equal(t, []*Node{first, second, fill, call, join}, g.Nodes())
-	require.Equal(t, []Edge{{first, second}, {fill, call}, {second, join}, {call, join}}, g.Edges())
+	require.Equal(t, []Edge{{From: first, To: second}, {From: fill, To: call}, {From: second, To: join}, {From: call, To: join}}, g.Edges())
 	for i, name := range []string{"memcpy_0", "again", "memset_0", "host_0", "empty_0"} {
 		require.Equal(t, name, g.Nodes()[i].Name())
 		require.Same(t, g.Nodes()[i], g.Node(name))
@@ -76,7 +76,8 @@ func TestNodesAndEdges(t *testing.T) {
 	handles, err := ctx.GraphNodes(g.Handle())
 	require.NoError(t, err)
 	require.Len(t, handles, 5)
-	from, to, err := ctx.GraphEdges(g.Handle())
+	edges, err := ctx.GraphEdges(g.Handle())
+	from, to := edges.From, edges.To
 	require.NoError(t, err)
 	require.Len(t, from, 4)
 	require.Len(t, to, 4)
@@ -257,7 +258,7 @@ func TestParentHoldsWhatItEmbeds(t *testing.T) {
 	kept(t, k...)
 
 	view := outer.Node("one").Child().Node("inner").Child()
-	require.Equal(t, []Edge{{view.Node("a"), view.Node("b")}}, view.Edges())
+	require.Equal(t, []Edge{{From: view.Node("a"), To: view.Node("b")}}, view.Edges())
 	require.True(t, view.IsEmbedded())
 	require.Zero(t, view.Handle())
 	for name, err := range map[string]error{

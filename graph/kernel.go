@@ -39,18 +39,44 @@ func retainKernel(p cuda.KernelNodeParams, operands []Operand) ([]Operand, error
 	return append([]Operand{{Name: kernelOperand, Object: p.Kernel, Reason: "kernel", Retainer: p.Kernel}}, operands...), nil
 }
 
-// addKernel calls the driver. Where no node can be destroyed, and so none be taken
+// addKernel adds a node whose bundle was made.
+func (g *Graph) addKernel(o NodeOptions, b *bundle, p *cuda.KernelNodeParams) (*Node, error) {
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	var data []cuda.EdgeData
+	n, err := g.addLocked(cuda.KernelNode, o, b, keepKernel(*p), func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
+		if p.Config.Programmatic {
+			data = earlyData(o.Deps, deps)
+		}
+		return g.callAddKernel(deps, data, p)
+	})
+	if err == nil {
+		n.data = data
+	}
+	return n, err
+}
+
+// callAddKernel calls the driver. Where no node can be destroyed, and so none be taken
 // back that gets only some of its attributes, it tries that in another graph
 // first.
 //
 // Preconditions: g.h.mu is held.
-func (g *Graph) addKernel(deps []cuda.NodeHandle, p *cuda.KernelNodeParams) (cuda.NodeHandle, error) {
+func (g *Graph) callAddKernel(deps []cuda.NodeHandle, data []cuda.EdgeData, p *cuda.KernelNodeParams) (cuda.NodeHandle, error) {
+	if p.Config.Programmatic {
+		if err := g.h.ctx.Device().CheckProgrammatic("cuGraphAddKernelNode"); err != nil {
+			return 0, err
+		}
+	}
 	if len(g.h.memory) > 0 && p.Config.Attributes() != "" {
 		if err := g.h.ctx.TryKernelNode(p); err != nil {
 			return 0, err
 		}
 	}
-	n, err := g.h.ctx.AddKernelNode(g.handle, deps, p)
+	whole, early := split(deps, data)
+	n, err := g.h.ctx.AddKernelNode(g.handle, whole, early, p)
+	if err == nil && len(whole) > 0 && len(early) > 0 {
+		g.h.edited = true // the driver has them in another order
+	}
 	return n, g.h.spoil(err)
 }
 
@@ -61,6 +87,9 @@ func (n *Node) setKernel(p *cuda.KernelNodeParams) error {
 	var was *cuda.LaunchConfig
 	if old, ok := n.params.(cuda.KernelNodeParams); ok {
 		was = &old.Config
+	}
+	if early := was != nil && was.Programmatic; early != p.Config.Programmatic {
+		return badValue("config", "cannot change whether %v is programmatic, which is a matter of its edges: remove them and add others", n)
 	}
 	return n.g.h.spoil(n.g.h.ctx.SetKernelNodeParams(n.handle, p, was))
 }
@@ -90,7 +119,7 @@ func (n *ExecNode) keepsAttributes(p *cuda.KernelNodeParams) error {
 	if ok {
 		had = orNone(was.Config.Attributes())
 	}
-	return badValue("config", "cannot change cluster, cooperative or priority in an executable: %v has %s, got %s; update the node of the graph and instantiate again",
+	return badValue("config", "cannot change cluster, cooperative, priority or programmatic in an executable: %v has %s, got %s; update the node of the graph and instantiate again",
 		n, had, orNone(p.Config.Attributes()))
 }
 

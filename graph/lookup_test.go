@@ -160,7 +160,7 @@ func TestNodesOfAnExecutableKeepItsEdges(t *testing.T) {
 	defer func() { require.NoError(t, x.Close()) }()
 	of := g.Nodes()
 	require.NoError(t, g.RemoveEdge(of[1], of[3]))
-	require.NoError(t, g.AddEdge(of[1], of[2]))
+	require.NoError(t, g.AddEdge(of[1], of[2], cuda.EdgeData{}))
 
 	require.Empty(t, x.Nodes()[0].Dependencies())
 	require.Equal(t, of[:1], x.Nodes()[2].Dependencies())

@@ -24,10 +24,12 @@ type Node struct {
 	params  any     // guarded by g.h.mu; see Params
 	bundle  *bundle // guarded by g.h.mu
 	version uint64  // guarded by g.h.mu; how often params and bundle have been replaced
-	// deps are replaced, never changed: executables keep the old ones.
-	deps    []*Node // guarded by g.h.mu
-	next    []*Node // guarded by g.h.mu; the nodes with n among their deps
-	removed bool    // guarded by g.h.mu
+	// deps are replaced, never changed: executables keep the old ones. So is data,
+	// which is nil if n waits for the completion of all of them.
+	deps    []*Node         // guarded by g.h.mu
+	data    []cuda.EdgeData // guarded by g.h.mu
+	next    []*Node         // guarded by g.h.mu; the nodes with n among their deps
+	removed bool            // guarded by g.h.mu
 	// resolved tells resolve that it has seen n.
 	resolved uint64 // guarded by g.h.mu
 }

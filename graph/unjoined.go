@@ -23,15 +23,12 @@ func (c *Capture) unjoined() []*cuda.Stream {
 	if err != nil || of.graph == 0 {
 		return nil
 	}
-	from, to, err := c.stream.Context().GraphEdges(of.graph)
+	edges, err := c.stream.Context().GraphEdges(of.graph)
 	if err != nil {
 		return nil
 	}
-	before := make(map[cuda.NodeHandle][]cuda.NodeHandle, len(to))
-	for i := range to {
-		before[to[i]] = append(before[to[i]], from[i])
-	}
-	joined := make(map[cuda.NodeHandle]bool, len(to))
+	before := edges.Completed()
+	joined := make(map[cuda.NodeHandle]bool, len(before))
 	for todo := dependencies(c.stream); len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]

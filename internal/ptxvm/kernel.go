@@ -5,6 +5,7 @@ package ptxvm
 
 import (
 	"io"
+	"strings"
 
 	"github.com/cudago/cudago/internal/ptxir"
 	"github.com/cudago/cudago/internal/ptxvm/check"
@@ -36,6 +37,31 @@ type KernelAttributes struct {
 
 // Params returns the layout of the parameter block.
 func (k *Kernel) Params() []ptxir.Param { return k.ir.Args }
+
+// WaitsForGrids reports whether the kernel, or a function that it may call, has a
+// griddepcontrol.wait. See PTX ISA, "griddepcontrol".
+func (k *Kernel) WaitsForGrids() bool {
+	waits, calls := waitsForGrids(&k.ir.Func)
+	if calls {
+		for _, f := range k.module.ir.Funcs {
+			w, _ := waitsForGrids(f)
+			waits = waits || w
+		}
+	}
+	return waits
+}
+
+func waitsForGrids(f *ptxir.Func) (waits, calls bool) {
+	for i := range f.Blocks {
+		b := &f.Blocks[i]
+		calls = calls || b.Term.Call != nil
+		for j := range b.Instrs {
+			in := &b.Instrs[j]
+			waits = waits || in.Op == ptxir.OpGridDepControl && strings.Contains(in.Text, ".wait")
+		}
+	}
+	return waits, calls
+}
 
 // Name returns the kernel's name in the PTX.
 func (k *Kernel) Name() string { return k.ir.Name }

@@ -736,6 +736,9 @@
 #define DOC_LAUNCHCONFIG_PRIORITY \
     "Priority of the launch, or None."
 
+#define DOC_LAUNCHCONFIG_PROGRAMMATIC \
+    "Whether the kernel may start before the one in front of it has ended."
+
 #define DOC_LAUNCH \
     "launch($module, stream, config, kernel, /, *args, **kwargs)\n" \
     "--\n" \

@@ -46,7 +46,7 @@ void cudago_nodes_taken(cudago_nodes *s) {
     s->cap_added = s->cap_refs = 0;
 }
 
-QUIET int cudago_has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority; }
+QUIET int cudago_has_attributes(const ConfigObject *c) { return c->cluster[0] || c->cooperative || c->has_priority || c->programmatic; }
 
 /* Only an open capture may use what it allocates: Go knows the captures. */
 QUIET int cudago_uses_capture(const cudago_ref *refs, int n) {

@@ -105,6 +105,18 @@ PyObject *cudago_graph_edges(GraphObject *self, PyObject *unused) {
     return rows(&a, &st);
 }
 
+/* _edge_data(): (number, number, what the second waits for) of each edge that does not wait for the completion of a node */
+PyObject *cudago_graph_edge_data(GraphObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t graph = cudago_graph_number(self);
+    if (!graph) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoGraphEdgeData(graph, &a, &st);
+    return rows(&a, &st);
+}
+
 static PyObject *next(GraphObject *self, PyObject *number, int dependents) {
     uint64_t node, graph = cudago_read_node(number, &node) ? 0 : cudago_graph_number(self);
     if (!graph) return NULL;
@@ -227,6 +239,18 @@ PyObject *cudago_exec_edges(ExecObject *self, PyObject *unused) {
     cudago_answer a = {0};
     cudago_status st = {0};
     cudagoExecEdges(id, &a, &st);
+    return rows(&a, &st);
+}
+
+/* _edge_data(): as that of graphs */
+PyObject *cudago_exec_edge_data(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    uint64_t id = exec_number_now(self);
+    if (!id) return NULL;
+    cudago_answer a = {0};
+    cudago_status st = {0};
+    cudagoExecEdgeData(id, &a, &st);
     return rows(&a, &st);
 }
 

@@ -113,6 +113,21 @@ func cudagoGraphEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	})
 }
 
+// cudagoGraphEdgeData answers with the edges that do not wait for the completion
+// of a node, and with what they wait for.
+//
+//export cudagoGraphEdgeData
+func cudagoGraphEdgeData(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	ask(id, to, st, func(g *pyGraph, a *answer) error {
+		for _, e := range g.Edges() {
+			if e.Data != (cuda.EdgeData{}) {
+				a.Row([]uint64{g.number(e.From.Index()), g.number(e.To.Index())}, e.Data.String())
+			}
+		}
+		return nil
+	})
+}
+
 // cudagoGraphNext answers with the nodes that a node waits for, or with the
 // nodes that wait for it.
 //
@@ -346,15 +361,33 @@ func cudagoExecNodes(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 //export cudagoExecEdges
 func cudagoExecEdges(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
 	askExec(id, to, st, func(x *pyExec, a *answer) {
-		numbers := make(map[*graph.Node]uint64, len(x.nodes))
-		for _, n := range x.nodes {
-			numbers[n.Source()] = n.number
+		x.eachEdge(func(from, to uint64, _ cuda.EdgeData) { a.Row([]uint64{from, to}) })
+	})
+}
+
+// eachEdge visits the edges between the nodes of x, by their numbers.
+func (x *pyExec) eachEdge(visit func(from, to uint64, data cuda.EdgeData)) {
+	numbers := make(map[*graph.Node]uint64, len(x.nodes))
+	for _, n := range x.nodes {
+		numbers[n.Source()] = n.number
+	}
+	for _, n := range x.nodes {
+		for _, e := range n.Edges() {
+			visit(numbers[e.From], n.number, e.Data)
 		}
-		for _, n := range x.nodes {
-			for _, d := range n.Dependencies() {
-				a.Row([]uint64{numbers[d], n.number})
+	}
+}
+
+// cudagoExecEdgeData is cudagoGraphEdgeData for an executable.
+//
+//export cudagoExecEdgeData
+func cudagoExecEdgeData(id C.uint64_t, to *C.cudago_answer, st *C.cudago_status) {
+	askExec(id, to, st, func(x *pyExec, a *answer) {
+		x.eachEdge(func(from, to uint64, data cuda.EdgeData) {
+			if data != (cuda.EdgeData{}) {
+				a.Row([]uint64{from, to}, data.String())
 			}
-		}
+		})
 	})
 }
 

@@ -26,20 +26,22 @@ PyObject *cudago_graph_remove(GraphObject *self, PyObject *number) {
     Py_RETURN_NONE;
 }
 
-static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int add, cudago_status *st) {
+static QUIET int edge_now(GraphObject *self, uint64_t from, uint64_t to, int port, cudago_status *st) {
     if (cudago_graph_open(self)) return -1;
-    cudagoGraphEdge(self->id, from, to, add, st);
+    cudagoGraphEdge(self->id, from, to, port, st);
     return 0;
 }
 
-/* _edge(from, to, add): adds the edge, or removes it */
+/* _edge(from, to, port): adds the edge from a port of a node, of which there are 3; or removes it, if the port is -1 */
 PyObject *cudago_graph_edge(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     uint64_t from, to;
     cudago_status st = {0};
     if (n != 3 || cudago_read_node(args[0], &from) || cudago_read_node(args[1], &to)) return NULL;
-    int add = PyObject_IsTrue(args[2]);
-    if (add < 0 || cudago_graph_ready(self) || edge_now(self, from, to, add, &st)) return NULL;
+    long port = PyLong_AsLong(args[2]);
+    if (port == -1 && PyErr_Occurred()) return NULL;
+    if (port < -1 || port > 2) return PyErr_SetString(PyExc_ValueError, "_edge takes a port of 0 to 2, or -1"), NULL;
+    if (cudago_graph_ready(self) || edge_now(self, from, to, (int)port, &st)) return NULL;
     if (st.kind) return cudago_raise(&st), NULL;
     Py_RETURN_NONE;
 }

@@ -11,6 +11,7 @@ package graph
 import "C"
 
 import (
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 )
 
@@ -57,10 +58,14 @@ func (g *pyGraph) forget(n *graph.Node) {
 	}
 }
 
-// cudagoGraphEdge adds the edge between two nodes, or removes it.
+// edgeData is what the ports of kernels mean, other than completion.
+var edgeData = [...]cuda.EdgeData{{}, cuda.Programmatic, cuda.LaunchOrder}
+
+// cudagoGraphEdge adds the edge between two nodes, from a port of the first one;
+// or removes it, if the port is negative.
 //
 //export cudagoGraphEdge
-func cudagoGraphEdge(id, from, to C.uint64_t, add C.int, st *C.cudago_status) {
+func cudagoGraphEdge(id, from, to C.uint64_t, port C.int, st *C.cudago_status) {
 	guard(st, func() error {
 		g, err := graphs.Get(uint64(id))
 		if err != nil {
@@ -71,9 +76,9 @@ func cudagoGraphEdge(id, from, to C.uint64_t, add C.int, st *C.cudago_status) {
 		if err != nil {
 			return err
 		}
-		if add != 0 {
-			return g.AddEdge(list[0], list[1])
+		if port < 0 {
+			return g.RemoveEdge(list[0], list[1])
 		}
-		return g.RemoveEdge(list[0], list[1])
+		return g.AddEdge(list[0], list[1], edgeData[port])
 	})
 }

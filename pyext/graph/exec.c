@@ -326,6 +326,7 @@ static PyMethodDef methods[] = {
     {"_nodes", METHOD(cudago_exec_nodes), METH_NOARGS, NULL},
     {"_find", METHOD(cudago_exec_find), METH_O, NULL},
     {"_edges", METHOD(cudago_exec_edges), METH_NOARGS, NULL},
+    {"_edge_data", METHOD(cudago_exec_edge_data), METH_NOARGS, NULL},
     {"_count", METHOD(cudago_exec_count), METH_NOARGS, NULL},
     {"_retained", METHOD(cudago_exec_retained), METH_NOARGS, NULL},
     {"close", METHOD(exec_close), METH_NOARGS, DOC_GRAPHEXEC_CLOSE},

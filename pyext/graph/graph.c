@@ -239,6 +239,7 @@ static PyMethodDef methods[] = {
     {"_find", METHOD(cudago_graph_find), METH_O, NULL},
     {"_count", METHOD(cudago_graph_count), METH_NOARGS, NULL},
     {"_edges", METHOD(cudago_graph_edges), METH_NOARGS, NULL},
+    {"_edge_data", METHOD(cudago_graph_edge_data), METH_NOARGS, NULL},
     {"_dependencies", METHOD(cudago_graph_dependencies), METH_O, NULL},
     {"_dependents", METHOD(cudago_graph_dependents), METH_O, NULL},
     {"_retained", METHOD(cudago_graph_retained), METH_O, NULL},

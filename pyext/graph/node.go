@@ -85,7 +85,9 @@ func cudagoGraphMemOp(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 
 func kernelParams(number C.uint64_t, shape *C.cudago_shape, params *unsafe.Pointer) (cuda.KernelNodeParams, error) {
 	k, err := kernel.Kernels.Get(uint64(number))
-	c := cuda.LaunchConfig{SharedMemory: uint32(shape.shared_memory), Cooperative: shape.cooperative != 0}
+	c := cuda.LaunchConfig{
+		SharedMemory: uint32(shape.shared_memory), Cooperative: shape.cooperative != 0, Programmatic: shape.programmatic != 0,
+	}
 	for i := range 3 {
 		c.Grid[i], c.Block[i], c.Cluster[i] = uint32(shape.grid[i]), uint32(shape.block[i]), uint32(shape.cluster[i])
 	}

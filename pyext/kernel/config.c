@@ -41,18 +41,20 @@ static int read_dims(PyObject *o, uint32_t *out, const char *name) {
     return 0;
 }
 
-/* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority) */
+/* _config_new(cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic) */
 PyObject *cudago_config_new(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *cls, *grid, *block, *cluster, *shared, *priority;
-    int cooperative;
-    if (!PyArg_ParseTuple(args, "OOOOOpO", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority)) return NULL;
+    int cooperative, programmatic;
+    if (!PyArg_ParseTuple(args, "OOOOOpOp", &cls, &grid, &block, &cluster, &shared, &cooperative, &priority, &programmatic))
+        return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, cudago_base[CLS_CONFIG]))
         return PyErr_SetString(PyExc_TypeError, "not a LaunchConfig class"), NULL;
     PyTypeObject *type = (PyTypeObject *)cls;
     ConfigObject *self = (ConfigObject *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (!self) return NULL;
     self->cooperative = cooperative;
+    self->programmatic = programmatic;
     int32_t bytes = 0;
     int bad = cudago_int32(shared, "shared_memory", 0, &bytes) || read_dims(grid, self->grid, "grid") || read_dims(block, self->block, "block");
     self->shared_memory = (uint32_t)bytes;
@@ -101,10 +103,11 @@ static int wrong_config(const ConfigObject *c, cudago_kernel *k) {
     return check_shared(c, k);
 }
 
-/* The rest is rare enough for a call into Go: a cluster has to divide the grid, on a device that has clusters. */
-static int check_cluster(ConfigObject *c, cudago_kernel *k) {
+/* The rest is rare enough for a call into Go: a cluster has to divide the grid, on a device that has clusters. And a
+ * programmatic launch needs a device that has those. */
+static int check_rest(ConfigObject *c, cudago_kernel *k) {
     cudago_status st = {0};
-    cudagoCheckCluster(k, c->grid, c->block, c->cluster, &st);
+    cudagoCheckConfig(k, c->grid, c->block, c->cluster, c->programmatic, &st);
     return st.kind ? cudago_raise(&st) : 0;
 }
 
@@ -114,7 +117,7 @@ int cudago_check_config(ConfigObject *c, cudago_kernel *k) {
     int fits = g[0] <= max[0] && g[1] <= max[1] && g[2] <= max[2] && b[0] <= max[3] && b[1] <= max[4] && b[2] <= max[5] &&
                (uint64_t)b[0] * b[1] * b[2] <= k->max_threads && c->shared_memory <= k->max_shared;
     if (!fits && wrong_config(c, k)) return -1;
-    return c->cluster[0] ? check_cluster(c, k) : 0;
+    return c->cluster[0] || c->programmatic > k->programmatic ? check_rest(c, k) : 0;
 }
 
 static PyObject *dims(const uint32_t *d) { return Py_BuildValue("(III)", d[0], d[1], d[2]); }
@@ -145,6 +148,11 @@ static PyObject *config_priority(ConfigObject *self, void *unused) {
     return PyLong_FromLong(self->priority);
 }
 
+static PyObject *config_programmatic(ConfigObject *self, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(self->programmatic);
+}
+
 static void config_dealloc(ConfigObject *self) { cudago_free((PyObject *)self); }
 
 static PyGetSetDef getset[] = {
@@ -154,6 +162,7 @@ static PyGetSetDef getset[] = {
     {"shared_memory", (getter)config_shared, NULL, DOC_LAUNCHCONFIG_SHARED_MEMORY, NULL},
     {"cooperative", (getter)config_cooperative, NULL, DOC_LAUNCHCONFIG_COOPERATIVE, NULL},
     {"priority", (getter)config_priority, NULL, DOC_LAUNCHCONFIG_PRIORITY, NULL},
+    {"programmatic", (getter)config_programmatic, NULL, DOC_LAUNCHCONFIG_PROGRAMMATIC, NULL},
     {0},
 };
 static PyType_Slot slots[] = {{Py_tp_dealloc, config_dealloc}, {Py_tp_getset, getset}, {0, NULL}};

@@ -75,7 +75,7 @@ func newKernelBlock(kernel *cuda.Kernel, dev *cuda.Device, ordinal C.int32_t) (*
 	k.f, k.ctx = C.uintptr_t(kernel.Handle()), C.uintptr_t(kernel.Context().Handle())
 	k.device, k.n, k.size = ordinal, C.int32_t(len(signature)), C.uint32_t(signature.Size())
 	k.max_threads, k.max_shared, k.pageable = facts.threads, facts.shared, facts.pageable
-	k.limits = facts.limits
+	k.limits, k.programmatic = facts.limits, facts.programmatic
 	params := blockParams(k)
 	for i, p := range signature {
 		params[i]._type = paramType(p)
@@ -129,9 +129,9 @@ func paramType(p cuda.Param) C.uint8_t {
 
 // facts are what a launch is checked against.
 type facts struct {
-	threads, shared C.uint32_t
-	pageable        C.int32_t
-	limits          [6]C.uint32_t
+	threads, shared        C.uint32_t
+	pageable, programmatic C.int32_t
+	limits                 [6]C.uint32_t
 }
 
 func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
@@ -146,6 +146,9 @@ func kernelFacts(kernel *cuda.Kernel, dev *cuda.Device) (f facts, err error) {
 		f.limits[i] = get(a)
 	}
 	f.pageable = C.int32_t(get(cuda.PageableMemoryAccess))
+	if get(cuda.ComputeCapabilityMajor) >= 9 {
+		f.programmatic = 1
+	}
 	threads, e := kernel.MaxThreadsPerBlock()
 	if e != nil {
 		return f, e
@@ -185,17 +188,17 @@ func cudagoKernelOptIn(k *C.cudago_kernel, bytes C.uint32_t, most *C.uint32_t, s
 	})
 }
 
-// cudagoCheckCluster checks the shape of a launch with clusters.
+// cudagoCheckConfig checks a launch with clusters, or one that is programmatic.
 //
-//export cudagoCheckCluster
-func cudagoCheckCluster(k *C.cudago_kernel, grid, block, cluster *C.uint32_t, st *C.cudago_status) {
+//export cudagoCheckConfig
+func cudagoCheckConfig(k *C.cudago_kernel, grid, block, cluster *C.uint32_t, programmatic C.int32_t, st *C.cudago_status) {
 	guard(st, func() error {
 		kernel, err := Kernels.Get(uint64(k.id))
 		if err != nil {
 			return err
 		}
 		dims := func(d *C.uint32_t) [3]uint32 { return *(*[3]uint32)(unsafe.Pointer(d)) }
-		c := cuda.LaunchConfig{Grid: dims(grid), Block: dims(block), Cluster: dims(cluster)}
+		c := cuda.LaunchConfig{Grid: dims(grid), Block: dims(block), Cluster: dims(cluster), Programmatic: programmatic != 0}
 		return c.Validate(kernel.Device())
 	})
 }

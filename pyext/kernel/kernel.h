@@ -47,6 +47,7 @@ typedef struct cudago_kernel {
     uint32_t max_shared; /* bytes of dynamic shared memory: what was asked for, see cudago_opt_in */
     int32_t shared_set;  /* the user has set max_shared */
     int32_t pageable;    /* the device reads pageable host memory */
+    int32_t programmatic; /* the device has programmatic launches */
     uint32_t generation;
     struct cudago_kernel *before; /* of the previous generation; a launch may still be reading it */
     cudago_param params[];
@@ -67,20 +68,21 @@ typedef struct {
     PyObject_HEAD
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_memory;
-    int32_t cooperative, has_priority, priority;
+    int32_t cooperative, has_priority, priority, programmatic;
 } ConfigObject;
 
 /* What a configuration says, for Go. */
 typedef struct {
     uint32_t grid[3], block[3], cluster[3];
     uint32_t shared_memory;
-    int32_t cooperative, has_priority, priority;
+    int32_t cooperative, has_priority, priority, programmatic;
 } cudago_shape;
 static inline QUIET cudago_shape cudago_shape_of(const ConfigObject *c) {
     cudago_shape s = {.shared_memory = c->shared_memory,
                       .cooperative = c->cooperative,
                       .has_priority = c->has_priority,
-                      .priority = c->priority};
+                      .priority = c->priority,
+                      .programmatic = c->programmatic};
     memcpy(s.grid, c->grid, sizeof s.grid);
     memcpy(s.block, c->block, sizeof s.block);
     memcpy(s.cluster, c->cluster, sizeof s.cluster);

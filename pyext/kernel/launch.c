@@ -11,7 +11,7 @@
 
 enum { SMALL_VALUES = 1024 };
 
-enum { MAX_ATTRIBUTES = 3 };
+enum { MAX_ATTRIBUTES = 4 };
 
 static QUIET void add_attribute(CUlaunchConfig *c, CUlaunchAttribute *a, CUlaunchAttributeID id, const void *value, size_t size) {
     CUlaunchAttribute *next = &a[c->NumAttrs++];
@@ -32,10 +32,11 @@ static QUIET void fill_config(CUlaunchConfig *c, CUlaunchAttribute *a, const Con
         .HStream = stream,
         .Attrs = (uintptr_t)a,
     };
-    int32_t cooperative = 1;
-    if (o->cooperative) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative, sizeof cooperative);
+    int32_t on = 1;
+    if (o->cooperative) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &on, sizeof on);
     if (o->cluster[0]) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, o->cluster, sizeof o->cluster);
     if (o->has_priority) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PRIORITY, &o->priority, sizeof o->priority);
+    if (o->programmatic) add_attribute(c, a, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, &on, sizeof on);
 }
 
 cudago_recorder cudago_record;

@@ -93,7 +93,10 @@ BIG = 1 << 60
 
 WRONG = {
     "another format": (("format", "zip"), "its format is not 'cudago graph'"),
-    "a later version": (("version", 2), "it is of version 2, and this cudago reads version 1"),
+    "a later version": (
+        ("version", 3),
+        "it is of version 3, and this cudago reads versions 1 to 2",
+    ),
     "no version": (("version", GONE), "graph.json has no 'version'"),
     "true is no number": (("version", True), "version of graph.json must be a whole number"),
     "something unknown": (

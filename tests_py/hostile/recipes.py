@@ -273,6 +273,7 @@ VALUES: dict[str, list[Value]] = {
     "cluster": plain((1, 1, 1)),
     "shared_memory": INT,
     "cooperative": plain(False),
+    "programmatic": plain(False),
     "y": things("buffer", "tensor", "pointer", "pinned", "managed"),
     "BoundLaunch.update.y": things("buffer", "tensor", "pinned", "managed"),
     "Node.update.y": things("buffer", "tensor", "pinned", "managed"),
@@ -319,6 +320,7 @@ VALUES: dict[str, list[Value]] = {
     "add_edge.start": things("node"),
     "remove_edge.start": things("node"),
     "end": [lambda w: w.get("graph")["host"]],
+    "add_edge.programmatic": plain(False),  # the nodes are no kernels
     "remove_edge.end": [lambda w: w.get("graph")["memcpy"]],
     "Condition.default": INT,
     "default": INT,

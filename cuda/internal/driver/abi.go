@@ -167,9 +167,10 @@ const (
 type CUlaunchAttributeID int32
 
 const (
-	CU_LAUNCH_ATTRIBUTE_COOPERATIVE       CUlaunchAttributeID = 2
-	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION CUlaunchAttributeID = 4
-	CU_LAUNCH_ATTRIBUTE_PRIORITY          CUlaunchAttributeID = 8
+	CU_LAUNCH_ATTRIBUTE_COOPERATIVE                       CUlaunchAttributeID = 2
+	CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION                 CUlaunchAttributeID = 4
+	CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION CUlaunchAttributeID = 6
+	CU_LAUNCH_ATTRIBUTE_PRIORITY                          CUlaunchAttributeID = 8
 )
 
 // CUlaunchAttribute is one launch attribute. From cuda.h, CUDA 12.4: 72 bytes.

@@ -122,6 +122,26 @@ const CU_GRAPH_COND_ASSIGN_DEFAULT uint32 = 1
 
 // CUgraphConditionalNodeType is how a condition selects bodies. From cuda.h,
 // CUDA 12.8.
+// CUgraphEdgeData says what an edge waits for; zero is a standard dependency on
+// the whole of a node. From cuda.h, CUDA 12.4: 8 bytes.
+type CUgraphEdgeData struct {
+	_        structs.HostLayout
+	FromPort uint8 // CU_GRAPH_KERNEL_NODE_PORT_*; zero for other nodes than kernels
+	ToPort   uint8 // zero
+	Type     uint8 // CU_GRAPH_DEPENDENCY_TYPE_*
+	_        [5]byte
+}
+
+// Ports of kernel nodes, and types of edges. From cuda.h, CUDA 12.4.
+const (
+	CU_GRAPH_KERNEL_NODE_PORT_DEFAULT      uint8 = 0
+	CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC uint8 = 1
+	CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER uint8 = 2
+
+	CU_GRAPH_DEPENDENCY_TYPE_DEFAULT      uint8 = 0
+	CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC uint8 = 1
+)
+
 type CUgraphConditionalNodeType int32
 
 const (

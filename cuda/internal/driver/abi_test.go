@@ -25,6 +25,7 @@ func TestLayouts(t *testing.T) {
 		access CUmemAccessDesc
 		alloc  CUDA_MEM_ALLOC_NODE_PARAMS
 		node   CUgraphNodeParams
+		edge   CUgraphEdgeData
 	)
 	tests := []struct {
 		name      string
@@ -61,6 +62,8 @@ func TestLayouts(t *testing.T) {
 		{"CUDA_MEM_ALLOC_NODE_PARAMS.dptr", unsafe.Offsetof(alloc.Dptr), 112},
 		{"CUDA_CONDITIONAL_NODE_PARAMS", unsafe.Sizeof(node.Conditional), 32},
 		{"CUDA_CONDITIONAL_NODE_PARAMS.phGraph_out", unsafe.Offsetof(node.Conditional.PhGraph_out), 16},
+		{"CUgraphEdgeData", unsafe.Sizeof(edge), 8},
+		{"CUgraphEdgeData.type", unsafe.Offsetof(edge.Type), 2},
 		{"CUgraphNodeParams", unsafe.Sizeof(node), 256},
 		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},

@@ -291,12 +291,17 @@ type GraphAPI interface {
 	// here means conditional nodes. It returns the bodies, which belong to the
 	// node.
 	CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNodeParams) (n CUgraphNode, bodies []CUgraph, r CUresult)
-	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode) CUresult
-	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode) CUresult
+	// CuGraphAddDependencies makes to[i] depend on from[i], on what data[i] says
+	// of it. CUDA_ERROR_INVALID_VALUE for an edge that exists, a node of another
+	// graph, and data that the nodes cannot have.
+	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode, data []CUgraphEdgeData) CUresult
+	// CuGraphRemoveDependencies: CUDA_ERROR_INVALID_VALUE for an edge that does
+	// not exist with that data.
+	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode, data []CUgraphEdgeData) CUresult
 	CuGraphDestroyNode(n CUgraphNode) CUresult
 
 	CuGraphGetNodes(g CUgraph) ([]CUgraphNode, CUresult)
-	CuGraphGetEdges(g CUgraph) (from, to []CUgraphNode, r CUresult)
+	CuGraphGetEdges(g CUgraph) (from, to []CUgraphNode, data []CUgraphEdgeData, r CUresult)
 	CuGraphNodeGetType(n CUgraphNode) (CUgraphNodeType, CUresult)
 	CuGraphNodeGetDependencies(n CUgraphNode) ([]CUgraphNode, CUresult)
 	// CuGraphKernelNodeGetParams: KernelParams of the result is owned by the

@@ -599,12 +599,12 @@ func (d *Base) CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNode
 	return
 }
 
-func (d *Base) CuGraphAddDependencies(g CUgraph, from []CUgraphNode, to []CUgraphNode) (result CUresult) {
+func (d *Base) CuGraphAddDependencies(g CUgraph, from []CUgraphNode, to []CUgraphNode, data []CUgraphEdgeData) (result CUresult) {
 	result = d.answer("cuGraphAddDependencies")
 	return
 }
 
-func (d *Base) CuGraphRemoveDependencies(g CUgraph, from []CUgraphNode, to []CUgraphNode) (result CUresult) {
+func (d *Base) CuGraphRemoveDependencies(g CUgraph, from []CUgraphNode, to []CUgraphNode, data []CUgraphEdgeData) (result CUresult) {
 	result = d.answer("cuGraphRemoveDependencies")
 	return
 }
@@ -619,7 +619,7 @@ func (d *Base) CuGraphGetNodes(g CUgraph) (out0 []CUgraphNode, result CUresult) 
 	return
 }
 
-func (d *Base) CuGraphGetEdges(g CUgraph) (from []CUgraphNode, to []CUgraphNode, result CUresult) {
+func (d *Base) CuGraphGetEdges(g CUgraph) (from []CUgraphNode, to []CUgraphNode, data []CUgraphEdgeData, result CUresult) {
 	result = d.answer("cuGraphGetEdges")
 	return
 }

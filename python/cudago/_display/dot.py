@@ -12,6 +12,7 @@ _NODE = re.compile(
     r'\s*(n[\d_]+) \[label="((?:[^"\\]|\\.)*)", fillcolor="([^"]*)", class="([^"]*)"\];'
 )
 _EDGE = re.compile(r"\s*(n[\d_]+) -> (n[\d_]+)( \[[^\]]*\])?;")
+_DATA = re.compile(r'style=dotted, label="((?:[^"\\]|\\.)*)"')
 _INSIDE = re.compile(r'\s*label="((?:[^"\\]|\\.)*)";')
 
 
@@ -31,6 +32,10 @@ class Drawing:
 
     nodes: list[Drawn] = field(default_factory=lambda: list[Drawn]())
     edges: list[tuple[Drawn, Drawn]] = field(default_factory=lambda: list[tuple[Drawn, Drawn]]())
+    # What edges wait for, other than the end of a node.
+    data: dict[tuple[Drawn, Drawn], str] = field(
+        default_factory=lambda: dict[tuple[Drawn, Drawn], str]()
+    )
 
     @property
     def size(self) -> int:
@@ -63,7 +68,10 @@ def read(dot: str) -> Drawing:
             open_now[-1].nodes.append(drawn)
         elif edge := _EDGE.match(line):
             if "dashed" not in (edge[3] or ""):  # from a node to what is inside of it
-                open_now[-1].edges.append((found[edge[1]], found[edge[2]]))
+                ends = (found[edge[1]], found[edge[2]])
+                open_now[-1].edges.append(ends)
+                if data := _DATA.search(edge[3] or ""):
+                    open_now[-1].data[ends] = _text(data[1])
         elif label := _INSIDE.match(line):
             inner = Drawing()
             open_now[-1].nodes[-1].inside.append((_text(label[1]), inner))

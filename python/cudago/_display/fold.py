@@ -95,8 +95,14 @@ def _joined(graph: Drawing, groups: list[list[Drawn]]) -> Drawing:
         one = _box(group)
         box.update(dict.fromkeys(group, one))
     nodes = list(dict.fromkeys(box.values()))
-    edges = dict.fromkeys((box[a], box[b]) for a, b in graph.edges if box[a] is not box[b])
-    return Drawing(nodes, list(edges))
+    edges: dict[tuple[Drawn, Drawn], set[str]] = {}
+    for a, b in graph.edges:
+        if box[a] is not box[b]:
+            edges.setdefault((box[a], box[b]), set()).add(graph.data.get((a, b), ""))
+    data = {
+        ends: next(iter(them)) for ends, them in edges.items() if len(them) == 1 and them != {""}
+    }
+    return Drawing(nodes, list(edges), data)
 
 
 def _box(group: list[Drawn]) -> Drawn:

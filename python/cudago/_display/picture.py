@@ -54,7 +54,7 @@ class _Laid:
     """A graph whose boxes have their places, from 0."""
 
     boxes: list[_Box]
-    lines: list[list[_Box]]  # boxes and bends that an edge passes
+    lines: list[tuple[list[_Box], str]]  # boxes and bends that an edge passes, and its data
     width: float
     height: float
 
@@ -80,7 +80,10 @@ def _laid(graph: Drawing) -> _Laid:
     for number, nodes in enumerate(layers(graph)):
         depth.update(dict.fromkeys(nodes, number))
         rows.append([box[node] for node in nodes])
-    lines = [_route(box[a], box[b], rows[depth[a] + 1 : depth[b]]) for a, b in graph.edges]
+    lines = [
+        (_route(box[a], box[b], rows[depth[a] + 1 : depth[b]]), graph.data.get((a, b), ""))
+        for a, b in graph.edges
+    ]
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 1
         _move(rows if down else rows[::-1], "above" if down else "below")
@@ -143,20 +146,23 @@ def _move(rows: list[list[_Box]], side: str) -> None:
 
 
 def _draw(laid: _Laid, left: float, top: float) -> list[str]:
-    drawn = [_draw_line(line, left, top) for line in laid.lines]
+    drawn = [_draw_line(line, data, left, top) for line, data in laid.lines]
     for box in laid.boxes:
         drawn += _draw_box(box, left, top)
     return drawn
 
 
-def _draw_line(boxes: list[_Box], left: float, top: float) -> str:
+def _draw_line(boxes: list[_Box], data: str, left: float, top: float) -> str:
     first = boxes[0]
     path = f"M{left + first.x:.1f} {top + first.y + first.height:.1f}"
     for a, b in pairwise(boxes):
         floor, end = top + a.floor, top + b.y
         middle, x = (floor + end) / 2, left + b.x
         path += f"V{floor:.1f}C{left + a.x:.1f} {middle:.1f} {x:.1f} {middle:.1f} {x:.1f} {end:.1f}"
-    return f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#cudago-end)"/>'
+    drawn = f'<path d="{path}" fill="none" stroke="currentColor" marker-end="url(#cudago-end)"'
+    if not data:
+        return f"{drawn}/>"
+    return f'{drawn} stroke-dasharray="2 3"><title>{escape(data)}</title></path>'
 
 
 def _draw_box(box: _Box, left: float, top: float) -> list[str]:

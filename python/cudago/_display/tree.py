@@ -44,7 +44,8 @@ def _lines(graph: Drawing, indent: str) -> Iterator[str]:
         silent = [above] if own >= len(at) else [above, *at[own - 1 : own]]
         del at[own:]
         at.append(node)
-        yield from _node(node, _after(before[node], silent), indent + "  " * min(own, _DEEPEST))
+        data = {a: graph.data.get((a, node), "") for a in before[node]}
+        yield from _node(node, _after(data, silent), indent + "  " * min(own, _DEEPEST))
         above = node
         for later in reversed(after[node]):
             waits[later] -= 1
@@ -60,12 +61,15 @@ def _depth(before: list[Drawn], depth: dict[Drawn, int], after: dict[Drawn, list
     return max(0, min(depth[node] for node in before) - 1)  # it ends the branches
 
 
-def _after(before: list[Drawn], silent: list[Drawn | None]) -> str:
-    if len(before) == 1 and before[0] in silent:
+def _after(data: dict[Drawn, str], silent: list[Drawn | None]) -> str:
+    before = list(data)
+    if len(before) == 1 and before[0] in silent and not data[before[0]]:
         return ""
     if not before:
         return ", at once" * (silent[0] is not None)
-    names = ", ".join(_name(node) for node in before[:_MOST_NAMES])
+    names = ", ".join(
+        _name(node) + f" ({data[node]})" * bool(data[node]) for node in before[:_MOST_NAMES]
+    )
     more = len(before) - _MOST_NAMES
     return f", after {names}" + f" and {more} more" * (more > 0)
 

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..errors import CUDAError
+from .edge import add_edges
 from .params import record_of
 from .retained import object_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .graph import Graph
     from .params import Told
@@ -40,16 +43,34 @@ def is_known(kind: str, told: Told) -> bool:
 
 
 def add_again(
-    graph: Graph, deps: tuple[int, ...], kind: str, told: Told, name: str | None = None
+    graph: Graph,
+    deps: tuple[int, ...],
+    kind: str,
+    told: Told,
+    name: str | None = None,
+    ports: Mapping[int, int] | None = None,
 ) -> int:
-    """Add what a node does, of which `is_known`, and return the number of the new node."""
+    """Add what a node does, of which `is_known`, and return the number of the new node.
+
+    The edge from a node in `ports` is programmatic, and the others are not, whatever the
+    configuration says.
+    """
     row: tuple[Any, ...] = told[0] or ()
     held = _held(told)
     if kind == "kernel":
         record = record_of(told)
         assert record is not None
         kernel, config, *args = record
-        return graph._add_kernel(deps, config, kernel, tuple(args), name)
+        if not ports and not config.programmatic:
+            return graph._add_kernel(deps, config, kernel, tuple(args), name)
+        number = graph._add_kernel((), config, kernel, tuple(args), name)
+        try:
+            add_edges(graph, deps, number, ports or {})
+        except BaseException:
+            with suppress(CUDAError):  # the first error is the one to report
+                graph._remove(number)
+            raise
+        return number
     if kind == "memcpy":
         size, rows, slices, *pitches = row[:7]
         if not rows:

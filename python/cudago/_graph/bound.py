@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._kernel.kernel import Kernel
-from .._kernel.launch import launch
+from .._kernel.launch import LaunchConfig, launch
 from .._memory.buffer import Buffer, Pointer
 from .._ordinal import device_at
 from .._tensor.tensor import Tensor
@@ -15,7 +15,6 @@ from .graph import Graph
 from .params import KernelNodeParams
 
 if TYPE_CHECKING:
-    from .._kernel.launch import LaunchConfig
     from .._memory.device import Device
     from ..typing import KernelArgument, StreamLike
     from .exec import GraphExec
@@ -48,6 +47,11 @@ class BoundLaunch:
     _node: ExecNode
 
     def __init__(self, kernel: Kernel, config: LaunchConfig, args: tuple[Any, ...]) -> None:
+        if isinstance(config, LaunchConfig) and config.programmatic:
+            raise ValueError(
+                "config must not be programmatic: a bound launch is a graph of its own, which "
+                "starts when the work before it on the stream is done"
+            )
         with Graph(_device_of(args)) as graph:
             graph.launch(config, kernel, *args)
             self._step = graph.instantiate(priorities=config.priority is not None)

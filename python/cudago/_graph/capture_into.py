@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .._stream.stream import stream_of
 from ..errors import CUDAError, UnsupportedError
 from .again import add_again, in_order, is_known
+from .edge import ports_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -59,6 +60,7 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
     if not removable or not all(is_known(kinds[n], told[n]) for n in kinds):
         return [graph._add_child(after, captured, None)] if rows else []
+    ports = ports_of(captured._edge_data())
     waits: dict[int, list[int]] = {number: [] for number in kinds}
     for a, b in edges:
         waits[b].append(a)
@@ -66,7 +68,8 @@ def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
     try:
         for number in in_order(list(kinds), edges):
             before = tuple([made[a] for a in waits[number]]) or after
-            made[number] = add_again(graph, before, kinds[number], told[number])
+            early = {made[a]: ports[a, number] for a in waits[number] if (a, number) in ports}
+            made[number] = add_again(graph, before, kinds[number], told[number], ports=early)
     except BaseException:
         for number in reversed(made.values()):
             with suppress(CUDAError):  # the first error is the one to report

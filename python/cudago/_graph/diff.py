@@ -52,10 +52,20 @@ def differences(one: Graph, other: Graph, prefix: str = "") -> Iterator[str]:
     for name, node in theirs.items():
         if name not in ours:
             yield f"+ {node.kind} node {prefix + name!r}"
-    before, after = ({(a.name, b.name) for a, b in g.edges} for g in (one, other))
-    for sign, edges in (("-", before - after), ("+", after - before)):
-        for a, b in sorted(edges):
-            yield f"{sign} edge {prefix + a!r} → {prefix + b!r}"
+    before, after = _edges(one), _edges(other)
+    for sign, edges, others in (("-", before, after), ("+", after, before)):
+        for a, b in sorted(edges.keys() - others.keys()):
+            how = f" ({edges[a, b]})" if edges[a, b] else ""
+            yield f"{sign} edge {prefix + a!r} → {prefix + b!r}{how}"
+    for a, b in sorted(before.keys() & after.keys()):
+        if before[a, b] != after[a, b]:
+            was, now = (edges[a, b] or "complete" for edges in (before, after))
+            yield f"~ edge {prefix + a!r} → {prefix + b!r}: {was} → {now}"
+
+
+def _edges(graph: Graph) -> dict[tuple[str, str], str]:
+    data = graph.edge_data
+    return {(a.name, b.name): data.get((a, b), "") for a, b in graph.edges}
 
 
 def _changes(one: Node, other: Node, name: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .again import add_again, in_order, is_known
+from .edge import ports_of
 from .graph import Graph
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def launch_into(step: GraphExec, stream: Stream) -> None:
 def _copy(step: GraphExec, graph: Graph, changed: str) -> None:
     """Add to an empty graph what launches run now; nodes that are disabled only join."""
     waits: dict[int, list[int]] = {row[0]: [] for row in step._nodes()}
-    edges = step._edges()
+    edges, ports = step._edges(), ports_of(step._edge_data())
     for a, b in edges:
         waits[b].append(a)
     named = {number: (name, kind) for number, name, kind in step._nodes()}
@@ -49,4 +50,10 @@ def _copy(step: GraphExec, graph: Graph, changed: str) -> None:
                 f"it was instantiated, and {name!r}, of kind {kind}, cannot be copied from it. "
                 "Capture the launch before the change, or instantiate and embed another graph"
             )
-        made[number] = add_again(graph, before, kind, told, name)
+        # What is disabled only joins, and cannot let others start early.
+        early = {
+            made[a]: ports[a, number]
+            for a in waits[number]
+            if (a, number) in ports and step._is_enabled(a)
+        }
+        made[number] = add_again(graph, before, kind, told, name, early)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .. import _core
 from .. import _zconstants as _z
@@ -16,6 +16,7 @@ from .builder import Builder
 from .collector import watch_collections
 from .condition import Condition
 from .diff import GraphDiff, differences
+from .edge import REMOVED, port_of
 from .foreign import Shared
 from .iteration import Iteration
 from .node import Node
@@ -192,24 +193,50 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
             ids = (u.node for them in uses.values() for u in them)
             set_uses(self, moved(uses, {i: i for i in ids if i != number}))
 
-    def add_edge(self, start: Node, end: Node) -> None:
+    def add_edge(
+        self,
+        start: Node,
+        end: Node,
+        *,
+        programmatic: bool | Literal["programmatic", "launch_order"] = False,
+    ) -> None:
         """Make one node wait for another.
 
         Parameters
         ----------
         start, end : Node
             Nodes of this graph; `end` will wait for `start`.
+        programmatic : bool or str
+            What `end` waits for, if both are kernels. By default the end of `start`. True or
+            ``"programmatic"``: that all blocks of `start` have executed
+            ``cudaTriggerProgrammaticLaunchCompletion()``, or ended. ``"launch_order"``: that all
+            blocks of `start` have begun. Either needs compute capability 9.0.
 
         Raises
         ------
         ValueError
-            If the edge exists, or would close a cycle; the message shows the cycle.
+            If the edge exists, or would close a cycle; the message shows the cycle. If it is
+            programmatic, and one of the nodes is no kernel.
+        UnsupportedError
+            If the device has no programmatic launches.
+
+        See Also
+        --------
+        LaunchConfig : Makes such edges when kernel nodes are added, and in captures.
+        edge_data : Which edges are programmatic.
+
+        Notes
+        -----
+        A kernel behind a programmatic edge has to execute ``cudaGridDependencySynchronize()``
+        before it uses what `start` writes. The simulated driver lets it wait for the end of
+        `start`, which is always allowed.
 
         References
         ----------
-        ``cuGraphAddDependencies``
+        ``cuGraphAddDependencies_v2``
         """
-        self._edge(_number(start, "start"), _number(end, "end"), True)
+        port = port_of(programmatic)
+        self._edge(_number(start, "start"), _number(end, "end"), port)
 
     def remove_edge(self, start: Node, end: Node) -> None:
         """Make a node no longer wait for another.
@@ -228,9 +255,9 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
 
         References
         ----------
-        ``cuGraphRemoveDependencies``
+        ``cuGraphRemoveDependencies_v2``
         """
-        self._edge(_number(start, "start"), _number(end, "end"), False)
+        self._edge(_number(start, "start"), _number(end, "end"), REMOVED)
 
     def condition(self, default: int | None = None) -> Condition:
         """Create a condition for a conditional node of this graph, or of a body in it.
@@ -270,6 +297,11 @@ class Graph(Builder, Shown, Stored, Shared, Iteration, _core.Graph):
     def edges(self) -> tuple[tuple[Node, Node], ...]:
         """Pairs of nodes, of which the second depends on the first."""
         return tuple([(self._node(a), self._node(b)) for a, b in self._edges()])
+
+    @property
+    def edge_data(self) -> dict[tuple[Node, Node], str]:
+        """What edges wait for, other than a node's end, as `add_edge` takes it; by edge."""
+        return {(self._node(a), self._node(b)): data for a, b, data in self._edge_data()}
 
     @property
     def retained(self) -> tuple[Retained, ...]:

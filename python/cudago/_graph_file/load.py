@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _zconstants as _z
 from .._graph import slot
+from .._graph.edge import PLAIN, PORTS
 from .._kernel.launch import LaunchConfig
 from .._kernel.object_code import ObjectCode
 from .._stream.memop import CONDITIONS
@@ -107,14 +108,18 @@ class _Loader:
         late: list[tuple[int, int]] = []
         for number, node in enumerate(nodes):
             early = [n for n in node.after if n < number]
-            late += [(n, number) for n in node.after if n >= number]
-            late += [(n, number) for n in early[_MOST_DEPS:]]
+            if node.edges or node.what.get("config", {}).get("programmatic"):
+                early = []  # the edges are as the file says, whatever the configuration makes
+            at_once = set(early[:_MOST_DEPS])
+            late += [(n, number) for n in node.after if n not in at_once]
             deps = tuple(ids[n] for n in early[:_MOST_DEPS])
             name = path + node.name
             with self._about(name, bound=self._bindings.touches(name, node)):
                 ids.append(self._add(graph, deps, node, number, name))
         for start, end in late:
-            graph._edge(ids[start], ids[end], True)
+            port = PORTS.get(nodes[end].edges.get(start, ""), PLAIN)
+            with self._about(path + nodes[end].name, bound=False):
+                graph._edge(ids[start], ids[end], port)
 
     def _add(
         self, graph: Graph, deps: tuple[int, ...], node: saved.Node, number: int, path: str

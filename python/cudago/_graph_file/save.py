@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._driver import driver_name
+from .._graph.edge import PORTS
 from .._graph.params import record_of
 from .._graph.slot import uses_of
 from .._stream.memop import CONDITIONS
@@ -59,6 +60,7 @@ class _Maker:
         self._conditions: dict[int, tuple[int, int | None]] = {}  # by handle: number, default
         self._allocated: list[_Alloc] = []  # by address
         self._overlap = False  # whether some of them have the same address
+        self._early = False  # whether something is programmatic
         self._slots: dict[tuple[int, str | int], str] = {
             (use.node, use.place): name for name, uses in uses_of(graph).items() for use in uses
         }
@@ -71,7 +73,7 @@ class _Maker:
         self.ranges.merge()
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self._early else 1,
             "maker": f"cudago {__version__}, {driver_name()} driver, {self.graph.device.name}",
             "code": [{"kind": kind} for kind, _ in self.code],
             "kernels": self._kernels,
@@ -100,14 +102,26 @@ class _Maker:
         nodes = graph.nodes
         numbers = {node._id: number for number, node in enumerate(nodes)}
         after: list[list[int]] = [[] for _ in nodes]
-        for start, end in graph._edges():
-            if start not in numbers or end not in numbers:
-                raise ValueError("the graph was changed while it was being saved")
+        edges, data = graph._edges(), graph._edge_data()
+        if not numbers.keys() >= {n for edge in edges for n in edge} or not {
+            (start, end) for start, end, _ in data
+        } <= set(edges):
+            raise ValueError("the graph was changed while it was being saved")
+        for start, end in edges:
             after[numbers[end]].append(numbers[start])
-        return [
+        made = [
             self._node(node, number, sorted(after[number]), path, depth)
             for number, node in enumerate(nodes)
         ]
+        for start, end, how in data:
+            node = nodes[numbers[end]]
+            if how not in PORTS:
+                raise _cannot(node, path, f"another library has made an edge to it, of {how}")
+            made[numbers[end]].setdefault("edges", []).append([numbers[start], how])
+            self._early = True
+        for one in made:
+            one.get("edges", []).sort()
+        return made
 
     def _node(
         self, node: Node, number: int, after: list[int], path: str, depth: int
@@ -200,6 +214,7 @@ class _Maker:
         if record is None:
             raise _CannotSaveError("its kernel is not of cudago")
         kernel, config, *args = record
+        self._early |= config.programmatic
         return {
             "kernel": self._kernel(kernel),
             "config": _config(config),
@@ -351,6 +366,8 @@ def _config(config: LaunchConfig) -> dict[str, Any]:
         made["cooperative"] = True
     if config.priority is not None:
         made["priority"] = config.priority
+    if config.programmatic:
+        made["programmatic"] = True
     return made
 
 

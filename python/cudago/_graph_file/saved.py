@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .. import _core
 
-FORMAT, VERSION = "cudago graph", 1
+FORMAT = "cudago graph"
+VERSION = 2  # of files with programmatic edges or launches; others are written as version 1
 MOST_DEPTH = 64  # of graphs inside graphs
 
 NODE_KINDS = (
@@ -86,13 +87,17 @@ Value: TypeAlias = Operand | Number | Slotted
 
 
 class Node(NamedTuple):
-    """A node: which nodes it waits for, by their numbers, and what it does, by its kind."""
+    """A node: which nodes it waits for, by their numbers, and what it does, by its kind.
+
+    `edges` says what of some of these nodes it waits for, other than their end.
+    """
 
     name: str
     kind: str
     after: tuple[int, ...]
     values: dict[str | int, Value]  # operands of copies and fills; arguments of kernels
     what: dict[str, Any]
+    edges: dict[int, str]
 
 
 class Saved(NamedTuple):

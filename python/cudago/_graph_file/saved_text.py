@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .._graph.edge import PORTS
 from .._stream.memop import CONDITIONS
 from .archive import TEXT
 from .fields import (
@@ -89,9 +90,11 @@ class _Parser:
         top = Fields(given, TEXT)
         if top.take("format", text) != FORMAT:
             raise Wrong(f"its format is not {FORMAT!r}")
-        version = top.take("version", natural())
-        if version != VERSION:
-            raise Wrong(f"it is of version {version}, and this cudago reads version {VERSION}")
+        version = self._version = top.take("version", natural())
+        if not 1 <= version <= VERSION:
+            raise Wrong(
+                f"it is of version {version}, and this cudago reads versions 1 to {VERSION}"
+            )
         maker = top.take("maker", text)
         self._code = top.take("code", list_of(self._one_code))
         self._kernels = top.take("kernels", list_of(self._one_kernel))
@@ -179,7 +182,8 @@ class _Parser:
         after = fields.take("after", list_of(natural(count - 1)))
         if len(set(after)) != len(after):
             raise Wrong(f"{fields.where} waits twice for the same node")
-        node = Node(name, kind, after, {}, {})
+        edges = self._edges(fields, after) if self._version > 1 and "edges" in fields else {}
+        node = Node(name, kind, after, {}, {}, edges)
         reader = _READERS.get(kind)
         if reader is None or (kind in ("alloc", "free") and depth):
             raise Wrong(f"{fields.where} is of kind {kind!r}, which this cudago cannot load there")
@@ -198,6 +202,21 @@ class _Parser:
         fields.end()
         return node
 
+    def _edges(self, fields: Fields, after: tuple[int, ...]) -> dict[int, str]:
+        """Read what else than their end a node waits for of some of those that it waits for."""
+        found: dict[int, str] = {}
+        left = set(after)
+        where = f"an edge of {fields.where}"
+        for pair in fields.take("edges", list_of(sequence)):
+            if len(pair) != 2:
+                raise Wrong(f"{where} must be a node and what is waited for")
+            start = natural()(pair[0], where)
+            if start not in left:
+                raise Wrong(f"{where} is from {start}, for which it does not wait, or not twice")
+            left.remove(start)
+            found[start] = one_of(tuple(PORTS))(pair[1], where)
+        return found
+
     def _kernel_node(self, fields: Fields, node: Node) -> None:
         node.what["kernel"] = fields.take("kernel", natural(len(self._kernels) - 1))
         config = Fields(fields.take("config", mapping), f"config of {fields.where}")
@@ -210,6 +229,8 @@ class _Parser:
             made["cooperative"] = config.take("cooperative", boolean)
         if "priority" in config:
             made["priority"] = config.take("priority", _integer)
+        if "programmatic" in config and self._version > 1:
+            made["programmatic"] = config.take("programmatic", boolean)
         config.end()
         node.what["config"] = made
         args = fields.take("args", list_of(self._value))
@@ -376,12 +397,14 @@ def _bytes_of(count: int | None) -> Callable[[Any, str], bytes]:
 
 
 def _check_order(nodes: list[Node], path: str) -> None:
-    """Raise an error if nodes wait for themselves."""
+    """Raise an error if nodes wait for themselves, or for parts of what has none."""
     waits = [len(node.after) for node in nodes]
     next_of: list[list[int]] = [[] for _ in nodes]
     for number, node in enumerate(nodes):
         for before in node.after:
             next_of[before].append(number)
+        if any(nodes[n].kind != "kernel" for n in (number, *node.edges) if node.edges):
+            raise Wrong(f"node {path + node.name!r} waits for a part of a node that is no kernel")
     ready = [number for number, count in enumerate(waits) if not count]
     done = 0
     while ready:

@@ -36,11 +36,23 @@ class LaunchConfig(_core.LaunchConfig):
         Whether all blocks must run at the same time.
     priority : int, optional
         Priority of the launch; by default the stream's.
+    programmatic : bool
+        Whether the kernel may start before the kernel in front of it has ended; needs compute
+        capability 9.0.
 
     Notes
     -----
     Equal if all their values are. Creating one calls no driver; the launch checks the device's
     limits.
+
+    A *programmatic* launch overlaps the start of a kernel with the end of the previous kernel on
+    the stream. It may start once all blocks of that kernel have executed
+    ``cudaTriggerProgrammaticLaunchCompletion()`` or ended, and must itself execute
+    ``cudaGridDependencySynchronize()`` before it uses what that kernel writes (in PTX,
+    ``griddepcontrol.launch_dependents`` and ``griddepcontrol.wait``). In a capture such a launch
+    makes a programmatic edge, and so does adding a kernel node behind another: see
+    `Graph.add_edge`. The simulated driver starts the kernel after the previous one, which is always
+    allowed.
 
     Examples
     --------
@@ -59,10 +71,11 @@ class LaunchConfig(_core.LaunchConfig):
         shared_memory: int = 0,
         cooperative: bool = False,
         priority: int | None = None,
+        programmatic: bool = False,
     ) -> LaunchConfig:
         """Check the values and create the configuration."""
         made: LaunchConfig = _core._config_new(
-            cls, grid, block, cluster, shared_memory, cooperative, priority
+            cls, grid, block, cluster, shared_memory, cooperative, priority, programmatic
         )
         return made
 
@@ -143,6 +156,7 @@ class LaunchConfig(_core.LaunchConfig):
             self.shared_memory,
             self.cooperative,
             self.priority,
+            self.programmatic,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -156,7 +170,7 @@ class LaunchConfig(_core.LaunchConfig):
 
     def __repr__(self) -> str:
         text = f"LaunchConfig(grid={self.grid}, block={self.block}"
-        for name in ("cluster", "shared_memory", "cooperative", "priority"):
+        for name in ("cluster", "shared_memory", "cooperative", "priority", "programmatic"):
             if value := getattr(self, name):
                 text += f", {name}={value}"
         return text + ")"
@@ -192,6 +206,7 @@ def _remake(
     shared_memory: int,
     cooperative: bool,
     priority: int | None,
+    programmatic: bool = False,
 ) -> LaunchConfig:
     """Unpickle, with all checks."""
     return LaunchConfig(
@@ -201,6 +216,7 @@ def _remake(
         shared_memory=shared_memory,
         cooperative=cooperative,
         priority=priority,
+        programmatic=programmatic,
     )
 
 

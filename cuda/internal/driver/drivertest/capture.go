@@ -67,7 +67,7 @@ func captureRecords(s *suite) {
 	list, r := s.CuGraphGetNodes(g)
 	s.ok(r)
 	require.Len(s.T, list, 2)
-	from, _, r := s.CuGraphGetEdges(g)
+	from, _, _, r := s.CuGraphGetEdges(g)
 	s.ok(r)
 	require.Len(s.T, from, 1)
 }

@@ -167,7 +167,7 @@ func conditionalIf(s *suite) {
 	s.increment(c.bodies[1], no)
 	set := s.setter("set")
 	choose := s.run(c.graph, nil, set, driver.CUdeviceptr(c.condition), uint32(7))
-	s.ok(s.CuGraphAddDependencies(c.graph, []driver.CUgraphNode{choose}, []driver.CUgraphNode{c.node}))
+	s.ok(s.CuGraphAddDependencies(c.graph, []driver.CUgraphNode{choose}, []driver.CUgraphNode{c.node}, plain))
 	x, st := s.instantiate(c.graph), s.stream()
 	s.launchAndWait(x, st)
 	s.ok(s.CuGraphExecKernelNodeSetParams(x, choose, s.kernelNode(set, driver.CUdeviceptr(c.condition), uint32(0))))
@@ -185,7 +185,7 @@ func conditionalSwitch(s *suite) {
 	}
 	set := s.setter("set")
 	choose := s.run(c.graph, nil, set, driver.CUdeviceptr(c.condition), uint32(2))
-	s.ok(s.CuGraphAddDependencies(c.graph, []driver.CUgraphNode{choose}, []driver.CUgraphNode{c.node}))
+	s.ok(s.CuGraphAddDependencies(c.graph, []driver.CUgraphNode{choose}, []driver.CUgraphNode{c.node}, plain))
 	x, st := s.instantiate(c.graph), s.stream()
 	for _, value := range []uint32{2, 0, 3, 1 << 31, 2} { // two of them choose nothing
 		s.ok(s.CuGraphExecKernelNodeSetParams(x, choose, s.kernelNode(set, driver.CUdeviceptr(c.condition), value)))

@@ -100,7 +100,7 @@ func execCycle(s *suite) {
 	g := s.graph()
 	a := s.empty(g)
 	b := s.empty(g, a)
-	s.ok(s.CuGraphAddDependencies(g, []driver.CUgraphNode{b}, []driver.CUgraphNode{a}))
+	s.ok(s.CuGraphAddDependencies(g, []driver.CUgraphNode{b}, []driver.CUgraphNode{a}, plain))
 	var params driver.CUDA_GRAPH_INSTANTIATE_PARAMS
 	_, r := s.CuGraphInstantiateWithParams(g, &params)
 	refused := r != driver.CUDA_SUCCESS || params.Result_out != driver.CUDA_GRAPH_INSTANTIATE_SUCCESS

@@ -35,17 +35,18 @@ func graphStructure(s *suite) {
 	a := s.empty(g)
 	b, c := s.empty(g, a), s.empty(g, a)
 	d := s.empty(g, b)
-	s.ok(s.CuGraphAddDependencies(g, []driver.CUgraphNode{c}, []driver.CUgraphNode{d}))
+	s.ok(s.CuGraphAddDependencies(g, []driver.CUgraphNode{c}, []driver.CUgraphNode{d}, plain))
 	got, r := s.CuGraphGetNodes(g)
 	s.ok(r)
 	require.ElementsMatch(s.T, []driver.CUgraphNode{a, b, c, d}, got)
-	from, to, r := s.CuGraphGetEdges(g)
+	from, to, data, r := s.CuGraphGetEdges(g)
 	s.ok(r)
 	pairs := make([][2]driver.CUgraphNode, len(from))
 	for i := range from {
 		pairs[i] = [2]driver.CUgraphNode{from[i], to[i]}
 	}
 	require.ElementsMatch(s.T, [][2]driver.CUgraphNode{{a, b}, {a, c}, {b, d}, {c, d}}, pairs)
+	require.Equal(s.T, make([]driver.CUgraphEdgeData, 4), data)
 	deps, r := s.CuGraphNodeGetDependencies(d)
 	s.ok(r)
 	require.ElementsMatch(s.T, []driver.CUgraphNode{b, c}, deps)
@@ -59,12 +60,12 @@ func graphBadEdges(s *suite) {
 	a := s.empty(g)
 	b := s.empty(g, a)
 	add := func(from, to driver.CUgraphNode) driver.CUresult {
-		return s.CuGraphAddDependencies(g, []driver.CUgraphNode{from}, []driver.CUgraphNode{to})
+		return s.CuGraphAddDependencies(g, []driver.CUgraphNode{from}, []driver.CUgraphNode{to}, plain)
 	}
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, add(a, a))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, add(a, b))
 	s.code(driver.CUDA_ERROR_INVALID_VALUE, add(a, 0))
-	from, _, r := s.CuGraphGetEdges(g)
+	from, _, _, r := s.CuGraphGetEdges(g)
 	s.ok(r)
 	require.Len(s.T, from, 1, "a refused call adds nothing")
 }
@@ -74,11 +75,11 @@ func graphRemoveEdge(s *suite) {
 	a := s.empty(g)
 	b := s.empty(g, a)
 	list := func(n driver.CUgraphNode) []driver.CUgraphNode { return []driver.CUgraphNode{n} }
-	s.ok(s.CuGraphRemoveDependencies(g, list(a), list(b)))
+	s.ok(s.CuGraphRemoveDependencies(g, list(a), list(b), plain))
 	deps, r := s.CuGraphNodeGetDependencies(b)
 	s.ok(r)
 	require.Empty(s.T, deps)
-	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphRemoveDependencies(g, list(a), list(b)))
+	s.code(driver.CUDA_ERROR_INVALID_VALUE, s.CuGraphRemoveDependencies(g, list(a), list(b), plain))
 }
 
 func graphDestroyNode(s *suite) {
@@ -90,7 +91,7 @@ func graphDestroyNode(s *suite) {
 	left, r := s.CuGraphGetNodes(g)
 	s.ok(r)
 	require.ElementsMatch(s.T, []driver.CUgraphNode{a, c}, left)
-	from, _, r := s.CuGraphGetEdges(g)
+	from, _, _, r := s.CuGraphGetEdges(g)
 	s.ok(r)
 	require.Empty(s.T, from)
 }

@@ -961,19 +961,19 @@ func (d *Driver) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, par
 }
 
 // CuGraphAddDependencies calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
+func (d *Driver) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
 	if result = d.next("CuGraphAddDependencies"); result != driver.CUDA_SUCCESS {
 		return
 	}
-	return d.API.CuGraphAddDependencies(g, from, to)
+	return d.API.CuGraphAddDependencies(g, from, to, data)
 }
 
 // CuGraphRemoveDependencies calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
+func (d *Driver) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
 	if result = d.next("CuGraphRemoveDependencies"); result != driver.CUDA_SUCCESS {
 		return
 	}
-	return d.API.CuGraphRemoveDependencies(g, from, to)
+	return d.API.CuGraphRemoveDependencies(g, from, to, data)
 }
 
 // CuGraphDestroyNode calls the wrapped driver, unless it is to fail.
@@ -993,7 +993,7 @@ func (d *Driver) CuGraphGetNodes(g driver.CUgraph) (out0 []driver.CUgraphNode, r
 }
 
 // CuGraphGetEdges calls the wrapped driver, unless it is to fail.
-func (d *Driver) CuGraphGetEdges(g driver.CUgraph) (from []driver.CUgraphNode, to []driver.CUgraphNode, result driver.CUresult) {
+func (d *Driver) CuGraphGetEdges(g driver.CUgraph) (from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData, result driver.CUresult) {
 	if result = d.next("CuGraphGetEdges"); result != driver.CUDA_SUCCESS {
 		return
 	}

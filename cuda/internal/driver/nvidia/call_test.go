@@ -294,22 +294,25 @@ func TestMemOpNodeCall(t *testing.T) {
 
 func TestGraphStructureCalls(t *testing.T) {
 	s, d := openStandin(t)
-	from, to, r := d.CuGraphGetEdges(5)
+	programmatic := driver.CUgraphEdgeData{FromPort: 1, Type: 1}
+	from, to, data, r := d.CuGraphGetEdges(5)
 	require.Zero(t, r)
+	require.Equal(t, []driver.CUgraphEdgeData{{}, programmatic}, data)
 	require.Equal(t, []driver.CUgraphNode{1, 3}, from)
 	require.Equal(t, []driver.CUgraphNode{2, 4}, to)
-	from, to, r = d.CuGraphGetEdges(6)
+	from, to, data, r = d.CuGraphGetEdges(6)
 	require.Zero(t, r)
 	require.Empty(t, from)
 	require.Empty(t, to)
-	require.Zero(t, d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1, 3}, []driver.CUgraphNode{2, 4}))
-	r = d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1}, nil)
+	require.Empty(t, data)
+	require.Zero(t, d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1, 3}, []driver.CUgraphNode{2, 4}, []driver.CUgraphEdgeData{{}, programmatic}))
+	r = d.CuGraphRemoveDependencies(5, []driver.CUgraphNode{1}, []driver.CUgraphNode{2}, nil)
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
 	require.Equal(t, []string{
 		"cuGraphGetEdges 0x5 arrays=0",
 		"cuGraphGetEdges 0x5 arrays=1",
 		"cuGraphGetEdges 0x6 arrays=0",
-		"cuGraphRemoveDependencies 0x5 0x3 0x4 2",
+		"cuGraphRemoveDependencies 0x5 0x3 0x4 0x10001 2",
 	}, s.calls(t))
 }
 

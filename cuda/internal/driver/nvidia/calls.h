@@ -21,7 +21,6 @@
 
 typedef uintptr_t address;
 typedef struct { uint8_t bytes[16]; } CUuuid;
-typedef struct { uint64_t word; } CUgraphEdgeData;
 
 typedef struct { CUresult r; uint64_t value; } out;
 typedef struct { CUresult r; uint64_t first, second; } out_pair;

@@ -162,7 +162,7 @@ func TestGPURunsABuiltGraph(t *testing.T) {
 	}
 	node, r := g.CuGraphAddKernelNode(graph, []driver.CUgraphNode{fill}, &kernel)
 	require.Equal(t, driver.CUDA_SUCCESS, r)
-	from, to, r := g.CuGraphGetEdges(graph)
+	from, to, _, r := g.CuGraphGetEdges(graph)
 	require.Equal(t, driver.CUDA_SUCCESS, r)
 	require.Equal(t, [2][]driver.CUgraphNode{{fill}, {node}}, [2][]driver.CUgraphNode{from, to})
 	deps, r := g.CuGraphNodeGetDependencies(node)

@@ -37,17 +37,17 @@ func written(r C.CUresult, count C.size_t, n int) int {
 	return min(int(count), n)
 }
 
-func (d *binding) CuGraphGetEdges(g driver.CUgraph) (from, to []driver.CUgraphNode, r driver.CUresult) {
+func (d *binding) CuGraphGetEdges(g driver.CUgraph) (from, to []driver.CUgraphNode, data []driver.CUgraphEdgeData, r driver.CUresult) {
 	var count C.size_t
 	cr := C.cuGraphGetEdges(d.fn[cuGraphGetEdges], C.CUgraph(g), nil, nil, nil, &count)
 	if cr != 0 || count == 0 {
-		return nil, nil, driver.CUresult(cr)
+		return nil, nil, nil, driver.CUresult(cr)
 	}
 	from, to = make([]driver.CUgraphNode, count), make([]driver.CUgraphNode, count)
-	data := make([]C.CUgraphEdgeData, count)
-	cr = C.cuGraphGetEdges(d.fn[cuGraphGetEdges], C.CUgraph(g), nodes(from), nodes(to), &data[0], &count)
+	data = make([]driver.CUgraphEdgeData, count)
+	cr = C.cuGraphGetEdges(d.fn[cuGraphGetEdges], C.CUgraph(g), nodes(from), nodes(to), (*C.CUgraphEdgeData)(unsafe.Pointer(&data[0])), &count)
 	n := written(cr, count, len(from))
-	return from[:n], to[:n], driver.CUresult(cr)
+	return from[:n], to[:n], data[:n], driver.CUresult(cr)
 }
 
 func (d *binding) CuGraphNodeGetDependencies(n driver.CUgraphNode) ([]driver.CUgraphNode, driver.CUresult) {

@@ -23,6 +23,7 @@ var (
 	_ [unsafe.Sizeof(driver.CUDA_MEMSET_NODE_PARAMS{})]byte       = [C.sizeof_CUDA_MEMSET_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_HOST_NODE_PARAMS{})]byte         = [C.sizeof_CUDA_HOST_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_MEM_ALLOC_NODE_PARAMS{})]byte    = [C.sizeof_CUDA_MEM_ALLOC_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUgraphEdgeData{})]byte               = [C.sizeof_CUgraphEdgeData]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_CONDITIONAL_NODE_PARAMS{})]byte  = [C.sizeof_CUDA_CONDITIONAL_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
@@ -527,20 +528,28 @@ func (d *binding) CuGraphConditionalHandleCreate(g driver.CUgraph, ctx driver.CU
 	return driver.CUgraphConditionalHandle(o.value), driver.CUresult(o.r)
 }
 
-func (d *binding) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
+func (d *binding) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
 	if len(from) != len(to) {
 		result = driver.CUDA_ERROR_INVALID_VALUE
 		return
 	}
-	return driver.CUresult(C.cuGraphAddDependencies(d.fn[cuGraphAddDependencies], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(from))), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(to))), C.size_t(len(to))))
+	if len(from) != len(data) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuGraphAddDependencies(d.fn[cuGraphAddDependencies], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(from))), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(to))), (*C.CUgraphEdgeData)(unsafe.Pointer(unsafe.SliceData(data))), C.size_t(len(data))))
 }
 
-func (d *binding) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
+func (d *binding) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
 	if len(from) != len(to) {
 		result = driver.CUDA_ERROR_INVALID_VALUE
 		return
 	}
-	return driver.CUresult(C.cuGraphRemoveDependencies(d.fn[cuGraphRemoveDependencies], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(from))), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(to))), C.size_t(len(to))))
+	if len(from) != len(data) {
+		result = driver.CUDA_ERROR_INVALID_VALUE
+		return
+	}
+	return driver.CUresult(C.cuGraphRemoveDependencies(d.fn[cuGraphRemoveDependencies], C.CUgraph(g), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(from))), (*C.CUgraphNode)(unsafe.Pointer(unsafe.SliceData(to))), (*C.CUgraphEdgeData)(unsafe.Pointer(unsafe.SliceData(data))), C.size_t(len(data))))
 }
 
 func (d *binding) CuGraphDestroyNode(n driver.CUgraphNode) (result driver.CUresult) {

@@ -37,7 +37,7 @@ func (c *capture) status() driver.CUstreamCaptureStatus {
 // Preconditions: simulator.graphMu must be locked, as for all that follow.
 func (c *capture) join(s *stream, front []*node) {
 	c.streams[s] = struct{}{}
-	s.front = slices.Clone(front)
+	s.front, s.own = slices.Clone(front), nil
 	s.capture.Store(c)
 }
 
@@ -45,7 +45,7 @@ func (c *capture) join(s *stream, front []*node) {
 func (c *capture) leave(d *simulator) {
 	for s := range c.streams {
 		s.capture.Store(nil)
-		s.front = nil
+		s.front, s.own = nil, nil
 	}
 	c.ended = true
 	c.graph.capture = nil
@@ -59,9 +59,23 @@ func (d *simulator) capturedNode(s *stream, w work, kind driver.CUgraphNodeType)
 	if c == nil || c.invalidated {
 		return nil, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
+	early := s.startsEarly(w)
 	n := d.addNode(c.graph, &node{kind: kind, work: w}, s.front)
-	s.front = []*node{n}
+	if early {
+		n.data[0] = driver.CUgraphEdgeData{
+			FromPort: driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, Type: driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
+		}
+	}
+	s.front, s.own = []*node{n}, n
 	return n, driver.CUDA_SUCCESS
+}
+
+// startsEarly reports whether captured work need not wait for the end of the
+// kernel before it: programmatic stream serialization becomes a programmatic
+// edge. Work of other streams that s waits for comes first as a whole.
+func (s *stream) startsEarly(w work) bool {
+	k, ok := w.(*kernelWork)
+	return ok && k.programmatic && len(s.front) == 1 && s.front[0] == s.own && s.own.kind == driver.CU_GRAPH_NODE_TYPE_KERNEL
 }
 
 // captureWork records work if the stream captures. Otherwise it checks the
@@ -231,7 +245,8 @@ func (d *simulator) CuStreamEndCapture(h driver.CUstream) (driver.CUgraph, drive
 	return c.graph.handle, r
 }
 
-// isJoined reports whether the origin depends on all that other streams did.
+// isJoined reports whether the origin depends on all that other streams did, and
+// on its completion: an edge from another port does not count.
 func (c *capture) isJoined() bool {
 	seen := map[*node]bool{}
 	todo := slices.Clone(c.origin.front)
@@ -240,7 +255,11 @@ func (c *capture) isJoined() bool {
 		todo = todo[:len(todo)-1]
 		if !seen[n] {
 			seen[n] = true
-			todo = append(todo, n.before...)
+			for i, b := range n.before {
+				if n.data[i].FromPort == 0 {
+					todo = append(todo, b)
+				}
+			}
 		}
 	}
 	for s := range c.streams {
@@ -303,7 +322,7 @@ func (d *simulator) CuStreamUpdateCaptureDependencies(h driver.CUstream, list []
 		return r
 	}
 	if flags == driver.CU_STREAM_SET_CAPTURE_DEPENDENCIES {
-		s.front = nil
+		s.front, s.own = nil, nil
 	}
 	for _, n := range nodes {
 		if !slices.Contains(s.front, n) {

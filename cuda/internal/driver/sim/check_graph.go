@@ -181,23 +181,51 @@ func (p *plan) label(at int32) string {
 	return text
 }
 
-// before reports whether an edge, or a path of edges, leads from a to b.
+// before reports whether what a does happens before what b does: an edge, or a
+// path of edges, leads from a to b. If b may start before a has ended, the edge
+// counts only if b waits for that end.
 func (p *plan) before(a, b int32) bool {
 	p.ancestry.Do(func() {
 		words := (len(p.nodes) + 63) / 64
 		p.ancients = make([][]uint64, len(p.nodes))
+		starts := make([][]uint64, len(p.nodes)) // what has ended when a node starts
 		for i := range p.nodes {
+			n := &p.nodes[i]
 			set := make([]uint64, words)
-			for _, o := range p.nodes[i].after {
-				set[o/64] |= 1 << (o % 64)
-				for w, bits := range p.ancients[o] {
-					set[w] |= bits
+			for _, o := range n.after {
+				if slices.Contains(n.early, o) {
+					unite(set, starts[o])
+					continue
 				}
+				set[o/64] |= 1 << (o % 64)
+				unite(set, p.ancients[o])
 			}
-			p.ancients[i] = set
+			p.ancients[i], starts[i] = set, set
+			if len(n.early) == 0 || n.isHasty() {
+				continue
+			}
+			p.ancients[i] = slices.Clone(set)
+			for _, o := range n.early {
+				p.ancients[i][o/64] |= 1 << (o % 64)
+				unite(p.ancients[i], p.ancients[o])
+			}
 		}
 	})
 	return p.ancients[b][a/64]>>(a%64)&1 != 0
+}
+
+// unite adds the nodes of a set to another.
+func unite(set, others []uint64) {
+	for w, bits := range others {
+		set[w] |= bits
+	}
+}
+
+// isHasty reports whether a node may start before others have ended, and runs a
+// kernel that never waits for that.
+func (n *planNode) isHasty() bool {
+	k, ok := n.work.(*kernelWork)
+	return ok && !n.disabled && len(n.early) > 0 && !k.fn.kernel.WaitsForGrids()
 }
 
 // NameNodes is documented at driver.Checker.

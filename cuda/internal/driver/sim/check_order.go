@@ -76,8 +76,8 @@ func (o *order) at(p point) clock {
 }
 
 // queued notes an item, and returns all that happens before it and when it was
-// queued.
-func (o *order) queued(p point, after []point) (before clock, tick uint64) {
+// queued. In its own stream that is what has a number up to ended.
+func (o *order) queued(p point, after []point, ended uint64) (before clock, tick uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ticks++
@@ -100,7 +100,7 @@ func (o *order) queued(p point, after []point) (before clock, tick uint64) {
 		h.joins = append(h.joins, join{p.seq, c})
 		h.changes = o.changes
 	}
-	return h.joins[len(h.joins)-1].joined(clock{p.tl: p.seq - 1}), o.ticks
+	return h.joins[len(h.joins)-1].joined(clock{p.tl: ended}), o.ticks
 }
 
 // hostWaited notes that the host knows a point to be reached, and forgets what

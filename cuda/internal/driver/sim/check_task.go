@@ -19,6 +19,7 @@ type mark struct {
 	before clock  // all that happens before it; nil unless races are looked for
 	tick   uint64 // when it was queued
 	site   string // where
+	hasty  bool   // a kernel that overlaps with those in front, and never waits for them
 }
 
 // task is one piece of work that touches memory: an item, a node of a graph
@@ -48,9 +49,11 @@ func (t *task) before(o *task) bool {
 
 // mark makes the mark of an item that is queued now; nil without checks.
 //
+// ended is what [stream.follow] returns.
+//
 // Preconditions: the stream's mu is locked, so that marks are made in the order
 // of their numbers.
-func (k *checker) mark(w work, p point, after []point) *mark {
+func (k *checker) mark(w work, p point, after []point, ended uint64) *mark {
 	on := k.flags()
 	if on&checkAll == 0 {
 		return nil
@@ -62,7 +65,10 @@ func (k *checker) mark(w work, p point, after []point) *mark {
 		m.site = k.site("")
 	}
 	if on&checkRaces != 0 {
-		m.before, m.tick = k.order.queued(p, after)
+		if m.hasty = ended < p.seq-1 && !w.(*kernelWork).fn.kernel.WaitsForGrids(); !m.hasty {
+			ended = p.seq - 1
+		}
+		m.before, m.tick = k.order.queued(p, after, ended)
 	}
 	return m
 }
@@ -110,8 +116,9 @@ func (x *execution) watch(name string, culprit func(memory.Nearest) string) *che
 		return nil
 	}
 	t := &task{mark: *m, run: x.graph, node: x.node, turns: x.turns, watch: w}
-	label := ""
+	label, hasty := "", m.hasty
 	if x.graph != nil {
+		hasty = x.graph.plan.nodes[x.node].isHasty()
 		label = x.graph.plan.label(x.node)
 		name += ", " + label + " of a graph launch"
 	}
@@ -119,6 +126,9 @@ func (x *execution) watch(name string, culprit func(memory.Nearest) string) *che
 	w.Unordered = func(earlier uint32) *check.Watch { return x.sim.check.order.unordered(t, earlier) }
 	w.Report = func(f *check.Finding) {
 		x.sim.complete(f)
+		if hasty && f.Kind == check.FindingRace && strings.HasPrefix(f.Why, "nothing orders") {
+			f.Why = "the later may start before the earlier has ended, and never executes griddepcontrol.wait"
+		}
 		text := f.Error()
 		if label != "" && f.Here.Kernel != "" {
 			text = "graph launch, " + label + ": " + text

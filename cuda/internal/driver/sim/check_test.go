@@ -244,7 +244,7 @@ func TestMissingEdge(t *testing.T) {
 
 	empty, r := o.CuGraphAddEmptyNode(g, []driver.CUgraphNode{first})
 	ok(t, r)
-	ok(t, o.CuGraphAddDependencies(g, []driver.CUgraphNode{empty}, []driver.CUgraphNode{second}))
+	ok(t, o.CuGraphAddDependencies(g, []driver.CUgraphNode{empty}, []driver.CUgraphNode{second}, make([]driver.CUgraphEdgeData, 1)))
 	x = o.instantiate(t, g)
 	other := o.newStream(t)
 	ok(t, o.CuGraphLaunch(x, o.stream))

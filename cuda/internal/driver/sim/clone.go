@@ -3,7 +3,11 @@
 
 package sim
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // cloneGraph copies a graph with its children. Nodes share their work, which
 // is immutable: setting parameters replaces it.
@@ -26,6 +30,7 @@ func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 		for _, b := range n.before {
 			copies[n].before = append(copies[n].before, copies[b])
 		}
+		copies[n].data = slices.Clone(n.data)
 		for _, a := range n.after {
 			copies[n].after = append(copies[n].after, copies[a])
 		}

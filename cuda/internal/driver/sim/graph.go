@@ -34,6 +34,7 @@ type node struct {
 	child    *graph   // child graph nodes
 	bodies   []*graph // conditional nodes
 	before   []*node
+	data     []driver.CUgraphEdgeData // of the edges from before
 	after    []*node
 	original *node // what it was cloned from
 	name     string
@@ -87,19 +88,22 @@ func (d *simulator) addNode(g *graph, n *node, before []*node) *node {
 	n.handle = d.nodes.add(n)
 	g.nodes = append(g.nodes, n)
 	for _, b := range before {
-		connect(b, n)
+		connect(b, n, driver.CUgraphEdgeData{})
 	}
 	return n
 }
 
-func connect(from, to *node) {
+func connect(from, to *node, data driver.CUgraphEdgeData) {
 	from.after = append(from.after, to)
 	to.before = append(to.before, from)
+	to.data = append(to.data, data)
 }
 
 func disconnect(from, to *node) {
 	from.after = without(from.after, to)
-	to.before = without(to.before, from)
+	if i := slices.Index(to.before, from); i >= 0 {
+		to.before, to.data = slices.Delete(to.before, i, i+1), slices.Delete(to.data, i, i+1)
+	}
 }
 
 func without(list []*node, n *node) []*node {
@@ -162,15 +166,15 @@ func (d *simulator) CuGraphDestroy(h driver.CUgraph) driver.CUresult {
 	return driver.CUDA_SUCCESS
 }
 
-func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
+func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) driver.CUresult {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	_, sources, targets, r := d.edges(h, from, to)
+	_, sources, targets, r := d.edges(h, from, to, data)
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
 	for i := range sources {
-		if sources[i] == targets[i] || slices.Contains(sources[i].after, targets[i]) {
+		if sources[i] == targets[i] || slices.Contains(sources[i].after, targets[i]) || !mayHave(data[i], sources[i], targets[i]) {
 			r = driver.CUDA_ERROR_INVALID_VALUE
 		}
 		// The same edge twice in one call is an error, as in two calls.
@@ -184,15 +188,30 @@ func (d *simulator) CuGraphAddDependencies(h driver.CUgraph, from, to []driver.C
 		return r
 	}
 	for i := range sources {
-		connect(sources[i], targets[i])
+		connect(sources[i], targets[i], data[i])
 	}
 	return r
 }
 
-func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []driver.CUgraphNode) driver.CUresult {
+// mayHave reports whether an edge between two nodes can have the data: cuda.h,
+// CUgraphEdgeData, CUgraphDependencyType and CU_GRAPH_KERNEL_NODE_PORT_*.
+func mayHave(data driver.CUgraphEdgeData, from, to *node) bool {
+	const kernel = driver.CU_GRAPH_NODE_TYPE_KERNEL
+	switch {
+	case data == driver.CUgraphEdgeData{}:
+		return true
+	case data.ToPort != 0 || from.kind != kernel || data.FromPort > driver.CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER:
+		return false
+	case data.Type == driver.CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC:
+		return to.kind == kernel && data.FromPort != driver.CU_GRAPH_KERNEL_NODE_PORT_DEFAULT
+	}
+	return data.Type == driver.CU_GRAPH_DEPENDENCY_TYPE_DEFAULT && data.FromPort != driver.CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+}
+
+func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) driver.CUresult {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	g, sources, targets, r := d.edges(h, from, to)
+	g, sources, targets, r := d.edges(h, from, to, data)
 	if r != driver.CUDA_SUCCESS {
 		return r
 	}
@@ -200,7 +219,8 @@ func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []drive
 		return driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	for i := range sources {
-		if !slices.Contains(sources[i].after, targets[i]) {
+		at := slices.Index(targets[i].before, sources[i])
+		if at < 0 || targets[i].data[at] != data[i] {
 			return driver.CUDA_ERROR_INVALID_VALUE
 		}
 	}
@@ -210,11 +230,11 @@ func (d *simulator) CuGraphRemoveDependencies(h driver.CUgraph, from, to []drive
 	return r
 }
 
-func (d *simulator) edges(h driver.CUgraph, from, to []driver.CUgraphNode) (g *graph, sources, targets []*node, r driver.CUresult) {
+func (d *simulator) edges(h driver.CUgraph, from, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (g *graph, sources, targets []*node, r driver.CUresult) {
 	if g, r = d.graph(h); r != driver.CUDA_SUCCESS {
 		return g, nil, nil, r
 	}
-	if len(from) != len(to) {
+	if len(from) != len(to) || len(from) != len(data) {
 		return g, nil, nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if sources, r = d.members(g, from); r != driver.CUDA_SUCCESS {
@@ -267,19 +287,20 @@ func handles(nodes []*node) []driver.CUgraphNode {
 	return hs
 }
 
-func (d *simulator) CuGraphGetEdges(h driver.CUgraph) (from, to []driver.CUgraphNode, r driver.CUresult) {
+func (d *simulator) CuGraphGetEdges(h driver.CUgraph) (from, to []driver.CUgraphNode, data []driver.CUgraphEdgeData, r driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	g, r := d.graph(h)
 	if r != driver.CUDA_SUCCESS {
-		return nil, nil, r
+		return nil, nil, nil, r
 	}
 	for _, n := range g.nodes {
 		for _, b := range n.before {
 			from, to = append(from, b.handle), append(to, n.handle)
 		}
+		data = append(data, n.data...)
 	}
-	return from, to, r
+	return from, to, data, r
 }
 
 func (d *simulator) CuGraphNodeGetType(h driver.CUgraphNode) (driver.CUgraphNodeType, driver.CUresult) {

@@ -16,14 +16,15 @@ import (
 
 // kernelWork launches a kernel. The parameter block was copied at the call.
 type kernelWork struct {
-	fn          *function
-	grid, block [3]uint32
-	shared      uint32
-	cooperative bool
-	priority    int32 // changes nothing here, see hints
-	args        []byte
-	recycled    bool        // made for one launch, and returned to launches afterwards
-	pointers    pointerList // guarded by simulator.graphMu; into args, for cuGraphKernelNodeGetParams
+	fn           *function
+	grid, block  [3]uint32
+	shared       uint32
+	cooperative  bool
+	programmatic bool  // may start before the kernel in front of it is done
+	priority     int32 // changes nothing here, see hints
+	args         []byte
+	recycled     bool        // made for one launch, and returned to launches afterwards
+	pointers     pointerList // guarded by simulator.graphMu; into args, for cuGraphKernelNodeGetParams
 }
 
 // launches pools the work of completed launches, so that a launch into a stream

@@ -20,8 +20,8 @@ const (
 
 // Launch attributes that change nothing here. From cuda.h, CUDA 12.4: IGNORE,
 // ACCESS_POLICY_WINDOW, SYNCHRONIZATION_POLICY, CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-// PROGRAMMATIC_STREAM_SERIALIZATION, PRIORITY, MEM_SYNC_DOMAIN_MAP, MEM_SYNC_DOMAIN.
-const hints = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<10
+// PRIORITY, MEM_SYNC_DOMAIN_MAP, MEM_SYNC_DOMAIN.
+const hints = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<8 | 1<<9 | 1<<10
 
 // CuLaunchKernelEx launches a kernel.
 func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUfunction, kernelParams unsafe.Pointer) driver.CUresult {
@@ -40,7 +40,7 @@ func (d *simulator) CuLaunchKernelEx(config *driver.CUlaunchConfig, h driver.CUf
 		return driver.CUDA_ERROR_INVALID_HANDLE
 	}
 	w := launches.Get().(*kernelWork)
-	w.fn, w.shared, w.cooperative, w.priority = f, config.SharedMemBytes, false, s.priority
+	w.fn, w.shared, w.cooperative, w.programmatic, w.priority = f, config.SharedMemBytes, false, false, s.priority
 	w.grid = [3]uint32{config.GridDimX, config.GridDimY, config.GridDimZ}
 	w.block = [3]uint32{config.BlockDimX, config.BlockDimY, config.BlockDimZ}
 	if r := w.prepare(config, kernelParams); r != driver.CUDA_SUCCESS {
@@ -68,6 +68,10 @@ func (w *kernelWork) attribute(id driver.CUlaunchAttributeID, value *[64]byte) d
 	switch {
 	case id == driver.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 		w.cooperative = binary.LittleEndian.Uint32(value[:]) != 0
+	case id == driver.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+		// It allows a kernel to start early, and demands nothing: here it starts
+		// when the work before it is done. Older devices know of no other way.
+		w.programmatic = binary.LittleEndian.Uint32(value[:]) != 0 && w.fn.module.ctx.sim.config.major >= 9
 	case id == driver.CU_LAUNCH_ATTRIBUTE_PRIORITY:
 		w.priority = int32(binary.LittleEndian.Uint32(value[:]))
 	case id == driver.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:

@@ -18,7 +18,7 @@ type plan struct {
 	waits   bool    // a node waits for a value
 
 	ancestry sync.Once
-	ancients [][]uint64 // by node, the set of those that happen before it
+	ancients [][]uint64 // by node, the set of those that happen before what it does
 }
 
 // planNode is a node of a plan. Empty nodes, and the ends of child graphs, have
@@ -27,6 +27,7 @@ type planNode struct {
 	work     work
 	disabled bool
 	after    []int32 // what it depends on; all of lower index
+	early    []int32 // of these, what need not have ended when it starts
 	bodies   []span  // of a conditional node, behind it
 	inside   int32   // the conditional node in whose body it is, or -1
 
@@ -59,6 +60,7 @@ type shapeNode struct {
 	source *node
 	kind   driver.CUgraphNodeType
 	before []int32 // indices into nodes, in the order of making the edges
+	data   []driver.CUgraphEdgeData
 	child  *shape
 	bodies []*shape
 	at     int32 // the node in the plan; for a child graph, its end
@@ -93,8 +95,12 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 	}
 	for _, n := range order {
 		after := make([]int32, 0, max(len(n.before), len(roots)))
-		for _, p := range n.before {
+		var early []int32
+		for i, p := range n.before {
 			after = append(after, b.index[p])
+			if n.data[i].FromPort != 0 {
+				early = append(early, b.index[p])
+			}
 			if p.bodies != nil {
 				after = append(after, ends(inner[p])...)
 			}
@@ -108,7 +114,7 @@ func (b *planner) shape(g *graph, roots []int32) *shape {
 				return nil
 			}
 		}
-		b.index[n] = b.add(planNode{work: n.work, after: after, name: n.name, order: position[n], within: within})
+		b.index[n] = b.add(planNode{work: n.work, after: after, early: early, name: n.name, order: position[n], within: within})
 		if !b.conditional(n, inner) {
 			return nil
 		}
@@ -177,7 +183,7 @@ func (b *planner) add(n planNode) int32 {
 func (b *planner) describe(g *graph, inner map[*node][]*shape, position map[*node]int32) *shape {
 	s := &shape{nodes: make([]shapeNode, len(g.nodes))}
 	for i, n := range g.nodes {
-		sn := shapeNode{source: n, kind: n.kind, at: b.index[n]}
+		sn := shapeNode{source: n, kind: n.kind, data: slices.Clone(n.data), at: b.index[n]}
 		if n.child != nil {
 			sn.child = inner[n][0]
 		} else {

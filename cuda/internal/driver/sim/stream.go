@@ -31,6 +31,8 @@ type stream struct {
 	head    int    // guarded by mu; index of the next item
 	running bool   // guarded by mu; there is work, and a goroutine for it
 	claimed bool   // guarded by mu; a goroutine is running the queue
+	kernel  uint64 // guarded by mu; the latest kernel in the queue
+	ended   uint64 // guarded by mu; see follow
 	retired bool   // guarded by mu; destroyed by its owner
 
 	x execution // of whoever claimed the queue
@@ -39,6 +41,7 @@ type stream struct {
 	capture atomic.Pointer[capture] // written with simulator.graphMu held
 	// front is what the next captured operation depends on.
 	front   []*node // guarded by simulator.graphMu
+	own     *node   // guarded by simulator.graphMu; the last one that s itself captured
 	traffic traffic
 	stuck   atomic.Int32 // threads that wait for room in the queue
 }
@@ -93,7 +96,7 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 		return s.push(w, after)
 	}
 	p := point{&s.timeline, s.last.Add(1)}
-	s.x.mark = s.ctx.sim.check.mark(w, p, after)
+	s.x.mark = s.ctx.sim.check.mark(w, p, after, s.follow(w, p.seq))
 	s.x.do(w)
 	s.advance(p.seq)
 	return p
@@ -104,12 +107,28 @@ func (s *stream) enqueueQuick(w work, after ...point) point {
 // Preconditions: s.mu must be locked.
 func (s *stream) push(w work, after []point) point {
 	p := point{&s.timeline, s.last.Add(1)}
-	s.queue = append(s.queue, item{w, after, s.ctx.sim.check.mark(w, p, after)})
+	s.queue = append(s.queue, item{w, after, s.ctx.sim.check.mark(w, p, after, s.follow(w, p.seq))})
 	if !s.running {
 		s.running = true
 		s.start()
 	}
 	return p
+}
+
+// follow notes the number of a new item, and returns the last number before which
+// all must have ended when the item starts: a programmatic launch may overlap
+// with the kernel right in front of it, and with what that overlaps with.
+//
+// Preconditions: s.mu must be locked.
+func (s *stream) follow(w work, seq uint64) uint64 {
+	k, isKernel := w.(*kernelWork)
+	if !isKernel || !k.programmatic || s.kernel != seq-1 {
+		s.ended = seq - 1
+	}
+	if isKernel {
+		s.kernel = seq
+	}
+	return s.ended
 }
 
 // start makes a goroutine for the queue.

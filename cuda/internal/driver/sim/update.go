@@ -3,7 +3,11 @@
 
 package sim
 
-import "github.com/cudago/cudago/cuda/internal/driver"
+import (
+	"slices"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
+)
 
 // mismatch is why a graph cannot update an executable, and at which node.
 type mismatch struct {
@@ -108,7 +112,7 @@ func (x *graphExec) matchNode(sn *shapeNode, n *node, changes map[int32]work) *m
 	switch {
 	case n.kind != sn.kind:
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, n, sn.source}
-	case len(n.before) != len(sn.before):
+	case !slices.Equal(n.data, sn.data):
 		return &mismatch{driver.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, n, sn.source}
 	case n.child != nil:
 		if m := x.match(sn.child, n.child, changes); m != nil {

@@ -841,16 +841,16 @@ func (d *tracer) CuGraphAddNode(g driver.CUgraph, deps []driver.CUgraphNode, par
 	return
 }
 
-func (d *tracer) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
-	call := d.begin("cuGraphAddDependencies", []field{{"g", g}, {"from", from}, {"to", to}})
-	result = d.API.CuGraphAddDependencies(g, from, to)
+func (d *tracer) CuGraphAddDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
+	call := d.begin("cuGraphAddDependencies", []field{{"g", g}, {"from", from}, {"to", to}, {"data", data}})
+	result = d.API.CuGraphAddDependencies(g, from, to, data)
 	call.end(result, []field{})
 	return
 }
 
-func (d *tracer) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode) (result driver.CUresult) {
-	call := d.begin("cuGraphRemoveDependencies", []field{{"g", g}, {"from", from}, {"to", to}})
-	result = d.API.CuGraphRemoveDependencies(g, from, to)
+func (d *tracer) CuGraphRemoveDependencies(g driver.CUgraph, from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData) (result driver.CUresult) {
+	call := d.begin("cuGraphRemoveDependencies", []field{{"g", g}, {"from", from}, {"to", to}, {"data", data}})
+	result = d.API.CuGraphRemoveDependencies(g, from, to, data)
 	call.end(result, []field{})
 	return
 }
@@ -869,10 +869,10 @@ func (d *tracer) CuGraphGetNodes(g driver.CUgraph) (out0 []driver.CUgraphNode, r
 	return
 }
 
-func (d *tracer) CuGraphGetEdges(g driver.CUgraph) (from []driver.CUgraphNode, to []driver.CUgraphNode, result driver.CUresult) {
+func (d *tracer) CuGraphGetEdges(g driver.CUgraph) (from []driver.CUgraphNode, to []driver.CUgraphNode, data []driver.CUgraphEdgeData, result driver.CUresult) {
 	call := d.begin("cuGraphGetEdges", []field{{"g", g}})
-	from, to, result = d.API.CuGraphGetEdges(g)
-	call.end(result, []field{{"from", from}, {"to", to}})
+	from, to, data, result = d.API.CuGraphGetEdges(g)
+	call.end(result, []field{{"from", from}, {"to", to}, {"data", data}})
 	return
 }
 

@@ -149,15 +149,15 @@ EXPORT CUresult cuGraphGetEdges_v2(handle g, handle *from, handle *to, uint64_t 
 	note("cuGraphGetEdges %p arrays=%d", g, from != NULL && to != NULL && edges != NULL);
 	if (from != NULL) {
 		from[0] = HANDLE(1), to[0] = HANDLE(2), edges[0] = 0;
-		from[1] = HANDLE(3), to[1] = HANDLE(4), edges[1] = 1;
+		from[1] = HANDLE(3), to[1] = HANDLE(4), edges[1] = 0x010001; /* port 1 to 0, type 1 */
 	}
 	*count = g == HANDLE(5) ? 2 : 0;
 	return 0;
 }
 
-EXPORT CUresult cuGraphRemoveDependencies(handle g, const handle *from, const handle *to, size_t n)
+EXPORT CUresult cuGraphRemoveDependencies_v2(handle g, const handle *from, const handle *to, const uint64_t *edges, size_t n)
 {
-	note("cuGraphRemoveDependencies %p %p %p %zu", g, from[n - 1], to[n - 1], n);
+	note("cuGraphRemoveDependencies %p %p %p %#llx %zu", g, from[n - 1], to[n - 1], (unsigned long long)edges[n - 1], n);
 	return 0;
 }
 

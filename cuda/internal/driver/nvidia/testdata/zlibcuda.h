@@ -677,7 +677,7 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuGraphAddMemFreeNode", (void *)cuGraphAddMemFreeNode},
 	{"cuGraphConditionalHandleCreate", (void *)cuGraphConditionalHandleCreate},
 	{"cuGraphAddNode", (void *)cuGraphAddNode_v2},
-	{"cuGraphRemoveDependencies", (void *)cuGraphRemoveDependencies},
+	{"cuGraphRemoveDependencies", (void *)cuGraphRemoveDependencies_v2},
 	{"cuGraphDestroyNode", (void *)cuGraphDestroyNode},
 	{"cuGraphGetEdges", (void *)cuGraphGetEdges_v2},
 	{"cuGraphNodeGetType", (void *)cuGraphNodeGetType},
