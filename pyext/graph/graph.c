@@ -82,6 +82,7 @@ static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
         Py_DECREF(clone);
         return NULL;
     }
+    if (CUDAGO_WATCH("copied", "(OO)", self, clone)) Py_CLEAR(clone);
     return (PyObject *)clone;
 }
 
@@ -122,7 +123,7 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     if (!e) return NULL;
     e->device = self->device;
     e->flags = f;
-    if (cudago_graph_ready(self) || instantiate_now(self, e, f)) return Py_DECREF(e), NULL;
+    if (cudago_graph_ready(self) || instantiate_now(self, e, f) || CUDAGO_WATCH("instantiated", "(OO)", self, e)) Py_CLEAR(e);
     return (PyObject *)e;
 }
 

@@ -294,10 +294,16 @@ QUIET PyObject *cudago_owned_record(const cudago_owned *w);
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
 QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
 
+/* watch.c: an event that who watches is told of, with the arguments of Py_BuildValue for a tuple. 0, or -1 with an
+ * exception of the watcher's. It runs Python, so it comes before the last look at what the call uses, or after the call. */
+extern PyObject *cudago_watcher;
+int cudago_watch_call(const char *event, const char *format, ...);
+#define CUDAGO_WATCH(...) (__builtin_expect(cudago_watcher != NULL, 0) ? cudago_watch_call(__VA_ARGS__) : 0)
+PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher);
+
 /* replay.c */
 PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
-PyObject *cudago_set_replays(PyObject *module, PyObject *on);
 int cudago_replay_type_init(PyObject *module);
 
 /* ask.c: methods of GraphExec */

@@ -219,7 +219,9 @@ PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_
     do /* each graph may become busy during the wait for the other */
         if (cudago_graph_ready(self) || cudago_graph_ready(child)) return NULL;
     while (cudago_graph_busy(self));
-    return child_now(self, &p, child);
+    PyObject *node = child_now(self, &p, child);
+    if (node && CUDAGO_WATCH("embedded", "(OOO)", self, node, child)) Py_CLEAR(node);
+    return node;
 }
 
 static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record) {

@@ -365,3 +365,54 @@ def a_capture_begins_while_arguments_are_packed() -> None:
     allowed(whole)
     w.close()
     cu.Device().sync()
+
+
+@situation
+def pointers_are_watched_while_all_changes() -> None:
+    """Watching begins and ends, graphs are made and closed, while others launch and update."""
+    w = World()
+    device, kernel, config = cu.Device(), w.get("kernel"), w.get("config")
+    address, stop = w.get("buffer").handle, threading.Event()
+    graph = cu.Graph(device)
+    node = graph.launch(config, kernel, address, 0, N, name="k")
+    step = graph.instantiate()
+
+    def launches() -> None:
+        with device.create_stream() as stream:
+            while not stop.is_set():
+                step.launch(stream)
+                step["k"].update(config, kernel, address, 0, N)
+
+    def changes() -> None:
+        while not stop.is_set():
+            node.update(config, kernel, address, 0, N)
+            step.update(graph)
+            with graph.clone() as clone, clone.instantiate() as made:
+                made.launch(device.default_stream)
+
+    def closes() -> None:
+        while not stop.is_set():
+            with cu.Graph(device) as other, device.create_stream() as stream:
+                other.embed(graph)
+                with stream.capture() as captured:
+                    cu.launch(stream, config, kernel, address, 0, N)
+                thread = threading.Thread(target=captured.close)
+                thread.start()
+                allowed(lambda captured=captured: captured.instantiate().close())
+                thread.join()
+
+    threads = [threading.Thread(target=f) for f in (launches, changes, closes)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(ROUNDS // 5):
+            with cu.debug.watch_pointers():
+                step.launch(device.default_stream)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    device.sync()  # nobody keeps memory that is given by its address
+    step.close()
+    graph.close()
+    w.close()
