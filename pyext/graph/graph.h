@@ -127,6 +127,7 @@ typedef struct {
     /* Other code has the handle, and may use what the graph holds in ways that nobody here knows: so only close() ends it, and
      * the collector sees nothing of what it holds. */
     int32_t exported;
+    int32_t moved;            /* into another graph, and so closed */
     cudago_hierarchy *of;
     PyObject *slots;          /* or NULL */
 } GraphObject;
@@ -149,6 +150,7 @@ QUIET int cudago_graph_open(GraphObject *self);                         /* -1 wi
 /* Ready to be changed: open, and nothing of it is being instantiated. May release the GIL, so it comes before the final
  * check. */
 int cudago_graph_ready(GraphObject *self);
+void cudago_graph_moved(GraphObject *self); /* it has become part of another */
 QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being instantiated? */
 uint64_t cudago_graph_number(GraphObject *self); /* Go's handle of a graph that is ready; 0 with an exception */
 /* Retains `of`; NULL: makes a new one. */

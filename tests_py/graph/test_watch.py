@@ -280,6 +280,13 @@ class Made:
         outer.embed(inner)
         return outer.instantiate()
 
+    def moved(self):
+        inner, outer = cu.Graph(self.device), cu.Graph(self.device)
+        inner.embed(self.graph())
+        inner.launch(CONFIG, *self.args)
+        outer.embed(inner, move=True)
+        return outer.instantiate()
+
     def in_a_body(self):
         graph = cu.Graph(self.device)
         graph.if_then(graph.condition(default=1)).body.launch(CONFIG, *self.args)

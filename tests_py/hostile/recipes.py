@@ -350,6 +350,7 @@ VALUES: dict[str, list[Value]] = {
     "GraphExec.__getitem__.name": plain("memset"),
     "func": [lambda w: lambda *a: None],
     "embed.other": things("small_graph"),
+    "move": plain(True, False),
     "slot.object": things("array", "buffer"),
     "Slot.object": things("array", "buffer"),
     "who_retains.obj": things("buffer", "array", "tensor", "kernel"),

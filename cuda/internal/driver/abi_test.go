@@ -25,6 +25,8 @@ func TestLayouts(t *testing.T) {
 		access CUmemAccessDesc
 		alloc  CUDA_MEM_ALLOC_NODE_PARAMS
 		node   CUgraphNodeParams
+		child  CUDA_CHILD_GRAPH_NODE_PARAMS
+		choice CUDA_CONDITIONAL_NODE_PARAMS
 	)
 	tests := []struct {
 		name      string
@@ -63,6 +65,8 @@ func TestLayouts(t *testing.T) {
 		{"CUDA_CONDITIONAL_NODE_PARAMS.phGraph_out", unsafe.Offsetof(node.Conditional.PhGraph_out), 16},
 		{"CUgraphNodeParams", unsafe.Sizeof(node), 256},
 		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
+		{"CUDA_CHILD_GRAPH_NODE_PARAMS", unsafe.Sizeof(child), 16},
+		{"CUDA_CHILD_GRAPH_NODE_PARAMS.ownership", unsafe.Offsetof(child.Ownership), unsafe.Offsetof(choice.Type)},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

@@ -287,9 +287,9 @@ type GraphAPI interface {
 	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)
 	// CuGraphConditionalHandleCreate: a handle serves one conditional node.
 	CuGraphConditionalHandleCreate(g CUgraph, ctx CUcontext, defaultLaunchValue, flags uint32) (CUgraphConditionalHandle, CUresult)
-	// CuGraphAddNode adds a node of a kind that has no call of its own, which
-	// here means conditional nodes. It returns the bodies, which belong to the
-	// node.
+	// CuGraphAddNode adds a node of a kind that has no call of its own: a
+	// conditional node, of which it returns the bodies, which belong to the node; or
+	// a child graph that is moved (see [ChildGraphNode]).
 	CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNodeParams) (n CUgraphNode, bodies []CUgraph, r CUresult)
 	CuGraphAddDependencies(g CUgraph, from, to []CUgraphNode) CUresult
 	CuGraphRemoveDependencies(g CUgraph, from, to []CUgraphNode) CUresult

@@ -249,7 +249,7 @@ class Builder(MemoryOperationNodes, Branching):
         """
         return capture_into(*self._at(), stream, mode)
 
-    def embed(self, other: Graph, *, name: str | None = None) -> Node:
+    def embed(self, other: Graph, *, name: str | None = None, move: bool = False) -> Node:
         """Add another graph, as it is now, as a single node.
 
         Parameters
@@ -258,15 +258,28 @@ class Builder(MemoryOperationNodes, Branching):
             The graph. Later changes to it do not reach this graph, which holds its operands itself.
         name : str, optional
             Unique in the graph.
+        move : bool
+            Whether the graph itself becomes the node, and no copy of it. It may then allocate and
+            free memory, and is closed by the call: this graph holds what it held. Its buffers stay
+            valid.
 
         Returns
         -------
         Node
             The new node.
 
+        Raises
+        ------
+        ValueError
+            If a graph to be moved has open executables, contains this graph, or if other code has
+            its handle.
+        UnsupportedError
+            If it has conditional nodes; if it allocates or frees memory and is not moved; if it is
+            to be moved and the driver is older than CUDA 12.9.
+
         References
         ----------
-        ``cuGraphAddChildGraphNode``
+        ``cuGraphAddChildGraphNode``, ``cuGraphAddNode``
 
         Examples
         --------
@@ -274,9 +287,17 @@ class Builder(MemoryOperationNodes, Branching):
         >>> node = inner.memset(device.allocate(4, stream=stream), 0)
         >>> outer.embed(inner, name="inner").kind
         'child graph'
+
+        >>> inner, outer = cudago.Graph(device), cudago.Graph(device)
+        >>> memory = inner.allocate(4, name="scratch")
+        >>> node = memory.memset(memory.buffer, 7).free(memory.buffer)
+        >>> outer.embed(inner, name="inner", move=True).params.graph.nodes[0]
+        <cudago.Node 'scratch': alloc>
+        >>> inner.is_closed
+        True
         """
         graph, deps = self._at()
-        return graph._node(graph._add_child(deps, other, name))
+        return graph._node(graph._add_child(deps, other, name, move))
 
     def record(self, event: Event, *, name: str | None = None) -> Node:
         """Add a node that records an event, for other streams and for the host.

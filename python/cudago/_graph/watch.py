@@ -49,6 +49,7 @@ class _Kernel(NamedTuple):
 # By the upper half of a node's number, which is that of its graph, and then by the number.
 _in_graphs: dict[int, dict[int, tuple[_Address, ...]]] = {}
 _in_executables: WeakKeyDictionary[GraphExec, list[_Kernel]] = WeakKeyDictionary()
+_moving: WeakKeyDictionary[Graph, list[tuple[_Address, ...]]] = WeakKeyDictionary()
 _watching = False
 
 
@@ -60,6 +61,7 @@ def watch(on: bool) -> None:
     if not on:
         _in_graphs.clear()
         _in_executables.clear()
+        _moving.clear()
 
 
 def is_watching() -> bool:
@@ -186,6 +188,22 @@ class _Watcher:
         """Note the copy of a graph in a node of another."""
         with suppress(ClosedError):
             _copy(other, graph._body(number, 0))
+
+    @staticmethod
+    def moving(other: Graph) -> None:
+        """Note what a graph has, which is closed once it is part of another."""
+        with suppress(ClosedError):
+            _moving[other] = [_known(number) for _, number, _, _ in _kernels(other, "", False)]
+
+    @staticmethod
+    def moved(graph: Graph, number: int, other: Graph) -> None:
+        """Note a graph that has become a node of another."""
+        with suppress(ClosedError):
+            made = _kernels(graph._body(number, 0), "", False)
+            for known, (_, kernel, of, _) in zip(_moving.pop(other, ()), made, strict=False):
+                _note(of, kernel)
+                if known:
+                    _in_graphs[kernel >> 32][kernel] = known
 
     @staticmethod
     def instantiated(graph: Graph, made: GraphExec) -> None:

@@ -137,7 +137,7 @@ class _Loader:
             case "child graph":
                 with type(graph)(graph.device) as inner:
                     self._add_all(inner, what["graphs"][0], inner_path(path, 0, 1))
-                    return graph._add_child(deps, inner, name)
+                    return graph._add_child(deps, inner, name, False)
             case "conditional":
                 return self._add_conditional(graph, deps, node, path)
             case _:

@@ -169,6 +169,9 @@ func (d *simulator) CuGraphAddMemAllocNode(h driver.CUgraph, deps []driver.CUgra
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
+	if g.moved {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
 	a, r := d.graphAlloc(g, c, p.Bytesize, before)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
@@ -219,6 +222,9 @@ func (d *simulator) CuGraphAddMemFreeNode(h driver.CUgraph, deps []driver.CUgrap
 	}
 	if a == nil || a.kind != memGraph || g.frees(a.graph) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if g.moved {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	n := d.addNode(g, &node{kind: driver.CU_GRAPH_NODE_TYPE_MEM_FREE, work: &graphFreeWork{a.graph}}, before)
 	g.hasMemory = true
