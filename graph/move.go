@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -91,13 +92,18 @@ func (g *Graph) takeMemory(from *Graph, h *hierarchy) {
 	}
 }
 
+// allocates reports whether a node of g, or of what it embeds, allocates memory.
+func (g *Graph) allocates() bool {
+	return slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.memory != nil || n.child != nil && n.child.allocates() })
+}
+
 // giveUp closes a graph whose driver graph is part of another now. It returns the
 // bundles of g, for the caller to release.
 //
 // Preconditions: the locks of both are held; executables of g are closed.
 func (g *Graph) giveUp(to *hierarchy) []*bundle {
-	for ptr := range g.h.memory {
-		to.remember(ptr)
+	for ptr, on := range g.h.memory {
+		to.remember(ptr, on)
 	}
 	g.h.memory = nil
 	g.h.closed, g.h.of = true, to

@@ -49,6 +49,7 @@ func TestMovedMemoryIsTheOthers(t *testing.T) {
 	n, err := outer.Move(inner, NodeOptions{})
 	require.NoError(t, err)
 	require.ErrorIs(t, second(outer.Clone(Options{})), cuda.ErrorNotSupported)
+	require.ErrorContains(t, outer.Remove(n), "has memory, whose addresses would no longer be reserved")
 	x := instantiate(t, outer, ExecOptions{})
 	require.NoError(t, x.Launch(s))
 	require.NoError(t, s.Synchronize())

@@ -48,7 +48,7 @@ int cudago_copies(int32_t device, OperandObject *o, const char *what) {
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError,
                  "%s is on device %d, the graph on device %d, which has no access to that memory: see peer_accessible_by of "
-                 "DeviceMemoryResource",
+                 "DeviceMemoryResource, and peers of Graph.allocate",
                  what, o->device, device);
     return -1;
 }

@@ -1106,7 +1106,15 @@ class Graph:
     def _add_event(
         self, deps: tuple[int, ...], event: Any, record: bool, name: str | None, /
     ) -> int: ...
-    def _add_alloc(self, deps: tuple[int, ...], size: int, name: str | None, /) -> int: ...
+    def _add_alloc(
+        self,
+        deps: tuple[int, ...],
+        size: int,
+        device: Device | None,
+        peers: int,
+        name: str | None,
+        /,
+    ) -> int: ...
     def _add_free(self, deps: tuple[int, ...], buffer: Buffer, name: str | None, /) -> int: ...
     def _add_conditional(
         self,

@@ -106,7 +106,7 @@ type CUDA_HOST_NODE_PARAMS struct {
 type CUDA_MEM_ALLOC_NODE_PARAMS struct {
 	_               structs.HostLayout
 	PoolProps       CUmemPoolProps
-	AccessDescs     uintptr // of CUmemAccessDesc; not used here
+	AccessDescs     unsafe.Pointer // of AccessDescCount CUmemAccessDesc
 	AccessDescCount uint64
 	Bytesize        uint64
 	Dptr            CUdeviceptr // out

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._memory.resource import mask_of
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
 from .._tensor.tensor import Tensor, as_tensor
@@ -16,7 +17,7 @@ from .memop import MemoryOperationNodes
 from .slot import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
+    from .._memory.device import Device
     from .._stream.event import Event
     from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
@@ -350,7 +352,14 @@ class Builder(MemoryOperationNodes, Branching):
         graph, deps = self._at()
         return graph._node(graph._add_event(deps, event, False, name))
 
-    def allocate(self, size: int, *, name: str | None = None) -> Node:
+    def allocate(
+        self,
+        size: int,
+        *,
+        name: str | None = None,
+        device: Device | None = None,
+        peers: Iterable[Device] = (),
+    ) -> Node:
         """Add an allocation of device memory. Every launch gets the same address.
 
         Parameters
@@ -359,12 +368,22 @@ class Builder(MemoryOperationNodes, Branching):
             Size in bytes, at least 1.
         name : str, optional
             Unique in the graph.
+        device : Device, optional
+            Device that the memory is on; by default the graph's.
+        peers : iterable of Device
+            Other devices whose kernels and copies can use the memory. If it is another device's,
+            nodes of this graph can use it only if the graph's device is among them.
 
         Returns
         -------
         Node
             The new node. Its `Node.buffer` is the memory: for nodes that depend on this one, and
             after a launch until something frees it.
+
+        Raises
+        ------
+        CUDAError
+            If a peer cannot access memory of the device.
 
         Notes
         -----
@@ -390,7 +409,8 @@ class Builder(MemoryOperationNodes, Branching):
         7
         """
         graph, deps = self._at()
-        return graph._node(graph._add_alloc(deps, size, name))
+        mask = mask_of(peers, graph.device if device is None else device, "peers")
+        return graph._node(graph._add_alloc(deps, size, device, mask, name))
 
     def free(self, buffer: Buffer, *, name: str | None = None) -> Node:
         """Add a node that frees memory that a graph allocated.

@@ -129,7 +129,7 @@ class _Loader:
                 event = self._bindings.event(path) or self._event(what["event"])
                 return graph._add_event(deps, event, node.kind == "event record", name)
             case "alloc":
-                id = graph._add_alloc(deps, what["size"], name)
+                id = graph._add_alloc(deps, what["size"], None, 0, name)
                 self._allocated[number] = graph._buffer(id)
                 return id
             case "free":

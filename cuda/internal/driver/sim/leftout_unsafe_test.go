@@ -78,14 +78,6 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		_, _, r = o.CuGraphAddNode(g, nil, &driver.CUgraphNodeParams{Type: driver.CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT})
 		return r
 	},
-	"graph memory that another device may use": func(t *testing.T, o *one) driver.CUresult {
-		g, r := o.CuGraphCreate(0)
-		ok(t, r)
-		_, r = o.CuGraphAddMemAllocNode(g, nil, &driver.CUDA_MEM_ALLOC_NODE_PARAMS{
-			PoolProps: driver.CUmemPoolProps{AllocType: 1, LocationType: 1}, Bytesize: 64, AccessDescCount: 1,
-		})
-		return r
-	},
 	"host registration of another device's memory": func(_ *testing.T, o *one) driver.CUresult {
 		const ioMemory = 4 // CU_MEMHOSTREGISTER_IOMEMORY
 		return o.CuMemHostRegister(4096, 4096, ioMemory)
