@@ -150,10 +150,13 @@ func (n *Node) Memory() (Memory, error) {
 	if n.removed {
 		return nil, &RemovedError{n.String()}
 	}
-	h.holders++
 	if n.memory == nil {
 		return nil, badValue("node", "%q was captured without a trace of its memory", n.name)
 	}
+	if on := h.memory[n.memory.ptr]; on != nil && on.IsLost() {
+		return nil, &cuda.LostError{What: "memory of " + n.String(), Device: on.Device()}
+	}
+	h.holders++
 	return &memoryHold{h: h, allocation: n.memory}, nil
 }
 

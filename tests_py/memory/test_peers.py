@@ -291,3 +291,32 @@ def test_fault_without_access(driver, script):
         CUDAGO_SIM="devices=2",
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_the_device_of_a_graphs_memory_is_reset(driver, script):
+    """Nothing is used that is gone."""
+    if driver == "nvidia":
+        pytest.skip("a launch could end the use of the device")
+    run = script(
+        script.dedent(START)
+        + script.dedent("""
+            graph = cu.Graph(a)
+            node = graph.allocate(64, device=b, peers=[a])
+            node.memcpy(node.buffer, np.full(16, 3, "i4"))
+            memory, step = node.buffer, graph.instantiate()
+            step.launch(sa)
+            sa.sync()
+            sb.close()
+            b.reset()
+            assert memory.is_closed
+            refused(cu.ClosedError, "reset", lambda: node.buffer)
+            refused(cu.CUDAError, "cuGraphLaunch", lambda: step.launch(sa))
+            step.close()
+            graph.close()
+            memory.close()
+            sa.sync()
+            cu.testing.settle()
+            """),
+        CUDAGO_SIM="devices=2",
+    )
+    assert run.returncode == 0, run.stderr

@@ -221,7 +221,7 @@ class Builder(MemoryOperationNodes, Branching):
         ValueError
             If the stream is capturing already.
         UnsupportedError
-            If memory is allocated or freed in the block.
+            If memory is allocated or freed in the block, and the driver is older than CUDA 12.9.
         CUDAError
             If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
             pageable memory in a body. Nothing is added then, nor if the block raises.
@@ -233,12 +233,13 @@ class Builder(MemoryOperationNodes, Branching):
         Notes
         -----
         Stream-ordered on `stream`. What other libraries capture, and launches with a cluster or a
-        priority, cannot be added node by node; nor can anything, if this graph allocates memory.
-        All of the capture then becomes one embedded graph.
+        priority, cannot be added node by node; nor can anything, if this graph or the block
+        allocates memory. All of the capture then becomes one embedded graph.
 
         References
         ----------
-        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``,
+        ``cuGraphAddNode``
 
         Examples
         --------
