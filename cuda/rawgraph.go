@@ -162,6 +162,27 @@ func (c *Context) AddChildGraphNode(g GraphHandle, deps []NodeHandle, child Grap
 	})
 }
 
+// MoveChildGraphNode embeds child itself, which belongs to the node from then on:
+// it can neither be instantiated nor embedded again, nor destroyed. It calls
+// cuGraphAddNode.
+//
+// Errors: [ErrorNotSupported] where the driver is older than CUDA 12.9.
+func (c *Context) MoveChildGraphNode(g GraphHandle, deps []NodeHandle, child GraphHandle) (NodeHandle, error) {
+	const op, least = "cuGraphAddNode", 12090
+	if v := c.drv.Version(); v < least { // it would make a copy
+		return 0, &Error{Op: op, Result: ErrorNotSupported, Detail: fmt.Sprintf("a graph can be moved into another by drivers of CUDA 12.9 and newer, "+
+			"and this one is of CUDA %d.%d: embed a copy", v/1000, v%1000/10)}
+	}
+	c.drv.related.RLock()
+	defer c.drv.related.RUnlock()
+	return callNode(c, op, func(api driver.API) (driver.CUgraphNode, driver.CUresult) {
+		n, _, r := api.CuGraphAddNode(driver.CUgraph(g), toNodes(deps), driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{
+			Graph: driver.CUgraph(child), Ownership: driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+		}))
+		return n, r
+	})
+}
+
 // AddEventRecordNode calls cuGraphAddEventRecordNode.
 func (c *Context) AddEventRecordNode(g GraphHandle, deps []NodeHandle, e *Event) (NodeHandle, error) {
 	if err := e.begin(); err != nil {

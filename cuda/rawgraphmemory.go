@@ -5,25 +5,6 @@ package cuda
 
 import "github.com/cudago/cudago/cuda/internal/driver"
 
-// AddAllocNode adds a node that allocates size bytes on c's device at each
-// launch, always at the address ptr. It calls cuGraphAddMemAllocNode.
-func (c *Context) AddAllocNode(g GraphHandle, deps []NodeHandle, size uint64) (n NodeHandle, ptr uint64, err error) {
-	leave, err := c.Enter()
-	if err != nil {
-		return 0, 0, err
-	}
-	defer leave()
-	const pinned = 1 // CU_MEM_ALLOCATION_TYPE_PINNED
-	p := &driver.CUDA_MEM_ALLOC_NODE_PARAMS{Bytesize: size, PoolProps: driver.CUmemPoolProps{
-		AllocType: pinned, LocationType: int32(driver.CU_MEM_LOCATION_TYPE_DEVICE), LocationID: int32(c.dev.ordinal),
-	}}
-	h, r := c.drv.api.CuGraphAddMemAllocNode(driver.CUgraph(g), toNodes(deps), p)
-	if r != driver.CUDA_SUCCESS {
-		return 0, 0, c.failAlloc("cuGraphAddMemAllocNode", r, size)
-	}
-	return NodeHandle(h), uint64(p.Dptr), nil
-}
-
 // AddFreeNode adds a node that frees the memory at ptr, allocated by an alloc
 // node of this graph, or of one that was launched before. It calls
 // cuGraphAddMemFreeNode.

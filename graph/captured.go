@@ -154,7 +154,7 @@ func (c *Capture) Alloc(s *cuda.Stream, size uint64, onEnd func(isGraph bool), c
 	op := Operation{memory: &m.allocation}
 	_, err := c.recordLocked(s, &op, nil, func() (err error) {
 		m.allocation.ptr, err = call()
-		op.Params = AllocParams{m.Ptr(), size}
+		op.Params = AllocParams{m.Ptr(), size, s.Context().Device().Ordinal(), UnknownPeers}
 		return err
 	})
 	if err != nil {
@@ -276,7 +276,7 @@ func (c *Capture) endMemory(h *hierarchy) {
 	for _, m := range c.memory {
 		m.end(h)
 		if h != nil {
-			h.remember(m.Ptr())
+			h.remember(m.Ptr(), h.ctx)
 		}
 	}
 	c.memory = nil

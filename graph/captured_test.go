@@ -49,7 +49,7 @@ func TestCapturedMemory(t *testing.T) {
 	g, err := c.End()
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, ends)
-	require.Equal(t, AllocParams{m.Ptr(), 8}, g.Node("alloc_0").Params())
+	require.Equal(t, AllocParams{m.Ptr(), 8, 0, UnknownPeers}, g.Node("alloc_0").Params())
 	require.Equal(t, FreeParams{m.Ptr()}, g.Node("free_0").Params())
 	require.Equal(t, []*Node{g.Node("memcpy_0")}, g.Node("free_0").Dependencies())
 	x := instantiate(t, g, ExecOptions{})

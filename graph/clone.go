@@ -5,6 +5,7 @@ package graph
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/cudago/cudago/cuda"
 )
@@ -67,7 +68,7 @@ func (g *Graph) explainRefusal(op, verb string, err error) error {
 	case !errors.Is(err, cuda.ErrorNotSupported):
 	case g.hasConditional():
 		why = "has conditional nodes"
-	case len(g.h.memory) > 0 || g.counts[cuda.FreeNode] > 0:
+	case len(g.h.memory) > 0 || g.frees():
 		why = "allocates or frees memory"
 	}
 	if why == "" {
@@ -77,6 +78,11 @@ func (g *Graph) explainRefusal(op, verb string, err error) error {
 		Op: op, Result: cuda.ErrorNotSupported,
 		Detail: "the graph " + why + ", with which no graph can " + verb + ": build it again",
 	}
+}
+
+// frees reports whether a node of g, or of what it embeds, frees memory.
+func (g *Graph) frees() bool {
+	return g.counts[cuda.FreeNode] > 0 || slices.ContainsFunc(g.nodes, func(n *Node) bool { return n.child != nil && n.child.frees() })
 }
 
 // hasConditional reports whether a node of g, or of what it embeds, is

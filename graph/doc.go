@@ -17,7 +17,7 @@
 //	Graph                the node is added, updated    the node is updated, the graph closed
 //	  (captured)         the operation is recorded     as above, or the capture fails
 //	clone                Clone                         as for Graph, on its own
-//	parent of a child    Child                         the parent is closed
+//	parent of a child    Child, Move                   the parent is closed
 //	Exec                 Instantiate, or an update     the node is updated, the Exec closed
 //	launch under way     the Exec lets go              its last launch that may use it has ended
 //

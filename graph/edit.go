@@ -32,6 +32,10 @@ func (g *Graph) remove(n *Node) (bundles []*bundle, err error) {
 	if err := g.editable(n); err != nil {
 		return nil, err
 	}
+	if n.child != nil && n.child.allocates() {
+		return nil, &cuda.Error{Op: "cuGraphDestroyNode", Result: cuda.ErrorNotSupported,
+			Detail: n.String() + " has memory, whose addresses would no longer be reserved"}
+	}
 	if err := g.h.destroyNode(n.handle); err != nil {
 		return nil, err
 	}

@@ -147,6 +147,7 @@ func (g *Graph) newExec(handle cuda.ExecHandle, o ExecOptions) *Exec {
 		x.hold("", b)
 	}
 	g.h.holders++
+	g.h.execs.Add(1)
 	live.execs.Add(1)
 	x.watch.notify(x.bundles(), nil)
 	return x

@@ -71,6 +71,11 @@ func (c *scenario) build() {
 	if clone != nil {
 		_, err := clone.Child(g, NodeOptions{Name: "sub", Operands: c.operand()})
 		c.try(err)
+		held := len(g.Retained())
+		_, err = clone.Move(g, NodeOptions{Name: "moved", Operands: c.operand()})
+		c.try(err)
+		c.want(g.IsClosed() == (err == nil), "closed after Move")
+		c.want(err == nil || len(g.Retained()) == held, "operands after Move")
 		c.try(clone.Close())
 	}
 	c.try(g.Close())

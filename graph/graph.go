@@ -63,19 +63,20 @@ type hierarchy struct {
 	handle cuda.GraphHandle
 	reaper *finalize.Reaper // immutable
 
-	busy atomic.Int32 // calls that may block, announced before they lock mu
+	busy  atomic.Int32 // calls that may block, announced before they lock mu
+	execs atomic.Int32 // executables that are not closed; new ones are made with mu held
 
 	// mu is never held while a Retainer is released. It is held across one call
 	// that can block, cuGraphInstantiateWithParams: see [Graph.Busy].
 	mu      sync.Mutex
-	closed  bool                // guarded by mu; the Graph was closed
-	holders int                 // guarded by mu; the open Graph, executables, and those of memory
-	memory  map[uint64]struct{} // guarded by mu; the addresses that its nodes allocate
-	edited  bool                // guarded by mu; an edge was added, or an edge or a node removed
-	spoiled error               // guarded by mu; why the driver's graph is not what we know
+	closed  bool                     // guarded by mu; the Graph was closed
+	holders int                      // guarded by mu; the open Graph, executables, and those of memory
+	memory  map[uint64]*cuda.Context // guarded by mu; the addresses that its nodes allocate, and where
+	edited  bool                     // guarded by mu; an edge was added, or an edge or a node removed
+	spoiled error                    // guarded by mu; why the driver's graph is not what we know
 
 	foreign  bool       // immutable; someone else destroys the driver's graph
-	of       *hierarchy // immutable; held, if its driver graph is the same
+	of       *hierarchy // held, if its driver graph is the same or has this one; guarded by mu, and set once
 	exported bool       // guarded by mu; other code has the handle: see Graph.Export
 	pinned   []*bundle  // guarded by mu; what was given up since
 }

@@ -12,8 +12,17 @@ import (
 	"github.com/cudago/cudago/cuda"
 )
 
-// AllocParams are those of an alloc node: Size bytes, always at Ptr.
-type AllocParams struct{ Ptr, Size uint64 }
+// AllocParams are those of an alloc node: Size bytes, always at Ptr, on the device
+// with the ordinal, which other devices may use too: a bit for each. A captured
+// node has [UnknownPeers].
+type AllocParams struct {
+	Ptr, Size uint64
+	Ordinal   int
+	Peers     uint32
+}
+
+// UnknownPeers says that a memory resource knew which devices may use the memory.
+const UnknownPeers = ^uint32(0)
 
 // FreeParams are those of a free node.
 type FreeParams struct{ Ptr uint64 }
@@ -66,9 +75,14 @@ func FreeAsync(m Memory, s *cuda.Stream) error {
 // gone. A graph that allocates cannot be cloned or embedded, and has one
 // executable at a time. It calls cuGraphAddMemAllocNode.
 func (g *Graph) Alloc(size uint64, o NodeOptions) (*Node, error) {
+	return g.AllocOn(cuda.AllocNodeParams{Size: size}, o)
+}
+
+// AllocOn is [Graph.Alloc] for memory of any device, which others may use.
+func (g *Graph) AllocOn(p cuda.AllocNodeParams, o NodeOptions) (*Node, error) {
 	b := newBundle(o.Operands)
 	g.h.mu.Lock()
-	n, err := g.addAlloc(size, o, b)
+	n, err := g.addAlloc(p, o, b)
 	g.h.mu.Unlock()
 	if err != nil {
 		b.release()
@@ -76,13 +90,19 @@ func (g *Graph) Alloc(size uint64, o NodeOptions) (*Node, error) {
 	return n, err
 }
 
-func (g *Graph) addAlloc(size uint64, o NodeOptions, b *bundle) (*Node, error) {
-	if size == 0 {
+func (g *Graph) addAlloc(wanted cuda.AllocNodeParams, o NodeOptions, b *bundle) (*Node, error) {
+	if wanted.Size == 0 {
 		return nil, badValue("size", "must be at least 1 byte")
 	}
-	p := AllocParams{Size: size}
+	if wanted.On == nil {
+		wanted.On = g.h.ctx
+	}
+	p := AllocParams{Size: wanted.Size, Ordinal: wanted.On.Device().Ordinal()}
+	for _, peer := range wanted.Peers {
+		p.Peers |= 1 << peer.Ordinal()
+	}
 	n, err := g.addLocked(cuda.AllocNode, o, b, nil, func(deps []cuda.NodeHandle) (n cuda.NodeHandle, err error) {
-		n, p.Ptr, err = g.h.ctx.AddAllocNode(g.handle, deps, size)
+		n, p.Ptr, err = g.h.ctx.AddAllocNode(g.handle, deps, wanted)
 		return n, err
 	})
 	if err != nil {
@@ -90,7 +110,7 @@ func (g *Graph) addAlloc(size uint64, o NodeOptions, b *bundle) (*Node, error) {
 	}
 	n.params, n.memory = p, &allocation{ptr: p.Ptr}
 	n.memory.h.Store(g.h)
-	g.h.remember(p.Ptr)
+	g.h.remember(p.Ptr, wanted.On)
 	return n, nil
 }
 
@@ -130,10 +150,13 @@ func (n *Node) Memory() (Memory, error) {
 	if n.removed {
 		return nil, &RemovedError{n.String()}
 	}
-	h.holders++
 	if n.memory == nil {
 		return nil, badValue("node", "%q was captured without a trace of its memory", n.name)
 	}
+	if on := h.memory[n.memory.ptr]; on != nil && on.IsLost() {
+		return nil, &cuda.LostError{What: "memory of " + n.String(), Device: on.Device()}
+	}
+	h.holders++
 	return &memoryHold{h: h, allocation: n.memory}, nil
 }
 
@@ -163,11 +186,11 @@ func (m *memoryHold) Release() {
 // at once can have one address, which is noted once: it must not be freed twice.
 //
 // Preconditions: h.mu is held.
-func (h *hierarchy) remember(ptr uint64) {
+func (h *hierarchy) remember(ptr uint64, on *cuda.Context) {
 	if h.memory == nil {
-		h.memory = make(map[uint64]struct{})
+		h.memory = make(map[uint64]*cuda.Context)
 	}
-	h.memory[ptr] = struct{}{}
+	h.memory[ptr] = on
 }
 
 // allocated lists the memory that launches have left allocated.
@@ -175,9 +198,23 @@ func (h *hierarchy) remember(ptr uint64) {
 // Preconditions: h has no holder left.
 func (h *hierarchy) allocated() []uint64 {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(h.memory)), func(ptr uint64) bool {
-		allocated, err := h.ctx.IsAllocated(ptr)
+		allocated, err := h.memory[ptr].IsAllocated(ptr)
 		return err != nil || !allocated
 	})
+}
+
+// devices lists the contexts whose work may use the memory of alloc nodes: that of
+// the graph, and those of the memory.
+//
+// Preconditions: h has no holder left.
+func (h *hierarchy) devices() []*cuda.Context {
+	list := []*cuda.Context{h.ctx}
+	for _, on := range h.memory {
+		if !slices.Contains(list, on) {
+			list = append(list, on)
+		}
+	}
+	return list
 }
 
 // freeLeft makes the reaper free the memory that launches left allocated, and
@@ -212,12 +249,19 @@ func (m *unfreedMemory) Step() (done bool, err error) {
 // graph may have freed it meanwhile. It must come before the graph is destroyed,
 // because the address may then belong to somebody else.
 func (h *hierarchy) freeNow() (done bool, err error) {
-	err = h.ctx.Synchronize()
-	if isCaptureRefusal(err) {
-		return false, nil // asked again
+	for _, ctx := range h.devices() {
+		if ctx.IsLost() {
+			continue
+		}
+		second := ctx.Synchronize()
+		if isCaptureRefusal(second) {
+			return false, nil // asked again
+		}
+		err = errors.Join(err, second)
 	}
 	for _, ptr := range h.allocated() {
-		err = errors.Join(err, h.ctx.FreeAsync(ptr, h.ctx.DefaultStream(cuda.Legacy)))
+		on := h.memory[ptr]
+		err = errors.Join(err, on.FreeAsync(ptr, on.DefaultStream(cuda.Legacy)))
 	}
 	return true, err
 }

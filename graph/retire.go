@@ -63,6 +63,7 @@ func (x *Exec) Close() error {
 	x.extra, x.spare = nil, nil
 	x.watch.notify(nil, bundles)
 	x.mu.Unlock()
+	x.h.execs.Add(-1)
 	f := x.retirement(bundles, true)
 	done()
 	f.start()

@@ -8,18 +8,32 @@
 
 /* Memory that the nodes of a graph allocate. */
 
-/* _add_alloc(deps, size, name) */
+/* The device that the memory is on, by default the graph's. */
+static int memory_device(GraphObject *self, PyObject *device, int32_t *ordinal) {
+    uint32_t generation;
+    *ordinal = self->device;
+    if (device == Py_None) return 0;
+    if (cudago_expect(device, CLS_DEVICE, "device")) return -1;
+    *ordinal = ((DeviceObject *)device)->ordinal;
+    return cudago_device_ready(*ordinal, &generation);
+}
+
+/* _add_alloc(deps, size, device or None, peers, name): peers has a bit for each other device that may use the memory */
 PyObject *cudago_graph_alloc(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
     CUDAGO_ENTER(NULL);
     PLACE(p);
     uint64_t size;
-    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_size(args[1], &size)) return NULL;
+    int32_t device;
+    if (n != 5 || cudago_graph_open(self) || cudago_read_place(args[0], args[4], &p) || cudago_size(args[1], &size) ||
+        memory_device(self, args[2], &device)) return NULL;
+    unsigned long peers = PyLong_AsUnsignedLong(args[3]);
+    if (peers == (unsigned long)-1 && PyErr_Occurred()) return NULL;
     cudago_note_site();
     for (int attempt = 0;; attempt++) {
         uint64_t graph = cudago_graph_number(self);
         if (!graph) return NULL;
         cudago_status st = {0};
-        uint64_t node = cudagoGraphAlloc(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, &st);
+        uint64_t node = cudagoGraphAlloc(graph, p.v, (int)p.n, (char *)p.name, (int)p.name_len, size, device, (uint32_t)peers, &st);
         PyObject *r = cudago_node_added(node, &st);
         if (r || attempt || !PyErr_ExceptionMatches(PyExc_MemoryError)) return r;
         PyErr_Clear();
@@ -79,14 +93,14 @@ PyObject *cudago_graph_buffer(GraphObject *self, PyObject *node) {
     uint64_t graph = cudago_graph_number(self);
     if (!graph) return free(c), NULL;
     cudago_status st = {0};
-    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(graph, number, &ptr, &size, &st);
+    uint64_t ptr = 0, size = 0, id = cudagoGraphMemory(graph, number, &ptr, &size, &c->device, &c->peers, &st);
     if (st.kind) {
         free(c);
         return cudago_raise(&st), NULL;
     }
     cudago_cell_init(&c->cell, CUDAGO_CELL_GRAPH, release_graph_memory);
-    cudago_graph_cell(c, id, self->device, ptr, size, cudagoHostVisible(self->device));
-    return cudago_buffer_new(&c->cell, ptr, size, self->device);
+    cudago_graph_cell(c, id, c->device, ptr, size, cudagoHostVisible(c->device));
+    return cudago_buffer_new(&c->cell, ptr, size, c->device);
 }
 
 static int free_away(cudago_stream *s, uint64_t memory) {

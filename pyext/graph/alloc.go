@@ -11,15 +11,32 @@ package graph
 import "C"
 
 import (
+	"github.com/cudago/cudago/cuda"
 	"github.com/cudago/cudago/graph"
 	"github.com/cudago/cudago/pyext/border"
 	"github.com/cudago/cudago/pyext/stream"
 )
 
 //export cudagoGraphAlloc
-func cudagoGraphAlloc(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, size C.uint64_t, st *C.cudago_status) C.uint64_t {
+func cudagoGraphAlloc(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, size C.uint64_t, ordinal C.int32_t,
+	peers C.uint32_t, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
-		return g.Alloc(uint64(size), o)
+		on, err := border.ContextOf(int(ordinal))
+		if err != nil {
+			return nil, err
+		}
+		p := cuda.AllocNodeParams{Size: uint64(size), On: on}
+		for i := range on.Device().Driver().DeviceCount() {
+			if peers&(1<<i) == 0 {
+				continue
+			}
+			peer, err := on.Device().Driver().Device(i)
+			if err != nil {
+				return nil, err
+			}
+			p.Peers = append(p.Peers, peer)
+		}
+		return g.AllocOn(p, o)
 	})
 }
 
@@ -42,7 +59,7 @@ var memories = border.NewTable[graph.Memory]("graph memory")
 // it.
 //
 //export cudagoGraphMemory
-func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, st *C.cudago_status) (memory C.uint64_t) {
+func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, ordinal *C.int32_t, peers *C.uint32_t, st *C.cudago_status) (memory C.uint64_t) {
 	guard(st, func() error {
 		n, err := nodeOf(id, node)
 		if err != nil {
@@ -54,6 +71,7 @@ func cudagoGraphMemory(id, node C.uint64_t, ptr, size *C.uint64_t, st *C.cudago_
 		}
 		p := n.Params().(graph.AllocParams)
 		*ptr, *size = C.uint64_t(p.Ptr), C.uint64_t(p.Size)
+		*ordinal, *peers = C.int32_t(p.Ordinal), C.uint32_t(p.Peers)
 		memory = C.uint64_t(memories.Put(hold))
 		return nil
 	})

@@ -241,7 +241,7 @@ func (a *answer) params(kind cuda.NodeType, params any, bodies int) {
 	case cuda.MemOpParams:
 		a.Row([]uint64{p.Value, uint64(p.Width), uint64(border.Bool[int32](p.IsWait)), uint64(p.Condition)}, kind.String())
 	case graph.AllocParams:
-		a.Row([]uint64{p.Ptr, p.Size}, kind.String())
+		a.Row([]uint64{p.Ptr, p.Size, uint64(p.Ordinal), uint64(p.Peers)}, kind.String())
 	case graph.FreeParams:
 		a.Row([]uint64{p.Ptr}, kind.String())
 	case graph.ConditionalParams:

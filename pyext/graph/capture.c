@@ -198,11 +198,14 @@ PyObject *cudago_capture_end(PyObject *module, PyObject *const *args, Py_ssize_t
     int over = end_graph((GraphObject *)args[0], discard, &st);
     if (over < 0) return NULL;
     if (!over) over = end_after_all((GraphObject *)args[0]);
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    if (over && !st.kind && CUDAGO_WATCH("captured", "(O)", args[0])) PyErr_Fetch(&type, &value, &trace);
     if (over) {
         cudago_free_put_off(); /* now, before the next capture begins */
         Py_CLEAR(((GraphObject *)args[0])->origin);
     }
     if (st.kind) return cudago_raise(&st), NULL;
+    if (type) return PyErr_Restore(type, value, trace), NULL;
     Py_RETURN_NONE;
 }
 

@@ -48,6 +48,7 @@ static void release_users(cudago_cell *cell) {
 
 static QUIET void fill_in(cudago_captured_cell *c, const _Atomic int32_t *state, const ResourceObject *by, uint64_t id, uint64_t ptr, uint64_t size) {
     cudago_graph_cell(&c->go, id, by->device, ptr, size, by->host_visible);
+    c->go.peers = UINT32_MAX; /* those of the pool, which may have changed */
     c->go.cell.flags |= CUDAGO_CELL_CAPTURED;
     c->state = state;
 }

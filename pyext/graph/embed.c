@@ -33,6 +33,7 @@ static QUIET int graph_now(GraphObject *self, StreamObject *stream, cudago_statu
 PyObject *cudago_graph_capture(GraphObject *self, PyObject *stream) {
     CUDAGO_ENTER(NULL);
     if (cudago_expect(stream, CLS_STREAM, "stream")) return NULL;
+    if (CUDAGO_WATCH("embedding", "(O)", self)) return NULL;
     cudago_status st = {0};
     int r;
     do r = cudago_graph_ready(self) ? -1 : graph_now(self, (StreamObject *)stream, &st);
@@ -58,6 +59,7 @@ static QUIET int exec_now(ExecObject *self, StreamObject *stream, char **changed
 PyObject *cudago_exec_capture(ExecObject *self, PyObject *stream) {
     CUDAGO_ENTER(NULL);
     if (cudago_expect(stream, CLS_STREAM, "stream")) return NULL;
+    if (CUDAGO_WATCH("launching", "(O)", self)) return NULL;
     cudago_status st = {0};
     char *changed = NULL;
     int r;

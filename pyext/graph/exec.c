@@ -127,7 +127,7 @@ static QUIET int launch_now(ExecObject *self, StreamObject *stream, ticket *t) {
  * why. */
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream) {
     cudago_exec *x = self->x;
-    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || stream->device != self->device) return 0;
+    if (!x || cudago_exec_lost(x) || x->updates || x->calls_python || cudago_checking || cudago_watcher || stream->device != self->device) return 0;
     cudago_stream *s = stream->s;
     return s && !cudago_stream_lost(s) && cudago_keeps_gil(s) && !cudago_maybe_capturing(s);
 }
@@ -164,13 +164,17 @@ static int launch_captured(ExecObject *self, StreamObject *stream) {
     return r ? 0 : -1;
 }
 
+static inline int launch(ExecObject *self, StreamObject *stream) {
+    return CUDAGO_WATCH("launching", "(O)", self) ? -1 : through_gate(self, stream, launch_now);
+}
+
 /* launch(stream): the hot call. */
 static PyObject *exec_launch(ExecObject *self, PyObject *argument) {
     CUDAGO_ENTER(NULL);
     if (cudago_exec_open(self)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
-    int r = stream ? through_gate(self, stream, launch_now) : -1;
+    int r = stream ? launch(self, stream) : -1;
     if (r == CAPTURED) r = launch_captured(self, stream);
     Py_XDECREF(keep);
     if (r) return NULL;
@@ -183,9 +187,17 @@ static PyObject *exec_launch_uncaptured(ExecObject *self, PyObject *argument) {
     if (cudago_exec_open(self)) return NULL;
     PyObject *keep = NULL;
     StreamObject *stream = cudago_stream_arg(argument, &keep);
-    int r = stream ? through_gate(self, stream, launch_now) : -1;
+    int r = stream ? launch(self, stream) : -1;
     Py_XDECREF(keep);
     return r < 0 ? NULL : PyBool_FromLong(!r);
+}
+
+/* _ask(): raises what a launch would, of an executable whose nodes are run in other ways. */
+static PyObject *exec_ask(ExecObject *self, PyObject *unused) {
+    (void)unused;
+    CUDAGO_ENTER(NULL);
+    if (CUDAGO_WATCH("launching", "(O)", self)) return NULL;
+    Py_RETURN_NONE;
 }
 
 static int upload_away(cudago_exec *x, cudago_stream *s) {
@@ -312,6 +324,7 @@ static PyMethodDef methods[] = {
     {"launch", METHOD(exec_launch), METH_O, DOC_GRAPHEXEC_LAUNCH},
     {"_launch", METHOD(exec_launch_uncaptured), METH_O, NULL},
     {"_capture_into", METHOD(cudago_exec_capture), METH_O, NULL},
+    {"_ask", METHOD(exec_ask), METH_NOARGS, NULL},
     {"upload", METHOD(exec_upload), METH_O, DOC_GRAPHEXEC_UPLOAD},
     {"_update_memcpy", METHOD(cudago_update_memcpy), METH_FASTCALL, NULL},
     {"_update_memset", METHOD(cudago_update_memset), METH_FASTCALL, NULL},

@@ -15,6 +15,7 @@ static QUIET int is_given_up(GraphObject *self) {
 static QUIET int is_closed(GraphObject *self) { return is_given_up(self) || cudago_lost(self->device, self->generation); }
 
 QUIET int cudago_graph_open(GraphObject *self) {
+    if (self->moved) return cudago_raise_closed_as("graph is closed: it was moved into another one, where Node.params has a view of it");
     if (is_given_up(self)) return cudago_raise_closed("graph");
     if (is_closed(self)) return cudago_raise_lost("graph", self->device);
     if (!self->capturing) return 0;
@@ -82,6 +83,7 @@ static PyObject *graph_clone(GraphObject *self, PyObject *unused) {
         Py_DECREF(clone);
         return NULL;
     }
+    if (CUDAGO_WATCH("copied", "(OO)", self, clone)) Py_CLEAR(clone);
     return (PyObject *)clone;
 }
 
@@ -122,7 +124,7 @@ static PyObject *graph_instantiate(GraphObject *self, PyObject *flags) {
     if (!e) return NULL;
     e->device = self->device;
     e->flags = f;
-    if (cudago_graph_ready(self) || instantiate_now(self, e, f)) return Py_DECREF(e), NULL;
+    if (cudago_graph_ready(self) || instantiate_now(self, e, f) || CUDAGO_WATCH("instantiated", "(OO)", self, e)) Py_CLEAR(e);
     return (PyObject *)e;
 }
 
@@ -156,6 +158,10 @@ static void graph_release(GraphObject *self, int dropped) {
     cudago_hierarchy_release(of);
     Py_XDECREF(owner);
     Py_XDECREF(origin);
+}
+void cudago_graph_moved(GraphObject *self) {
+    self->moved = 1;
+    graph_release(self, 0);
 }
 static QUIET int may_close(GraphObject *self) {
     if (self->capturing) return PyErr_SetString(PyExc_ValueError, "the graph is still being captured"), -1;

@@ -127,6 +127,7 @@ typedef struct {
     /* Other code has the handle, and may use what the graph holds in ways that nobody here knows: so only close() ends it, and
      * the collector sees nothing of what it holds. */
     int32_t exported;
+    int32_t moved;            /* into another graph, and so closed */
     cudago_hierarchy *of;
     PyObject *slots;          /* or NULL */
 } GraphObject;
@@ -149,6 +150,7 @@ QUIET int cudago_graph_open(GraphObject *self);                         /* -1 wi
 /* Ready to be changed: open, and nothing of it is being instantiated. May release the GIL, so it comes before the final
  * check. */
 int cudago_graph_ready(GraphObject *self);
+void cudago_graph_moved(GraphObject *self); /* it has become part of another */
 QUIET int cudago_graph_busy(GraphObject *self); /* is something of it being instantiated? */
 uint64_t cudago_graph_number(GraphObject *self); /* Go's handle of a graph that is ready; 0 with an exception */
 /* Retains `of`; NULL: makes a new one. */
@@ -295,10 +297,16 @@ QUIET PyObject *cudago_owned_record(const cudago_owned *w);
 QUIET int cudago_exec_is_calm(ExecObject *self, StreamObject *stream);
 QUIET int cudago_exec_launch_calm(ExecObject *self, StreamObject *stream); /* if it is; -1 with an exception */
 
+/* watch.c: an event that who watches is told of, with the arguments of Py_BuildValue for a tuple. 0, or -1 with an
+ * exception of the watcher's. It runs Python, so it comes before the last look at what the call uses, or after the call. */
+extern PyObject *cudago_watcher;
+int cudago_watch_call(const char *event, const char *format, ...);
+#define CUDAGO_WATCH(...) (__builtin_expect(cudago_watcher != NULL, 0) ? cudago_watch_call(__VA_ARGS__) : 0)
+PyObject *cudago_set_watcher(PyObject *module, PyObject *watcher);
+
 /* replay.c */
 PyObject *cudago_replay_new(PyObject *module, PyObject *args);
 PyObject *cudago_tick(PyObject *module, PyObject *unused);
-PyObject *cudago_set_replays(PyObject *module, PyObject *on);
 int cudago_replay_type_init(PyObject *module);
 
 /* ask.c: methods of GraphExec */

@@ -48,7 +48,7 @@ int cudago_copies(int32_t device, OperandObject *o, const char *what) {
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError,
                  "%s is on device %d, the graph on device %d, which has no access to that memory: see peer_accessible_by of "
-                 "DeviceMemoryResource",
+                 "DeviceMemoryResource, and peers of Graph.allocate",
                  what, o->device, device);
     return -1;
 }
@@ -203,23 +203,34 @@ PyObject *cudago_graph_empty(GraphObject *self, PyObject *const *args, Py_ssize_
     return cudago_node_added(node, &st);
 }
 
-static QUIET PyObject *child_now(GraphObject *self, cudago_place *p, GraphObject *child) {
-    if (cudago_graph_open(self) || cudago_graph_open(child)) return NULL;
-    cudago_status st = {0};
-    uint64_t node = cudagoGraphChild(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, child->id, &st);
-    return cudago_node_added(node, &st);
+static QUIET int child_now(GraphObject *self, cudago_place *p, GraphObject *child, int move, uint64_t *node, cudago_status *st) {
+    if (cudago_graph_open(self) || cudago_graph_open(child)) return -1;
+    *node = cudagoGraphChild(self->id, p->v, (int)p->n, (char *)p->name, (int)p->name_len, child->id, move, st);
+    return 0;
 }
 
-/* _add_child(deps, graph, name) */
-PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
-    CUDAGO_ENTER(NULL);
-    PLACE(p);
-    if (n != 3 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
-    GraphObject *child = (GraphObject *)args[1];
+/* A graph that is moved is closed: it is the other's. */
+static PyObject *add_child(GraphObject *self, cudago_place *p, GraphObject *child, int move) {
+    uint64_t number;
+    cudago_status st = {0};
+    if (move && CUDAGO_WATCH("moving", "(O)", child)) return NULL;
     do /* each graph may become busy during the wait for the other */
         if (cudago_graph_ready(self) || cudago_graph_ready(child)) return NULL;
     while (cudago_graph_busy(self));
-    return child_now(self, &p, child);
+    if (child_now(self, p, child, move, &number, &st)) return NULL;
+    if (move && !st.kind) cudago_graph_moved(child);
+    PyObject *node = cudago_node_added(number, &st);
+    if (node && CUDAGO_WATCH(move ? "moved" : "embedded", "(OOO)", self, node, child)) Py_CLEAR(node);
+    return node;
+}
+
+/* _add_child(deps, graph, name, move) */
+PyObject *cudago_graph_child(GraphObject *self, PyObject *const *args, Py_ssize_t n) {
+    CUDAGO_ENTER(NULL);
+    PLACE(p);
+    if (n != 4 || cudago_graph_open(self) || cudago_read_place(args[0], args[2], &p) || cudago_expect(args[1], CLS_GRAPH, "graph")) return NULL;
+    int move = PyObject_IsTrue(args[3]);
+    return move < 0 ? NULL : add_child(self, &p, (GraphObject *)args[1], move);
 }
 
 static QUIET PyObject *event_now(GraphObject *self, cudago_place *p, EventObject *e, int record) {

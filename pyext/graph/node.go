@@ -128,11 +128,14 @@ func cudagoGraphEmpty(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, na
 }
 
 //export cudagoGraphChild
-func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, child C.uint64_t, st *C.cudago_status) C.uint64_t {
+func cudagoGraphChild(id C.uint64_t, deps *C.uint64_t, n C.int, name *C.char, nameLen C.int, child C.uint64_t, move C.int, st *C.cudago_status) C.uint64_t {
 	return add(id, deps, n, name, nameLen, nil, st, func(g *pyGraph, o graph.NodeOptions) (*graph.Node, error) {
 		c, err := graphs.Get(uint64(child))
 		if err != nil {
 			return nil, err
+		}
+		if move != 0 {
+			return g.Move(c.Graph, o)
 		}
 		return g.Child(c.Graph, o)
 	})

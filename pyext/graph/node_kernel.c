@@ -76,6 +76,7 @@ static PyObject *add_kernel(GraphObject *graph, cudago_place *p, PyObject *const
     kernel_place at = {graph, p, cudago_node_new(graph)};
     if (!at.node) return NULL;
     PyObject *r = cudago_with_kernel(&add, &at, graph->device, what[0], what[1], args, n);
+    if (r && CUDAGO_WATCH("added", "(OK)", graph, at.node->number)) Py_CLEAR(r);
     Py_DECREF(at.node);
     return r;
 }
@@ -88,6 +89,7 @@ PyObject *cudago_graph_kernel(GraphObject *self, PyObject *const *args, Py_ssize
     kernel_place at = {self, &p, cudago_node_new(self)};
     if (!at.node) return NULL;
     PyObject *node = cudago_with_kernel_of(&add, &at, self->device, args + 1);
+    if (node && CUDAGO_WATCH("added", "(OK)", self, at.node->number)) Py_CLEAR(node);
     PyObject *number = node ? PyLong_FromUnsignedLongLong(at.node->number) : NULL;
     Py_XDECREF(node);
     Py_DECREF(at.node);

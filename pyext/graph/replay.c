@@ -25,7 +25,6 @@ typedef struct {
 
 static PyTypeObject *replay_type;
 static uint64_t ticks;   /* guarded by the GIL */
-static int is_off;       /* guarded by the GIL: each launch goes through Python, where somebody watches it */
 
 /* Borrowed; None if it has died. */
 static QUIET PyObject *object_of(const known *k) { return k->kind == IS_VALUE ? k->object : PyWeakref_GetObject(k->object); }
@@ -48,7 +47,7 @@ static QUIET int are_same(const ReplayObject *self, PyObject *args) {
 /* True if it was launched, False if that is Python's affair. */
 static QUIET PyObject *launch_now(ReplayObject *self, PyObject *args) {
     PyObject *step = self->step ? PyWeakref_GetObject(self->step) : Py_None;
-    if (is_off || step == Py_None || !are_same(self, args)) return NEW_REF(Py_False);
+    if (step == Py_None || !are_same(self, args)) return NEW_REF(Py_False);
     PyObject *stream = PyTuple_GetItem(args, self->place);
     if (!cudago_is(stream, CLS_STREAM) || !cudago_exec_is_calm((ExecObject *)step, (StreamObject *)stream)) return NEW_REF(Py_False);
     self->launches++;
@@ -114,16 +113,6 @@ PyObject *cudago_replay_new(PyObject *module, PyObject *args) {
     if (known > 0) return (PyObject *)self;
     Py_DECREF(self);
     return known < 0 ? NULL : NEW_REF(Py_None);
-}
-
-/* _set_replays(on) */
-PyObject *cudago_set_replays(PyObject *module, PyObject *on) {
-    (void)module;
-    CUDAGO_ENTER(NULL);
-    int is_on = PyObject_IsTrue(on);
-    if (is_on < 0) return NULL;
-    is_off = !is_on;
-    Py_RETURN_NONE;
 }
 
 /* _tick(): a number that grows, with which uses are compared */

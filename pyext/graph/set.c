@@ -112,6 +112,7 @@ PyObject *cudago_graph_set_kernel(GraphObject *self, PyObject *const *args, Py_s
     if (n != 4 || cudago_graph_open(self) || cudago_read_node(args[0], &at.node)) return NULL;
     PyObject *r = cudago_with_kernel_of(&set, &at, self->device, args + 1);
     if (r) cudago_drain();
+    if (r && CUDAGO_WATCH("added", "(OK)", self, at.node)) Py_CLEAR(r);
     return r;
 }
 

@@ -184,6 +184,7 @@ PyObject *cudago_update_kernel(ExecObject *self, PyObject *const *args, Py_ssize
     PyObject *r = cudago_with_kernel_of(&update, &at, self->device, args + 1);
     cudago_gone_drop(&at.gone);
     if (r) cudago_drain();
+    if (r && CUDAGO_WATCH("updated_node", "(OK)", self, at.node)) Py_CLEAR(r);
     return r;
 }
 
@@ -226,7 +227,9 @@ PyObject *cudago_update_graph(ExecObject *self, PyObject *graph) {
         leave_update(x);
     }
     graph_now(x, g, &st);
-    return done(&st);
+    PyObject *r = done(&st);
+    if (r && CUDAGO_WATCH("updated", "(OO)", self, graph)) Py_CLEAR(r);
+    return r;
 }
 
 static void nothing(void *user_data) { (void)user_data; }

@@ -113,7 +113,7 @@ static QUIET int memop_now(StreamObject *stream, OperandObject *o, const cudago_
 static int reaches(const StreamObject *stream, const OperandObject *o, const char *name) {
     int can = cudago_reachable(o->cell, o->device, stream->device);
     if (can) return can < 0 ? -1 : 0;
-    return PyErr_Format(PyExc_ValueError, "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of DeviceMemoryResource", name, o->device, stream->device), -1;
+    return PyErr_Format(PyExc_ValueError, "%s is on device %d, the stream on device %d, which has no access to that memory: see peer_accessible_by of DeviceMemoryResource, and peers of Graph.allocate", name, o->device, stream->device), -1;
 }
 
 /* _memop(stream, object, value, condition): a write if condition is -1, otherwise a wait */

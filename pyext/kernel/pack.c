@@ -104,7 +104,7 @@ static QUIET int check_other_device(packing *pk, const cudago_cell *cell, int32_
     if (can) return can < 0 ? -1 : 0;
     PyErr_Format(PyExc_ValueError,
                  "parameter %d of kernel %U is on device %d, the kernel on device %d, which has no access to that memory: see "
-                 "peer_accessible_by of DeviceMemoryResource",
+                 "peer_accessible_by of DeviceMemoryResource, and peers of Graph.allocate",
                  pk->index, pk->kernel->name, device, pk->k->device);
     return -1;
 }

@@ -103,6 +103,7 @@ typedef struct {
     cudago_cell cell;
     uint64_t id; /* Go's handle of the cuda.Buffer */
     int32_t device; /* the device whose reset destroys it */
+    uint32_t peers; /* of a graph's memory: a bit for each other device that may be able to use it */
 } cudago_go_cell;
 
 /* What a capture allocates, CUDAGO_CELL_GRAPH with CUDAGO_CELL_CAPTURED: a cell for the user's objects, and one that

@@ -155,8 +155,9 @@ class watch_pointers:
     Raises
     ------
     CheckError
-        By `GraphExec.launch`, before anything runs: it names the node, the parameter and the
-        address.
+        Before anything runs, by `GraphExec.launch`, `GraphExec.profile`, calls of a `BoundLaunch`
+        and of a `GraphFunction`, and launches into a capture: it names the node, the parameter and
+        the address.
 
     See Also
     --------
@@ -164,10 +165,10 @@ class watch_pointers:
 
     Notes
     -----
-    When a kernel is added to a graph, captured and then instantiated, or updated, the driver is
-    asked for the number of the allocation that each int is in, if it is given for 8 bytes; it
-    never uses a number twice. At each launch it is asked again: that finds freed memory even where
-    other memory has the address by now. An executable that is older than the switch is judged by
+    When a kernel is added to a graph or updated, and at the end of a capture, the driver is asked
+    for the number of the allocation that each int is in, if it is given for 8 bytes; it never uses
+    a number twice. At each launch it is asked again: that finds freed memory even where other
+    memory has the address by now. An executable that is older than the switch is judged by
     its first launch. Numbers in no memory are accepted. Nodes of embedded graphs and of bodies are
     watched, disabled nodes are not.
 

@@ -10,7 +10,6 @@ import weakref
 import pytest
 
 import cudago as cu
-from cudago._graph.capture_into import _add
 from cudago.testing import settle
 
 np = pytest.importorskip("numpy")
@@ -160,12 +159,31 @@ def test_nothing_is_added_of_what_the_graph_cannot_hold(graph, stream, x):
     assert run(graph, stream, x) == 3
 
 
-def test_memory_of_a_capture_cannot_be_added(device, graph):
-    with cu.Graph(device) as captured:
-        captured.allocate(64)
-        with pytest.raises(cu.UnsupportedError, match="belongs to its graph"):
-            _add(graph, (), captured)
-    assert graph.nodes == ()
+def test_memory_that_is_allocated_in_the_block(device, graph, stream, x):
+    first = graph.memset(x, 1)
+    if cu.driver_version() < (12, 9):
+        with pytest.raises(cu.UnsupportedError, match="this driver"), first.capture(stream):
+            device.allocate(64, stream=stream).close()
+        assert graph.nodes == (first,)
+        return
+    with first.capture(stream) as nodes:
+        made = device.allocate(x.nbytes, stream=stream)
+        made.fill(np.int32(4), stream=stream)
+        left = device.allocate(x.nbytes, stream=stream)
+        left.copy_from(made, stream=stream)
+        made.close()
+    assert [n.kind for n in nodes] == ["child graph"]
+    nodes[0].memcpy(x, left).free(left)
+    left.close()
+    assert run(graph, stream, x) == 4
+    assert run(graph, stream, x) == 4
+
+
+def test_a_body_cannot_hold_memory(device, graph, stream):
+    body = graph.if_then(graph.condition(default=1)).body
+    with pytest.raises((ValueError, cu.UnsupportedError)), body.capture(stream):
+        device.allocate(64, stream=stream).close()
+    assert body.nodes == ()
 
 
 def test_into_a_graph_that_allocates(graph, stream, x):

@@ -118,10 +118,13 @@ class Random:
         to, source = (self.memory[i].reshape(4, 6) for i in (a, b))
         return at.memcpy(to[:, 1:3], source[:, 3:5])
 
+    def moves(self):
+        return cu.driver_version() >= (12, 9) and self.rng.random() < 0.5
+
     def embedded(self, at, kinds):
         with cu.Graph(self.device) as inner:
             self.chain(inner, self.rng.randint(1, 3), (self.fill, self.copy, self.add), kinds)
-            return at.embed(inner)
+            return at.embed(inner, move=self.moves())
 
     def captured(self, at, kinds):
         which, part, memory = self.part([0, 3])
@@ -133,7 +136,7 @@ class Random:
         with graph:
             self.steps.append(lambda m: m[which].__setitem__(part, m[which][part] + 5))
             self.steps.append(lambda m: m[4].__setitem__(slice(size), m[3 - which][:size]))
-            return at.embed(graph)
+            return at.embed(graph, move=self.moves())
 
     def branch(self, at, kinds):
         self.bare = False

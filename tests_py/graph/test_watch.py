@@ -157,12 +157,16 @@ def test_objects_and_numbers_are_accepted(device, stream, kernels, a):
         assert a_number.kind == "kernel"
 
 
-def test_nothing_stays_when_nobody_watches(device):
-    names = {name for _, name in watch._METHODS}
+def test_nothing_is_known_when_nobody_watches(device, stream, kernels, a):
+    before = vars(cu.Graph).copy(), vars(cu.GraphExec).copy(), vars(cu.Node).copy()
     with cu.debug.watch_pointers(False) as nothing:
         assert nothing is None
-        assert not names & vars(cu.GraphExec).keys()
-        assert not names & vars(cu.Graph).keys()
+        assert before == (vars(cu.Graph), vars(cu.GraphExec), vars(cu.Node))
+        with cu.Graph(device) as graph:
+            graph.launch(CONFIG, kernels["add"], a.handle, 1, N)
+            graph.instantiate().launch(stream)
+        assert not watch._in_graphs
+        assert not watch._in_executables
     assert watch.is_watching()
     assert repr(cu.debug.watch_pointers()) == "<cudago.debug.watch_pointers: on>"
 
@@ -190,3 +194,217 @@ def test_a_function_that_is_a_graph(device, stream, kernels, freed):
     free()
     with pytest.raises(cu.CheckError, match="is 0x"):
         add(stream, address)
+
+
+# --- every way from an address to a launch --------------------------------------------------------
+
+
+class Made:
+    """Ways to make a graph whose kernel has an address; each returns an executable."""
+
+    def __init__(self, device, stream, kernel, address, other) -> None:
+        self.device, self.stream, self.kernel, self.other = device, stream, kernel, other
+        self.args = kernel, address, 1, N
+
+    def graph(self):
+        graph = cu.Graph(self.device)
+        graph.launch(CONFIG, *self.args)
+        return graph
+
+    def harmless(self):
+        graph = cu.Graph(self.device)
+        graph.launch(CONFIG, self.kernel, self.other, 1, N, name="it")
+        return graph
+
+    def added(self):
+        return self.graph().instantiate()
+
+    def added_by_the_native_class(self):
+        graph = cu.Graph(self.device)
+        super(cu.Graph, graph).launch(CONFIG, *self.args)
+        return super(cu.Graph, graph)._instantiate(0)
+
+    def added_after_a_node(self):
+        graph = cu.Graph(self.device)
+        graph.join().launch(CONFIG, *self.args)
+        return graph.instantiate()
+
+    def added_after_several(self):
+        graph = cu.Graph(self.device)
+        graph.join(graph.join(), graph.join()).launch(CONFIG, *self.args)
+        return graph.instantiate()
+
+    def added_with_attributes(self):
+        graph = cu.Graph(self.device)
+        graph.launch(cu.LaunchConfig(1, N, priority=0), *self.args)
+        return graph.instantiate(priorities=True)
+
+    def added_with_a_slot(self):
+        graph = cu.Graph(self.device)
+        graph.launch(CONFIG, self.kernel, self.args[1], cu.slot("a", 1), N)
+        return graph.instantiate()
+
+    def changed_in_the_graph(self):
+        graph = self.harmless()
+        graph["it"].update({0: self.args[1]})
+        return graph.instantiate()
+
+    def changed_in_the_executable(self):
+        step = self.harmless().instantiate()
+        for _ in range(3):  # later ones are made natively
+            step["it"].update({0: self.args[1]})
+        return step
+
+    def a_slot_is_bound(self):
+        graph = cu.Graph(self.device)
+        graph.launch(CONFIG, self.kernel, cu.slot("y", self.other), 1, N)
+        step = graph.instantiate()
+        step.bind(y=self.args[1])
+        return step
+
+    def updated_as_a_whole(self):
+        step = self.harmless().instantiate()
+        step.update(self.graph())
+        return step
+
+    def updated_or_made_anew(self):
+        step = cu.Graph(self.device).instantiate()
+        return step.update_or_instantiate(self.graph())
+
+    def cloned(self):
+        return self.graph().clone().instantiate()
+
+    def embedded_twice(self):
+        inner, outer = cu.Graph(self.device), cu.Graph(self.device)
+        inner.embed(self.graph())
+        outer.embed(inner)
+        return outer.instantiate()
+
+    def moved(self):
+        inner, outer = cu.Graph(self.device), cu.Graph(self.device)
+        inner.embed(self.graph())
+        inner.launch(CONFIG, *self.args)
+        outer.embed(inner, move=True)
+        return outer.instantiate()
+
+    def in_a_body(self):
+        graph = cu.Graph(self.device)
+        graph.if_then(graph.condition(default=1)).body.launch(CONFIG, *self.args)
+        return graph.instantiate()
+
+    def captured_into_a_body(self):
+        graph = cu.Graph(self.device)
+        with graph.if_then(graph.condition(default=1)).body.capture(self.stream):
+            cu.launch(self.stream, CONFIG, *self.args)
+        return graph.instantiate()
+
+    def captured(self):
+        with self.stream.capture() as graph:
+            cu.launch(self.stream, CONFIG, *self.args)
+        return graph.instantiate()
+
+    def captured_after_a_node(self):
+        graph = cu.Graph(self.device)
+        with graph.join().capture(self.stream):
+            cu.launch(self.stream, CONFIG, *self.args)
+        return graph.instantiate()
+
+    def launched_into_a_capture(self):
+        with self.stream.capture() as graph:
+            self.added().launch(self.stream)
+        return graph.instantiate()
+
+    def changed_and_launched_into_a_capture(self):
+        step = self.changed_in_the_executable()
+        with self.stream.capture() as graph:
+            step.launch(self.stream)
+        return graph.instantiate()
+
+    def bound_and_captured(self):
+        with self.stream.capture() as graph, self.kernel.bind(CONFIG, *self.args[1:]) as bound:
+            bound(self.stream)
+        return graph.instantiate()
+
+
+WAYS = sorted(name for name in vars(Made) if name not in ("graph", "harmless") and "__" not in name)
+
+
+def runs(device, stream):
+    """Return ways to run an executable."""
+
+    class Theirs:
+        def __cuda_stream__(self):
+            return 0, stream.handle
+
+    def into_a_capture(step) -> None:
+        with stream.capture() as graph:
+            step.launch(stream)
+        graph.close()
+
+    def natively_into_a_capture(step) -> None:
+        with stream.capture() as graph:
+            step._capture_into(stream)
+        graph.close()
+
+    return {
+        "launch": lambda step: step.launch(stream),
+        "call": lambda step: step(stream),
+        "their stream": lambda step: step.launch(Theirs()),
+        "default stream": lambda step: step.launch(device.default_stream),
+        "native class": lambda step: super(cu.GraphExec, step).launch(stream),
+        "bound": lambda step: step._launch(stream),
+        "capture": into_a_capture,
+        "native capture": natively_into_a_capture,
+        "profile": lambda step: step.profile(stream),
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_of_making_a_graph_passes_by(device, stream, kernels, freed, a, way):
+    memory, free = freed
+    step = getattr(Made(device, stream, kernels["add"], memory.handle, a), way)()
+    step.launch(stream)
+    free()
+    for how, run in runs(device, stream).items():
+        with pytest.raises(cu.CheckError, match=r"kernel add, parameter 0 \(y\) is 0x"):
+            run(step)
+            pytest.fail(f"{how} ran")
+    assert step.launch_count == 1
+
+
+def test_memory_is_freed_between_a_capture_and_its_executable(device, stream, kernels, freed):
+    memory, free = freed
+    with stream.capture() as graph:
+        cu.launch(stream, CONFIG, kernels["add"], memory.handle, 1, N)
+    with graph:
+        free()
+        with graph.instantiate() as step:
+            refused(step, stream, "kernel_0")
+        with pytest.raises(cu.CheckError, match="is 0x"), stream.capture():
+            graph._capture_into(stream)
+
+
+def test_a_watcher_that_is_stopped_leaves_all_as_it_is(device, stream, kernels, a, monkeypatch):
+    def stop(*args) -> None:
+        raise KeyboardInterrupt
+
+    with cu.Graph(device) as graph:
+        graph.launch(CONFIG, kernels["add"], a.handle, 1, N, name="one")
+        with graph.instantiate() as step:
+            for event in ("launching", "instantiated", "copied", "captured", "added"):
+                monkeypatch.setattr(watch._Watcher, event, stop)
+            with pytest.raises(KeyboardInterrupt):
+                step.launch(stream)
+            with pytest.raises(KeyboardInterrupt):
+                graph.instantiate()
+            with pytest.raises(KeyboardInterrupt):
+                graph.clone()
+            with pytest.raises(KeyboardInterrupt), stream.capture() as captured:
+                cu.launch(stream, CONFIG, kernels["add"], a.handle, 1, N)
+            assert not stream.is_capturing
+            captured.close()
+            with pytest.raises(KeyboardInterrupt):
+                graph.launch(CONFIG, kernels["add"], a.handle, 1, N, name="two")
+            monkeypatch.undo()
+            step.launch(stream)
+            assert step.launch_count == 1

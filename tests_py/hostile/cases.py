@@ -104,7 +104,7 @@ def find(name: str) -> Unit:
 def resolve(target: Target, world: World) -> Any:
     """What to call, or whose attribute to take."""
     if target.how == "construct":
-        return getattr(cu, target.owner)
+        return operator.attrgetter(target.owner)(cu)
     if not target.owner:
         return operator.attrgetter(target.member)(cu)
     return world.get(receiver(target))
@@ -209,7 +209,21 @@ def afterwards(target: Target, world: World) -> None:
         world.get("exec").launch(cu.Device().default_stream)
     if target.name in ("finalize", "Finalizer"):
         world.things.pop("watched", None)
+    if target.name in ("debug.watch_pointers", "debug.resource_warnings"):
+        _switched()
     cu.Device().sync()
+
+
+def _switched() -> None:
+    """Run a graph with what a switch of the process has turned on, and turn it off again."""
+    world = World()
+    try:
+        with world.get("graph").instantiate() as step:
+            step.launch(cu.Device().default_stream)
+    finally:
+        cu.debug.watch_pointers(False)
+        cu.debug.resource_warnings(False)
+        world.close()
 
 
 def digest(result: Any) -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 import cudago as cu
 from cudago.testing import hold
 
+from . import graphs_together
 from .situations import SITUATIONS, ForeignStream, allowed, pinned_memory, situation
 from .world import NBYTES, N, World, numbers
 
-__all__ = ["SITUATIONS"]  # those of situations.py, and of this file
+__all__ = ["SITUATIONS", "graphs_together"]  # those of situations.py, and of these files
 
 
 def _overwritten_while_read(

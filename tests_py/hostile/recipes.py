@@ -116,6 +116,16 @@ RECEIVERS = {
     "timer": "timer",
     "profiler": "profiler",
     "VirtualMemoryResource": "virtual_resource",
+    # of modules
+    "allocators.ForeignMemoryResource": "foreign_resource",
+    "compile_cache.Statistics": "cache_statistics",
+    "debug.Leak": "leak",
+    "debug.MemorySample": "memory_sample",
+    "debug.MemoryTimeline": "timeline",
+    "debug.watch_pointers": "watch",
+    "dlpack.Exchange": "exchange",
+    "dlpack.Trace": "trace",
+    "nvtx.range": "range",
 }
 
 MEMORY = things("other_buffer", "array", "other_tensor", "other_pointer", "pinned", "bytearray")
@@ -205,7 +215,20 @@ VALUES: dict[str, list[Value]] = {
         for name in vars(cu.DeviceLimits)
         if not name.startswith("_")
     },
-    "nvtx.mark.message": STRING,
+    "message": STRING,
+    "nvtx.range.__call__.function": [lambda w: lambda *a: None],
+    "allocator": things("allocator"),
+    "text": STRING,
+    **dict.fromkeys(["direction", "way", "Exchange.peer", "Exchange.dtype"], STRING),
+    "Exchange.device": plain((1, 0)),
+    "where": plain(()),
+    "at_ms": plain(1.5),
+    "interval_ms": plain(None, 5.0),
+    **dict.fromkeys(["resource_warnings.on", "watch_pointers.on"], plain(True, False)),
+    **dict.fromkeys(["Trace.__exit__.kind", "error", "traceback"], plain(None)),
+    **dict.fromkeys(["memory_hits", "disk_hits", "misses", "uncacheable", "evicted"], INT),
+    **dict.fromkeys(["damaged", "failed", "memory_entries", "memory_bytes"], INT),
+    **dict.fromkeys(["disk_entries", "disk_bytes"], INT),
     "color": plain("green", 0xFF00FF00),
     "domain": NAME,
     "keep": INT,
@@ -329,6 +352,7 @@ VALUES: dict[str, list[Value]] = {
     "GraphExec.__getitem__.name": plain("memset"),
     "func": [lambda w: lambda *a: None],
     "embed.other": things("small_graph"),
+    "move": plain(True, False),
     "slot.object": things("array", "buffer"),
     "Slot.object": things("array", "buffer"),
     "who_retains.obj": things("buffer", "array", "tensor", "kernel"),

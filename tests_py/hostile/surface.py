@@ -18,7 +18,7 @@ from typing import Any
 import cudago as cu
 
 # Modules of the package whose names are public too, though `import cudago` does not list them.
-MODULES = ("allocators", "compile_cache", "dlpack", "nvtx", "sim")
+MODULES = ("allocators", "compile_cache", "debug", "dlpack", "nvtx", "sim")
 
 # What the interpreter asks of any class, and runs no code of cudago.
 PLUMBING = {
@@ -48,7 +48,7 @@ class Target:
     """Something to call: ``Class.method``, ``Class.property``, ``Class.property=``, a function."""
 
     name: str
-    owner: str  # name of the class; empty for functions
+    owner: str  # name of the class, with its module; empty for functions
     member: str
     how: str  # "call", "construct", "get", "set" or "protocol"
     parameters: tuple[Parameter, ...]
@@ -64,9 +64,9 @@ def targets() -> list[Target]:
     for module in MODULES:
         for name in sorted(getattr(cu, module).__all__):
             thing = getattr(getattr(cu, module), name)
-            if not isinstance(thing, type):
-                target = _function(f"{module}.{name}", thing)
-                found[target.name] = target
+            full = f"{module}.{name}"
+            made = _of_class(full, thing) if isinstance(thing, type) else [_function(full, thing)]
+            found |= {t.name: t for t in made}
     return list(found.values())
 
 

@@ -171,6 +171,81 @@ SCRIPTS = {
             managed.prefetch(a, stream=sb)
             assert managed.last_prefetch_location == a
         """,
+    "memory of graphs": """
+        with cu.Graph(a) as graph:
+            there = graph.allocate(64, device=b, peers=[a], name="there")
+            here = there.allocate(64, name="here")
+            assert (there.params.device, there.params.peers) == (b, {a})
+            assert (here.params.device, here.params.peers) == (a, frozenset())
+            assert (there.buffer.device, here.buffer.device) == (b, a)
+            ones, out = np.ones(16, "i4"), np.zeros(16, "i4")
+            done = here.memcpy(there.buffer, ones).launch(config, add, there.buffer, 4)
+            done = done.memcpy(here.buffer, there.buffer).memcpy(out, here.buffer)
+            done.free(there.buffer).free(here.buffer)
+            with graph.instantiate() as step:
+                step.launch(sa)
+                step.launch(sa)
+                sa.sync()
+            assert list(out) == [5] * 16
+            refused(ValueError, "on device 0, the kernel on device 1, which has no access",
+                    lambda: cu.launch(sb, config, add, here.buffer, 1))
+        with cu.Graph(a) as graph:
+            alone = graph.allocate(64, device=b)
+            refused(ValueError, "which has no access to that memory",
+                    lambda: alone.launch(config, add, alone.buffer, 4))
+            refused(ValueError, "which has no access to that memory",
+                    lambda: alone.memcpy(alone.buffer, ones))
+            refused(ValueError, "peers must be other devices than 1",
+                    lambda: graph.allocate(64, device=b, peers=[b]))
+            refused(ValueError, "peers must be other devices than 0",
+                    lambda: graph.allocate(64, peers=[a]))
+            refused(TypeError, "peers must be devices", lambda: graph.allocate(64, peers=[1]))
+            refused(TypeError, "device", lambda: graph.allocate(64, device=1))
+            assert len(graph.nodes) == 1
+        """,
+    "memory that a graph leaves on another device": """
+        graph = cu.Graph(a)
+        node = graph.allocate(64, device=b, peers=[a])
+        node.memcpy(node.buffer, np.full(16, 3, "i4"))
+        left, step = node.buffer, graph.instantiate()
+        step.launch(sa)
+        sb.wait(sa.record())
+        cu.launch(sb, config, add, left, 4)
+        assert numbers(left) == [7] * 16
+        left.free(stream=sb)
+        sb.sync()
+        step.launch(sa)  # it is freed in the end, though nobody says so
+        step.close()
+        graph.close()
+        left.close()
+        cu.testing.settle()
+        assert cu.live_objects().get("Graph", 0) == 0
+        """,
+    "a graph with memory of two devices is moved": """
+        inner, outer = cu.Graph(a), cu.Graph(a)
+        node = inner.allocate(64, device=b, peers=[a])
+        memory = node.buffer
+        node.memcpy(memory, np.full(16, 2, "i4"))
+        if cu.driver_version() >= (12, 9):
+            outer.embed(inner, move=True).launch(config, add, memory, 1)
+            step = outer.instantiate()
+            step.launch(sa)
+            assert numbers(memory) == [3] * 16
+            step.close()
+        """,
+    "captured memory has the access of its pool": """
+        pool = cu.DeviceMemoryResource(a, pool=cu.PoolOptions())
+        pool.peer_accessible_by = [b]
+        with sa.capture() as graph:
+            made = pool.allocate(64, stream=sa)
+            made.copy_from(np.full(16, 6, "i4"), stream=sa)
+        assert graph.nodes[0].params.peers is None
+        assert graph.nodes[0].params.device == a
+        graph.instantiate().launch(sa)
+        sb.wait(sa.record())
+        cu.launch(sb, config, add, made, 2)
+        assert numbers(made) == [8] * 16
+        """,
     "frees wait for the other device": """
         pool = cu.DeviceMemoryResource(b, pool=cu.PoolOptions())
         pool.peer_accessible_by = [a]
@@ -212,6 +287,35 @@ def test_fault_without_access(driver, script):
                 "of device 1, to which device 0 has no access: cuMemPoolSetAccess would give it",
                 sa.sync,
             )
+            """),
+        CUDAGO_SIM="devices=2",
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_device_of_a_graphs_memory_is_reset(driver, script):
+    """Nothing is used that is gone."""
+    if driver == "nvidia":
+        pytest.skip("a launch could end the use of the device")
+    run = script(
+        script.dedent(START)
+        + script.dedent("""
+            graph = cu.Graph(a)
+            node = graph.allocate(64, device=b, peers=[a])
+            node.memcpy(node.buffer, np.full(16, 3, "i4"))
+            memory, step = node.buffer, graph.instantiate()
+            step.launch(sa)
+            sa.sync()
+            sb.close()
+            b.reset()
+            assert memory.is_closed
+            refused(cu.ClosedError, "reset", lambda: node.buffer)
+            refused(cu.CUDAError, "cuGraphLaunch", lambda: step.launch(sa))
+            step.close()
+            graph.close()
+            memory.close()
+            sa.sync()
+            cu.testing.settle()
             """),
         CUDAGO_SIM="devices=2",
     )

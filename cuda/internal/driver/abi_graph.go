@@ -106,7 +106,7 @@ type CUDA_HOST_NODE_PARAMS struct {
 type CUDA_MEM_ALLOC_NODE_PARAMS struct {
 	_               structs.HostLayout
 	PoolProps       CUmemPoolProps
-	AccessDescs     uintptr // of CUmemAccessDesc; not used here
+	AccessDescs     unsafe.Pointer // of AccessDescCount CUmemAccessDesc
 	AccessDescCount uint64
 	Bytesize        uint64
 	Dptr            CUdeviceptr // out
@@ -161,8 +161,42 @@ type CUDA_CONDITIONAL_NODE_PARAMS struct {
 	Ctx         CUcontext
 }
 
-// CUgraphNodeParams is a node of any kind; only conditional ones are described
-// here. From cuda.h, CUDA 12.4: 256 bytes.
+// CUgraphChildGraphNodeOwnership says whether a child graph node runs a copy of
+// the graph, or the graph itself, which is the parent's from then on. From
+// cuda.h, CUDA 12.9; older drivers make a copy, whatever it says.
+type CUgraphChildGraphNodeOwnership int32
+
+const (
+	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE CUgraphChildGraphNodeOwnership = 0
+	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE  CUgraphChildGraphNodeOwnership = 1
+)
+
+// CUDA_CHILD_GRAPH_NODE_PARAMS describes a child graph node. From cuda.h, CUDA
+// 12.9: 16 bytes.
+type CUDA_CHILD_GRAPH_NODE_PARAMS struct {
+	_         structs.HostLayout
+	Graph     CUgraph
+	Ownership CUgraphChildGraphNodeOwnership
+	_         [4]byte
+}
+
+// ChildGraphNode returns the parameters of a child graph node: in the union they
+// have the places of the first two members of a conditional node's.
+func ChildGraphNode(p CUDA_CHILD_GRAPH_NODE_PARAMS) *CUgraphNodeParams {
+	return &CUgraphNodeParams{Type: CU_GRAPH_NODE_TYPE_GRAPH, Conditional: CUDA_CONDITIONAL_NODE_PARAMS{
+		Handle: CUgraphConditionalHandle(p.Graph), Type: CUgraphConditionalNodeType(p.Ownership),
+	}}
+}
+
+// ChildGraph undoes [ChildGraphNode].
+func (p *CUgraphNodeParams) ChildGraph() CUDA_CHILD_GRAPH_NODE_PARAMS {
+	return CUDA_CHILD_GRAPH_NODE_PARAMS{
+		Graph: CUgraph(p.Conditional.Handle), Ownership: CUgraphChildGraphNodeOwnership(p.Conditional.Type),
+	}
+}
+
+// CUgraphNodeParams is a node of any kind; of the union's members only that of
+// conditional nodes is described here. From cuda.h, CUDA 12.4: 256 bytes.
 type CUgraphNodeParams struct {
 	_           structs.HostLayout
 	Type        CUgraphNodeType

@@ -26,6 +26,8 @@ func TestLayouts(t *testing.T) {
 		alloc  CUDA_MEM_ALLOC_NODE_PARAMS
 		node   CUgraphNodeParams
 		edge   CUgraphEdgeData
+		child  CUDA_CHILD_GRAPH_NODE_PARAMS
+		choice CUDA_CONDITIONAL_NODE_PARAMS
 	)
 	tests := []struct {
 		name      string
@@ -66,6 +68,8 @@ func TestLayouts(t *testing.T) {
 		{"CUgraphEdgeData.type", unsafe.Offsetof(edge.Type), 2},
 		{"CUgraphNodeParams", unsafe.Sizeof(node), 256},
 		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
+		{"CUDA_CHILD_GRAPH_NODE_PARAMS", unsafe.Sizeof(child), 16},
+		{"CUDA_CHILD_GRAPH_NODE_PARAMS.ownership", unsafe.Offsetof(child.Ownership), unsafe.Offsetof(choice.Type)},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

@@ -287,9 +287,9 @@ type GraphAPI interface {
 	CuGraphAddMemFreeNode(g CUgraph, deps []CUgraphNode, p CUdeviceptr) (CUgraphNode, CUresult)
 	// CuGraphConditionalHandleCreate: a handle serves one conditional node.
 	CuGraphConditionalHandleCreate(g CUgraph, ctx CUcontext, defaultLaunchValue, flags uint32) (CUgraphConditionalHandle, CUresult)
-	// CuGraphAddNode adds a node of a kind that has no call of its own, which
-	// here means conditional nodes. It returns the bodies, which belong to the
-	// node.
+	// CuGraphAddNode adds a node of a kind that has no call of its own: a
+	// conditional node, of which it returns the bodies, which belong to the node; or
+	// a child graph that is moved (see [ChildGraphNode]).
 	CuGraphAddNode(g CUgraph, deps []CUgraphNode, params *CUgraphNodeParams) (n CUgraphNode, bodies []CUgraph, r CUresult)
 	// CuGraphAddDependencies makes to[i] depend on from[i], on what data[i] says
 	// of it. CUDA_ERROR_INVALID_VALUE for an edge that exists, a node of another

@@ -30,6 +30,7 @@ typedef int32_t CUlaunchAttributeID;
 typedef int32_t CUgraphNodeType;
 typedef uint64_t CUgraphConditionalHandle;
 typedef int32_t CUgraphConditionalNodeType;
+typedef int32_t CUgraphChildGraphNodeOwnership;
 typedef int32_t CUgraphInstantiateResult;
 typedef int32_t CUgraphExecUpdateResult;
 typedef int32_t CUmem_advise;
@@ -161,6 +162,12 @@ typedef struct {
 	uintptr_t PhGraph_out;
 	CUcontext Ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef struct {
+	CUgraph Graph;
+	CUgraphChildGraphNodeOwnership Ownership;
+	uint8_t pad0[4];
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
 
 typedef struct {
 	CUgraphNodeType Type;
@@ -311,6 +318,8 @@ enum {
 	CU_GRAPH_COND_TYPE_IF = 0,
 	CU_GRAPH_COND_TYPE_WHILE = 1,
 	CU_GRAPH_COND_TYPE_SWITCH = 2,
+	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
+	CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
 	CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
 	CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
 	CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,

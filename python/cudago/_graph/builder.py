@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._memory.resource import mask_of
 from .._tensor import copy, strided
 from .._tensor.element import pattern_for
 from .._tensor.tensor import Tensor, as_tensor
@@ -16,7 +17,7 @@ from .memop import MemoryOperationNodes
 from .slot import Slot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
+    from .._memory.device import Device
     from .._stream.event import Event
     from ..typing import BufferLike, CaptureMode, MemoryLike, StreamLike
     from .graph import Graph
@@ -219,7 +221,7 @@ class Builder(MemoryOperationNodes, Branching):
         ValueError
             If the stream is capturing already.
         UnsupportedError
-            If memory is allocated or freed in the block.
+            If memory is allocated or freed in the block, and the driver is older than CUDA 12.9.
         CUDAError
             If the capture was invalidated, or the graph cannot hold a node of it, such as a copy of
             pageable memory in a body. Nothing is added then, nor if the block raises.
@@ -231,12 +233,13 @@ class Builder(MemoryOperationNodes, Branching):
         Notes
         -----
         Stream-ordered on `stream`. What other libraries capture, and launches with a cluster or a
-        priority, cannot be added node by node; nor can anything, if this graph allocates memory.
-        All of the capture then becomes one embedded graph.
+        priority, cannot be added node by node; nor can anything, if this graph or the block
+        allocates memory. All of the capture then becomes one embedded graph.
 
         References
         ----------
-        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``
+        ``cuStreamBeginCapture_v2``, ``cuStreamEndCapture``, ``cuGraphAddChildGraphNode``,
+        ``cuGraphAddNode``
 
         Examples
         --------
@@ -249,7 +252,7 @@ class Builder(MemoryOperationNodes, Branching):
         """
         return capture_into(*self._at(), stream, mode)
 
-    def embed(self, other: Graph, *, name: str | None = None) -> Node:
+    def embed(self, other: Graph, *, name: str | None = None, move: bool = False) -> Node:
         """Add another graph, as it is now, as a single node.
 
         Parameters
@@ -258,15 +261,28 @@ class Builder(MemoryOperationNodes, Branching):
             The graph. Later changes to it do not reach this graph, which holds its operands itself.
         name : str, optional
             Unique in the graph.
+        move : bool
+            Whether the graph itself becomes the node, and no copy of it. It may then allocate and
+            free memory, and is closed by the call: this graph holds what it held. Its buffers stay
+            valid.
 
         Returns
         -------
         Node
             The new node.
 
+        Raises
+        ------
+        ValueError
+            If a graph to be moved has open executables, contains this graph, or if other code has
+            its handle.
+        UnsupportedError
+            If it has conditional nodes; if it allocates or frees memory and is not moved; if it is
+            to be moved and the driver is older than CUDA 12.9.
+
         References
         ----------
-        ``cuGraphAddChildGraphNode``
+        ``cuGraphAddChildGraphNode``, ``cuGraphAddNode``
 
         Examples
         --------
@@ -274,9 +290,17 @@ class Builder(MemoryOperationNodes, Branching):
         >>> node = inner.memset(device.allocate(4, stream=stream), 0)
         >>> outer.embed(inner, name="inner").kind
         'child graph'
+
+        >>> inner, outer = cudago.Graph(device), cudago.Graph(device)
+        >>> memory = inner.allocate(4, name="scratch")
+        >>> node = memory.memset(memory.buffer, 7).free(memory.buffer)
+        >>> outer.embed(inner, name="inner", move=True).params.graph.nodes[0]
+        <cudago.Node 'scratch': alloc>
+        >>> inner.is_closed
+        True
         """
         graph, deps = self._at()
-        return graph._node(graph._add_child(deps, other, name))
+        return graph._node(graph._add_child(deps, other, name, move))
 
     def record(self, event: Event, *, name: str | None = None) -> Node:
         """Add a node that records an event, for other streams and for the host.
@@ -329,7 +353,14 @@ class Builder(MemoryOperationNodes, Branching):
         graph, deps = self._at()
         return graph._node(graph._add_event(deps, event, False, name))
 
-    def allocate(self, size: int, *, name: str | None = None) -> Node:
+    def allocate(
+        self,
+        size: int,
+        *,
+        name: str | None = None,
+        device: Device | None = None,
+        peers: Iterable[Device] = (),
+    ) -> Node:
         """Add an allocation of device memory. Every launch gets the same address.
 
         Parameters
@@ -338,12 +369,22 @@ class Builder(MemoryOperationNodes, Branching):
             Size in bytes, at least 1.
         name : str, optional
             Unique in the graph.
+        device : Device, optional
+            Device that the memory is on; by default the graph's.
+        peers : iterable of Device
+            Other devices whose kernels and copies can use the memory. If it is another device's,
+            nodes of this graph can use it only if the graph's device is among them.
 
         Returns
         -------
         Node
             The new node. Its `Node.buffer` is the memory: for nodes that depend on this one, and
             after a launch until something frees it.
+
+        Raises
+        ------
+        CUDAError
+            If a peer cannot access memory of the device.
 
         Notes
         -----
@@ -369,7 +410,8 @@ class Builder(MemoryOperationNodes, Branching):
         7
         """
         graph, deps = self._at()
-        return graph._node(graph._add_alloc(deps, size, name))
+        mask = mask_of(peers, graph.device if device is None else device, "peers")
+        return graph._node(graph._add_alloc(deps, size, device, mask, name))
 
     def free(self, buffer: Buffer, *, name: str | None = None) -> Node:
         """Add a node that frees memory that a graph allocated.

@@ -47,19 +47,27 @@ def capture_into(
         nodes += [graph._node(number) for number in _add(graph, after, captured)]
 
 
+def _move(graph: Graph, after: tuple[int, ...], captured: Graph) -> int:
+    """Add a graph that allocates, of which there can be no copies."""
+    try:
+        return graph._add_child(after, captured, None, True)
+    except UnsupportedError as e:
+        raise UnsupportedError(
+            "memory that a capture allocates belongs to its graph, which this driver cannot add to "
+            "another: allocate before the block, or capture a graph of its own"
+        ) from e
+
+
 def _add(graph: Graph, after: tuple[int, ...], captured: Graph) -> list[int]:
     """Add the nodes of a captured graph; or all of it as one node, where that cannot be."""
     rows, edges = captured._nodes(), captured._edges()
     kinds = {number: kind for number, _, _, kind in rows}
     if _ALLOCATE & set(kinds.values()):
-        raise UnsupportedError(
-            "memory that a capture allocates belongs to its graph, and cannot be added to another: "
-            "allocate before the block, or capture a graph of its own"
-        )
+        return [_move(graph, after, captured)]
     told = {number: captured._params(number) for number in kinds}
     removable = not any(row[-1] in _ALLOCATE for row in graph._nodes())
     if not removable or not all(is_known(kinds[n], told[n]) for n in kinds):
-        return [graph._add_child(after, captured, None)] if rows else []
+        return [graph._add_child(after, captured, None, False)] if rows else []
     ports = ports_of(captured._edge_data())
     waits: dict[int, list[int]] = {number: [] for number in kinds}
     for a, b in edges:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _core
+from .._ordinal import device_at
 from .._stream.memop import CONDITIONS
 from .retained import object_of
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .._kernel.kernel import Kernel
     from .._kernel.launch import LaunchConfig
     from .._memory.buffer import Buffer
+    from .._memory.device import Device
     from .._stream.event import Event
     from .graph import Graph
 
@@ -33,6 +35,8 @@ __all__ = [
     "MemcpyNodeParams",
     "MemsetNodeParams",
 ]
+
+UNKNOWN_PEERS = (1 << 32) - 1  # of a captured allocation
 
 _SHORT = reprlib.Repr()
 _SHORT.maxother = _SHORT.maxstring = 100
@@ -165,10 +169,17 @@ class AllocNodeParams(_Params):
         Bytes to allocate.
     address : int
         The address, the same at each launch.
+    device : Device
+        The device that the memory is on.
+    peers : frozenset of Device, optional
+        The other devices that can use it; None if a captured allocation has those of its memory
+        resource.
     """
 
     nbytes: int
     address: int
+    device: Device
+    peers: frozenset[Device] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,7 +278,7 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
     elif kind in ("event record", "event wait") and "event" in held:
         made = EventNodeParams(held["event"])
     elif kind == "alloc":
-        made = AllocNodeParams(nbytes=row[1], address=row[0])
+        made = AllocNodeParams(row[1], row[0], device_at(row[2]), _peers_of(row[3]))
     elif kind == "free":
         made = FreeNodeParams(held["memory"])
     elif kind == "child graph":
@@ -275,6 +286,12 @@ def params_of(kind: str, told: Told, inner: Callable[[int], Graph]) -> NodeParam
     elif kind == "conditional":
         made = ConditionalNodeParams(row[-1], tuple(inner(i) for i in range(row[0])))
     return made
+
+
+def _peers_of(mask: int) -> frozenset[Device] | None:
+    if mask == UNKNOWN_PEERS:
+        return None
+    return frozenset(device_at(i) for i in range(mask.bit_length()) if mask >> i & 1)
 
 
 def _memset(dst: Any, value: int, width: int, count: int) -> MemsetNodeParams:

@@ -150,6 +150,7 @@ def profile_of(step: GraphExec, stream: StreamLike) -> GraphProfile:
     on = stream_of(stream)
     if on.is_capturing:
         raise ValueError("the stream is capturing: nothing runs there that could be measured")
+    step._ask()
     nodes, edges = step._nodes(), step._edges()
     order = in_order([node[0] for node in nodes], edges)
     named = {number: (name, kind) for number, name, kind in nodes}

@@ -5,24 +5,26 @@
 The driver numbers allocations, and uses no number twice. So an address whose number has changed
 since the graph was built is that of freed memory, even if other memory has it now.
 
-While nobody watches, classes have their native methods, and nothing here runs.
+The native code asks who watches (``watch.c``), so that no way to add, copy, change or launch passes
+this by. While nobody watches, nothing here runs.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, finalize
 
 from .. import _core
 from .._cold import read
 from .._gopy import api
-from ..errors import CheckError
-from .exec import GraphExec
-from .graph import Graph
-from .node import Node
+from ..errors import CheckError, ClosedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from .exec import GraphExec
+    from .graph import Graph
 
 _ADDRESS_BYTES = 8
 
@@ -47,25 +49,24 @@ class _Kernel(NamedTuple):
 # By the upper half of a node's number, which is that of its graph, and then by the number.
 _in_graphs: dict[int, dict[int, tuple[_Address, ...]]] = {}
 _in_executables: WeakKeyDictionary[GraphExec, list[_Kernel]] = WeakKeyDictionary()
+_moving: WeakKeyDictionary[Graph, list[tuple[_Address, ...]]] = WeakKeyDictionary()
+_watching = False
 
 
 def watch(on: bool) -> None:
     """Begin or end to watch. What was known is forgotten at the end."""
-    for (cls, name), method in _METHODS.items():
-        target: Any = cls
-        if on:
-            setattr(target, name, method)
-        elif vars(cls).get(name) is method:
-            delattr(target, name)
-    _core._set_replays(not on)
+    global _watching
+    _watching = on
+    _core._set_watcher(_Watcher if on else None)
     if not on:
         _in_graphs.clear()
         _in_executables.clear()
+        _moving.clear()
 
 
 def is_watching() -> bool:
     """Whether addresses are watched."""
-    return vars(Graph).get("_add_kernel") is _add_kernel
+    return _watching
 
 
 # --- what is known --------------------------------------------------------------------------------
@@ -144,45 +145,6 @@ def _of_executable(step: GraphExec) -> list[_Kernel]:
     return found
 
 
-# --- methods while somebody watches ---------------------------------------------------------------
-
-
-def _add_kernel(self: Graph, *args: Any) -> int:
-    number = _core.Graph._add_kernel(self, *args)
-    _note(self, number)
-    return number
-
-
-def _launch_in_graph(self: Graph, *args: Any, **kwargs: Any) -> Node:
-    return _noted(_core.Graph.launch(self, *args, **kwargs))
-
-
-def _launch_after(self: Node, *args: Any, **kwargs: Any) -> Node:
-    return _noted(_core.Node.launch(self, *args, **kwargs))
-
-
-def _noted(node: Node) -> Node:
-    _note(node.graph, node._id)
-    return node
-
-
-def _update_kernel(self: Graph, number: int, *args: Any) -> None:
-    _core.Graph._update_kernel(self, number, *args)
-    _note(self, number)
-
-
-def _clone(self: Graph) -> Graph:
-    made = _core.Graph._clone(self)
-    _copy(self, made)
-    return made
-
-
-def _add_child(self: Graph, deps: tuple[int, ...], other: Graph, name: str | None) -> int:
-    number = _core.Graph._add_child(self, deps, other, name)
-    _copy(other, self._body(number, 0))
-    return number
-
-
 def _copy(graph: Graph, to: Graph) -> None:
     """Let the kernels of a copy have the addresses of the original."""
     pairs = zip(_kernels(graph, "", False), _kernels(to, "", False), strict=False)
@@ -192,75 +154,117 @@ def _copy(graph: Graph, to: Graph) -> None:
             _in_graphs[copy >> 32][copy] = known
 
 
-def _instantiate(self: Graph, flags: int) -> GraphExec:
-    made = _core.Graph._instantiate(self, flags)
-    _in_executables[made] = _of_graph(self)
-    return made
+# --- what the native code tells -------------------------------------------------------------------
 
 
-def _update(self: GraphExec, graph: Graph) -> None:
-    was = _in_executables.get(self)
-    _core.GraphExec._update(self, graph)
-    now = _of_graph(graph)
-    if was is not None and len(was) == len(now):  # it keeps its own names and numbers
-        _in_executables[self] = [
-            old._replace(kernel=new.kernel, addresses=new.addresses)
-            for old, new in zip(was, now, strict=True)
-        ]
-    else:
-        _in_executables[self] = _of_executable(self)
+class _Watcher:
+    """Its methods are called by the native code, each by the name of what happens.
+
+    All but the last two come after the fact. Another thread may have closed the graph by then:
+    nothing is left to watch.
+    """
+
+    @staticmethod
+    def added(graph: Graph, number: int) -> None:
+        """Note a kernel that was added to a graph, or changed there."""
+        with suppress(ClosedError):
+            _note(graph, number)
+
+    @staticmethod
+    def captured(graph: Graph) -> None:
+        """Note the kernels of a graph whose capture has ended."""
+        with suppress(ClosedError):
+            for _, number, of, _ in _kernels(graph, "", False):
+                _note(of, number)
+
+    @staticmethod
+    def copied(graph: Graph, to: Graph) -> None:
+        """Note a clone."""
+        with suppress(ClosedError):
+            _copy(graph, to)
+
+    @staticmethod
+    def embedded(graph: Graph, number: int, other: Graph) -> None:
+        """Note the copy of a graph in a node of another."""
+        with suppress(ClosedError):
+            _copy(other, graph._body(number, 0))
+
+    @staticmethod
+    def moving(other: Graph) -> None:
+        """Note what a graph has, which is closed once it is part of another."""
+        with suppress(ClosedError):
+            _moving[other] = [_known(number) for _, number, _, _ in _kernels(other, "", False)]
+
+    @staticmethod
+    def moved(graph: Graph, number: int, other: Graph) -> None:
+        """Note a graph that has become a node of another."""
+        with suppress(ClosedError):
+            made = _kernels(graph._body(number, 0), "", False)
+            for known, (_, kernel, of, _) in zip(_moving.pop(other, ()), made, strict=False):
+                _note(of, kernel)
+                if known:
+                    _in_graphs[kernel >> 32][kernel] = known
+
+    @staticmethod
+    def instantiated(graph: Graph, made: GraphExec) -> None:
+        """Note what an executable runs."""
+        with suppress(ClosedError):
+            _in_executables[made] = _of_graph(graph)
+
+    @staticmethod
+    def updated(step: GraphExec, graph: Graph) -> None:
+        """Note what an executable runs since it was updated as a whole."""
+        with suppress(ClosedError):
+            was, now = _in_executables.pop(step, None), _of_graph(graph)
+            if was is not None and len(was) == len(now):  # it keeps its own names and numbers
+                _in_executables[step] = [
+                    old._replace(kernel=new.kernel, addresses=new.addresses)
+                    for old, new in zip(was, now, strict=True)
+                ]
+            else:
+                _in_executables[step] = _of_executable(step)
+
+    @staticmethod
+    def updated_node(step: GraphExec, number: int) -> None:
+        """Note what a kernel of an executable was given."""
+        with suppress(ClosedError):
+            record, known = step._record(number), _in_executables.get(step)
+            if known is None or record is None:
+                return
+            kernel, _, *given = record
+            addresses = _addresses(step._ordinal, kernel, tuple(given), ())
+            for i, node in enumerate(known):
+                if node.number == number:
+                    known[i] = node._replace(kernel=kernel, addresses=addresses)
+
+    @staticmethod
+    def launching(step: GraphExec) -> None:
+        """Raise an error if an executable has an address in freed memory."""
+        if step.is_closed:
+            return
+        known = _in_executables.get(step)
+        if known is None:
+            known = _in_executables[step] = _of_executable(step)
+        for node in known:
+            text = _dangling(node, step._ordinal)
+            if text and (not node.number or step._is_enabled(node.number)):
+                raise CheckError(text)
+
+    @staticmethod
+    def embedding(graph: Graph) -> None:
+        """Raise an error if a graph has such an address, before a capture gets a copy of it."""
+        for node in _of_graph(graph):
+            if text := _dangling(node, graph._ordinal):
+                raise CheckError(text)
 
 
-def _update_exec_kernel(self: GraphExec, number: int, *args: Any) -> None:
-    _core.GraphExec._update_kernel(self, number, *args)
-    record = self._record(number)
-    known = _in_executables.get(self)
-    if known is None or record is None:
-        return
-    kernel, _, *given = record
-    for i, node in enumerate(known):
-        if node.number == number:
-            addresses = _addresses(self._ordinal, kernel, tuple(given), ())
-            known[i] = node._replace(kernel=kernel, addresses=addresses)
-
-
-def _launch(self: GraphExec, stream: Any) -> None:
-    _check(self)
-    _core.GraphExec.launch(self, stream)
-
-
-def _launch_bound(self: GraphExec, stream: Any) -> bool:
-    _check(self)
-    return _core.GraphExec._launch(self, stream)
-
-
-_METHODS: dict[tuple[type, str], Callable[..., Any]] = {
-    (Graph, "launch"): _launch_in_graph,
-    (Node, "launch"): _launch_after,
-    (Graph, "_add_kernel"): _add_kernel,
-    (Graph, "_update_kernel"): _update_kernel,
-    (Graph, "_clone"): _clone,
-    (Graph, "_add_child"): _add_child,
-    (Graph, "_instantiate"): _instantiate,
-    (GraphExec, "_update"): _update,
-    (GraphExec, "_update_kernel"): _update_exec_kernel,
-    (GraphExec, "launch"): _launch,
-    (GraphExec, "_launch"): _launch_bound,
-}
-
-
-def _check(step: GraphExec) -> None:
-    """Raise an error if an address is that of freed memory."""
-    if step.is_closed:
-        return
-    known = _in_executables.get(step)
-    if known is None:
-        known = _in_executables[step] = _of_executable(step)
-    for node in known:
-        for one in node.addresses:
-            now = read(api.buffer_id, step._ordinal, one.address)
-            if now != one.buffer and (not node.number or step._is_enabled(node.number)):
-                raise CheckError(_text(node, one, now))
+def _dangling(node: _Kernel, device: int) -> str:
+    """Return what is wrong with a kernel; an empty text if nothing is."""
+    for one in node.addresses:
+        now = read(api.buffer_id, device, one.address)
+        if now != one.buffer:
+            return _text(node, one, now)
+    return ""
 
 
 def _text(node: _Kernel, one: _Address, now: int) -> str:

@@ -134,7 +134,7 @@ class _Loader:
                 event = self._bindings.event(path) or self._event(what["event"])
                 return graph._add_event(deps, event, node.kind == "event record", name)
             case "alloc":
-                id = graph._add_alloc(deps, what["size"], name)
+                id = graph._add_alloc(deps, what["size"], None, 0, name)
                 self._allocated[number] = graph._buffer(id)
                 return id
             case "free":
@@ -142,7 +142,7 @@ class _Loader:
             case "child graph":
                 with type(graph)(graph.device) as inner:
                     self._add_all(inner, what["graphs"][0], inner_path(path, 0, 1))
-                    return graph._add_child(deps, inner, name)
+                    return graph._add_child(deps, inner, name, False)
             case "conditional":
                 return self._add_conditional(graph, deps, node, path)
             case _:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .. import _core
 from .._driver import driver_name
 from .._graph.edge import PORTS
-from .._graph.params import record_of
+from .._graph.params import UNKNOWN_PEERS, record_of
 from .._graph.slot import uses_of
 from .._stream.memop import CONDITIONS
 from .._version import __version__
@@ -180,6 +180,8 @@ class _Maker:
                     raise _CannotSaveError("its event is not of cudago")
                 return {"event": self._events.setdefault(event, len(self._events))}
             case "alloc" if row:
+                if row[2] != node.graph.device.ordinal or row[3] not in (0, UNKNOWN_PEERS):
+                    raise _CannotSaveError("its memory is another device's, or for several devices")
                 self._note_alloc(_Alloc(number, node._id, row[0], row[1]))
                 return {"size": row[1]}
             case "free" if row:

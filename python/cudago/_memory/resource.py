@@ -44,6 +44,11 @@ def _peers(value: Iterable[Device], own: Device | None, name: str) -> frozenset[
     return frozenset(peers)
 
 
+def mask_of(peers: Iterable[Device], own: Device, name: str) -> int:
+    """Check the devices that are to have access, and return a bit for each."""
+    return sum(1 << peer.ordinal for peer in _peers(peers, own, name))
+
+
 class MemoryResource(_core.MemoryResource):
     """The base class of memory resources, which allocate memory.
 
@@ -424,7 +429,7 @@ class VirtualMemoryResource(MemoryResource):
         """Create the resource."""
         if reserve is not None and not 0 <= reserve < 1 << 63:
             raise ValueError(f"reserve must be 0 to 2**63-1 bytes, got {reserve}")
-        mask = sum(1 << peer.ordinal for peer in _peers(peers, device, "peers"))
+        mask = mask_of(peers, device, "peers")
         return _core._resource_virtual(cls, device, reserve or 0, mask)
 
 

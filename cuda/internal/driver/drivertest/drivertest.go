@@ -41,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) driver.API, o Options) {
 
 var groups = []map[string]func(*suite){
 	devices, contexts, memories, exhaustions, registrations, managed, copies, pools, virtuals, streams, memOps, events, hostFunctions, modules, launches,
-	peers, graphs, edges, nodes, graphMemories, conditionals, execs, updates, captures, invalidations, faults, resets,
+	peers, graphs, edges, nodes, graphMemories, movedGraphs, conditionals, execs, updates, captures, invalidations, faults, resets,
 }
 
 // suite is what a behaviour works with: a driver, and the primary context of

@@ -20,6 +20,8 @@ var graphMemories = map[string]func(*suite){
 	"auto-free frees before the next launch":          memoryAutoFree,
 	"a pool's memory in a capture is the graph's":     memoryCaptured,
 	"a free in a capture takes further edges":         memoryFreeOrdered,
+	"memory of a graph can be another device's":       memoryElsewhere,
+	"memory of a graph can be used by peers":          memoryShared,
 }
 
 func graphAllocation(size uint64) *driver.CUDA_MEM_ALLOC_NODE_PARAMS {
@@ -248,4 +250,47 @@ func memoryFreeOrdered(s *suite) {
 	s.launchAndWait(x, st)
 	s.ok(s.CuGraphExecDestroy(x))
 	s.ok(s.CuGraphDestroy(g))
+}
+
+// memoryElsewhere: a graph of device 0 has memory of another device, which device 0
+// may use.
+func memoryElsewhere(s *suite) {
+	dev, _ := s.peer()
+	g, out := s.graph(), s.word(0)
+	params := s.sharedAllocation(dev, s.dev)
+	n, r := s.CuGraphAddMemAllocNode(g, nil, params)
+	s.ok(r)
+	copied, r := s.CuGraphAddMemcpyNode(g, []driver.CUgraphNode{n}, linear(params.Dptr, s.word(5), 4), s.ctx)
+	s.ok(r)
+	stepped, r := s.CuGraphAddKernelNode(g, []driver.CUgraphNode{copied}, s.kernelNode(s.kernel("step"), params.Dptr, uint32(3), uint32(2)))
+	s.ok(r)
+	back, r := s.CuGraphAddMemcpyNode(g, []driver.CUgraphNode{stepped}, linear(out, params.Dptr, 4), s.ctx)
+	s.ok(r)
+	_, r = s.CuGraphAddMemFreeNode(g, []driver.CUgraphNode{back}, params.Dptr)
+	s.ok(r)
+	x, st := s.instantiate(g), s.stream()
+	s.launchAndWait(x, st)
+	s.launchAndWait(x, st)
+	s.same(17, out)
+}
+
+// memoryShared: what a launch has left on device 0 can be used by a peer.
+func memoryShared(s *suite) {
+	dev, ctx := s.peer()
+	g := s.graph()
+	params := s.sharedAllocation(s.dev, dev)
+	n, r := s.CuGraphAddMemAllocNode(g, nil, params)
+	s.ok(r)
+	_, r = s.CuGraphAddMemcpyNode(g, []driver.CUgraphNode{n}, linear(params.Dptr, s.word(9), 4), s.ctx)
+	s.ok(r)
+	st := s.stream()
+	s.launchAndWait(s.instantiate(g), st)
+	s.in(ctx, func() {
+		p, there := s.word(0), s.stream()
+		s.ok(s.CuMemcpyAsync(p, params.Dptr, 4, there))
+		s.ok(s.CuStreamSynchronize(there))
+		s.same(9, p)
+	})
+	s.ok(s.CuMemFreeAsync(params.Dptr, st))
+	s.ok(s.CuStreamSynchronize(st))
 }

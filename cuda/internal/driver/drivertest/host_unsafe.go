@@ -127,3 +127,20 @@ func (s *suite) attributes(list ...driver.CUlaunchAttribute) unsafe.Pointer {
 	s.Cleanup(pinner.Unpin)
 	return unsafe.Pointer(unsafe.SliceData(list))
 }
+
+// sharedAllocation describes memory on a device, which device 0 can use too.
+func (s *suite) sharedAllocation(dev driver.CUdevice, with ...driver.CUdevice) *driver.CUDA_MEM_ALLOC_NODE_PARAMS {
+	p := graphAllocation(64)
+	p.PoolProps.LocationID = int32(dev)
+	list := make([]driver.CUmemAccessDesc, len(with))
+	for i, d := range with {
+		list[i] = driver.CUmemAccessDesc{Location: onDevice(d), Flags: readWrite}
+	}
+	if len(list) > 0 {
+		var pinner runtime.Pinner
+		pinner.Pin(&list[0])
+		s.cleanup(pinner.Unpin)
+		p.AccessDescs, p.AccessDescCount = unsafe.Pointer(&list[0]), uint64(len(list))
+	}
+	return p
+}

@@ -381,10 +381,17 @@ func TestAllocationAndConditionalNodeCalls(t *testing.T) {
 	_, bodies, r = d.CuGraphAddNode(5, nil, &conditional)
 	require.Equal(t, driver.CUDA_ERROR_INVALID_VALUE, r)
 	require.Nil(t, bodies)
+	node, bodies, r = d.CuGraphAddNode(5, nil, driver.ChildGraphNode(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{
+		Graph: 0x77, Ownership: driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE,
+	}))
+	require.Zero(t, r)
+	require.EqualValues(t, 43, node)
+	require.Empty(t, bodies)
 	require.Equal(t, []string{
 		"cuGraphAddMemAllocNode 0x5 deps=0:(nil)", "  1 1 7 0 8589934592",
 		"cuGraphAddMemFreeNode 0x5 deps=1:0x26", "  0x420000000",
 		"cuGraphAddNode 0x5 deps=0:(nil)", "  13 0x200000000 2 2 0x2 edges=0",
 		"cuGraphAddNode 0x5 deps=0:(nil)", "  13 0x200000000 2 3 0x2 edges=0",
+		"cuGraphAddNode 0x5 deps=0:(nil)", "  4 0x77 1 edges=0",
 	}, s.calls(t))
 }

@@ -25,6 +25,7 @@ var (
 	_ [unsafe.Sizeof(driver.CUDA_MEM_ALLOC_NODE_PARAMS{})]byte    = [C.sizeof_CUDA_MEM_ALLOC_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphEdgeData{})]byte               = [C.sizeof_CUgraphEdgeData]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_CONDITIONAL_NODE_PARAMS{})]byte  = [C.sizeof_CUDA_CONDITIONAL_NODE_PARAMS]byte{}
+	_ [unsafe.Sizeof(driver.CUDA_CHILD_GRAPH_NODE_PARAMS{})]byte  = [C.sizeof_CUDA_CHILD_GRAPH_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte   = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}

@@ -38,6 +38,14 @@ func (d *simulator) cloneGraph(g *graph, parent *node) *graph {
 	return c
 }
 
+// outer returns the graph that g is in, or nil.
+func (g *graph) outer() *graph {
+	if g.parent == nil {
+		return nil
+	}
+	return g.parent.graph
+}
+
 // holdsMemory reports whether a graph or a child allocates or frees.
 func (g *graph) holdsMemory() bool {
 	if g.hasMemory {
@@ -87,22 +95,43 @@ func (d *simulator) CuGraphNodeFindInClone(original driver.CUgraphNode, clone dr
 
 // CuGraphAddChildGraphNode embeds a clone of child.
 func (d *simulator) CuGraphAddChildGraphNode(h driver.CUgraph, deps []driver.CUgraphNode, child driver.CUgraph) (driver.CUgraphNode, driver.CUresult) {
+	return d.addChild(h, deps, driver.CUDA_CHILD_GRAPH_NODE_PARAMS{Graph: child})
+}
+
+// addChild embeds a clone of a graph, or the graph itself. Only the graph itself
+// may allocate and free.
+func (d *simulator) addChild(h driver.CUgraph, deps []driver.CUgraphNode, p driver.CUDA_CHILD_GRAPH_NODE_PARAMS) (driver.CUgraphNode, driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
-	c, r := d.graph(child)
+	c, r := d.graph(p.Graph)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	if c.holdsMemory() || c.isConditional() || c.isBody() {
+	moved := p.Ownership == driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE
+	switch {
+	case !moved && p.Ownership != driver.CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE:
+		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	case !moved && c.holdsMemory() || c.isConditional() || c.isBody() || c.moved:
 		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	g, before, r := d.target(h, deps)
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	// The clone comes first: a graph may embed a copy of itself as it is now.
 	n := &node{kind: driver.CU_GRAPH_NODE_TYPE_GRAPH}
-	n.child = d.cloneGraph(c, n)
+	if moved {
+		if c.parent != nil || c.capture != nil || g.root() == c {
+			return 0, driver.CUDA_ERROR_INVALID_VALUE
+		}
+		n.child, c.parent, c.moved = c, n, true
+		if c.hasMemory {
+			for up := g; up != nil; up = up.outer() {
+				up.hasMemory = true
+			}
+		}
+	} else {
+		n.child = d.cloneGraph(c, n) // first: a graph may embed a copy of itself as it is now
+	}
 	return d.addNode(g, n, before).handle, r
 }
 

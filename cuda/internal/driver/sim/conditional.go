@@ -137,9 +137,17 @@ func (d *simulator) CuGraphAddNode(h driver.CUgraph, deps []driver.CUgraphNode, 
 	if params == nil {
 		return 0, nil, driver.CUDA_ERROR_INVALID_VALUE
 	}
-	if params.Type != driver.CU_GRAPH_NODE_TYPE_CONDITIONAL {
-		return 0, nil, driver.CUDA_ERROR_NOT_SUPPORTED
+	switch params.Type {
+	case driver.CU_GRAPH_NODE_TYPE_GRAPH:
+		n, r := d.addChild(h, deps, params.ChildGraph())
+		return n, nil, r
+	case driver.CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return d.addConditional(h, deps, params)
 	}
+	return 0, nil, driver.CUDA_ERROR_NOT_SUPPORTED
+}
+
+func (d *simulator) addConditional(h driver.CUgraph, deps []driver.CUgraphNode, params *driver.CUgraphNodeParams) (driver.CUgraphNode, []driver.CUgraph, driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	g, before, r := d.target(h, deps)

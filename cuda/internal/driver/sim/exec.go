@@ -78,7 +78,7 @@ func (d *simulator) newExec(g *graph, params *driver.CUDA_GRAPH_INSTANTIATE_PARA
 	if g.capture != nil {
 		return nil, driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 	}
-	if (g.hasMemory || g.isConditional()) && g.execs > 0 || g.isBody() {
+	if (g.hasMemory || g.isConditional()) && g.execs > 0 || g.isBody() || g.moved {
 		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	if r := g.checkConditions(params); r != driver.CUDA_SUCCESS {

@@ -16,10 +16,11 @@ type graph struct {
 	parent *node   // the child graph node or conditional node that owns the graph; nil if none does
 	// original is what the graph was cloned from; NodeFindInClone needs it.
 	original *graph
+	moved    bool // into its parent: not a clone
 
 	capture   *capture      // not nil while being captured
 	allocs    []*graphAlloc // made by nodes of this graph
-	hasMemory bool          // has nodes that allocate or free
+	hasMemory bool          // has nodes that allocate or free, or was given a graph with such nodes
 	execs     int           // executables that were made and not destroyed
 
 	conditions []*condition // made for this graph, not for an inner one

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cudago/cudago/cuda/internal/driver"
+	"github.com/cudago/cudago/internal/ptxvm/memory"
 )
 
 // graphAlloc is the memory of an allocation node. Its address never changes, so
@@ -17,6 +18,7 @@ import (
 type graphAlloc struct {
 	sim    *simulator
 	memory *allocation
+	peers  uint64 // immutable; the other devices that may access it, a bit for each
 
 	mu sync.Mutex
 	// refs counts the graph and the executables.
@@ -91,17 +93,25 @@ func (w *graphFreeWork) run(*execution) *failure {
 // graphAlloc makes the memory of an allocation node that comes after the nodes in
 // before, held for a graph. Like NVIDIA's driver, it gives memory that a node
 // before it frees, at the same address, so an address alone does not identify an
-// allocation.
+// allocation. Devices of which may is true may access it.
 //
 // Preconditions: simulator.graphMu must be locked.
-func (d *simulator) graphAlloc(g *graph, c *context, size uint64, before []*node) (*graphAlloc, driver.CUresult) {
+func (d *simulator) graphAlloc(g *graph, c *context, size uint64, before []*node, may func(*device) bool) (*graphAlloc, driver.CUresult) {
+	access, peers := memory.NewPermission("an access descriptor of its node"), uint64(0)
+	for _, dev := range d.devices {
+		if dev != c.dev && may(dev) {
+			access.Allow(dev.memory, true)
+			peers |= 1 << dev.ordinal
+		}
+	}
 	for n := range ancestors(before) {
-		if w, ok := n.work.(*graphFreeWork); ok && w.a.memory.size == size && w.a.memory.ctx == c && g.isFree(w.a) {
+		w, ok := n.work.(*graphFreeWork)
+		if ok && w.a.memory.size == size && w.a.memory.ctx == c && w.a.peers == peers && g.isFree(w.a) {
 			w.a.ref()
 			return w.a, driver.CUDA_SUCCESS
 		}
 	}
-	a := &graphAlloc{sim: d, refs: 1, memory: &allocation{kind: memGraph}}
+	a := &graphAlloc{sim: d, refs: 1, peers: peers, memory: &allocation{kind: memGraph, access: access}}
 	a.memory.graph = a
 	return a, d.allocate(c, size, a.memory)
 }
@@ -136,15 +146,16 @@ func (n *node) allocates(a *graphAlloc) driver.CUdeviceptr {
 	return driver.CUdeviceptr(a.memory.base)
 }
 
-// captureAlloc makes a captured allocation a node.
-func (d *simulator) captureAlloc(s *stream, size uint64) (driver.CUdeviceptr, driver.CUresult) {
+// captureAlloc makes a captured allocation a node. It has the access that the pool
+// has now (programming guide, "Peer Access with Stream Capture").
+func (d *simulator) captureAlloc(s *stream, size uint64, p *pool) (driver.CUdeviceptr, driver.CUresult) {
 	d.graphMu.Lock()
 	defer d.graphMu.Unlock()
 	capture := s.capture.Load()
 	if capture == nil || capture.invalidated {
 		return 0, driver.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 	}
-	a, r := d.graphAlloc(capture.graph, s.ctx, size, s.front)
+	a, r := d.graphAlloc(capture.graph, s.ctx, size, s.front, func(dev *device) bool { return p.access.Allows(dev.memory) })
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
@@ -169,7 +180,10 @@ func (d *simulator) CuGraphAddMemAllocNode(h driver.CUgraph, deps []driver.CUgra
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
-	a, r := d.graphAlloc(g, c, p.Bytesize, before)
+	if g.moved {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
+	}
+	a, r := d.graphAlloc(g, c, p.Bytesize, before, func(dev *device) bool { return grants(p, dev) })
 	if r != driver.CUDA_SUCCESS {
 		return 0, r
 	}
@@ -192,8 +206,17 @@ func (d *simulator) allocContext(p *driver.CUDA_MEM_ALLOC_NODE_PARAMS) (*context
 	switch {
 	case p == nil || p.Bytesize == 0 || props.AllocType != pinned || props.LocationType == nowhere:
 		return nil, driver.CUDA_ERROR_INVALID_VALUE
-	case props.LocationType != onDevice || props.HandleTypes != 0 || p.AccessDescCount != 0:
+	case props.LocationType != onDevice || props.HandleTypes != 0:
 		return nil, driver.CUDA_ERROR_NOT_SUPPORTED
+	case p.AccessDescCount > uint64(len(d.devices)):
+		return nil, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	for _, desc := range accessOf(p) {
+		if r := d.accessible(&desc); r != driver.CUDA_SUCCESS {
+			return nil, r
+		}
+	}
+	switch {
 	case int(props.LocationID) == c.dev.ordinal:
 		return c, r
 	}
@@ -219,6 +242,9 @@ func (d *simulator) CuGraphAddMemFreeNode(h driver.CUgraph, deps []driver.CUgrap
 	}
 	if a == nil || a.kind != memGraph || g.frees(a.graph) {
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
+	}
+	if g.moved {
+		return 0, driver.CUDA_ERROR_NOT_SUPPORTED
 	}
 	n := d.addNode(g, &node{kind: driver.CU_GRAPH_NODE_TYPE_MEM_FREE, work: &graphFreeWork{a.graph}}, before)
 	g.hasMemory = true

@@ -72,18 +72,10 @@ var leftOut = map[string]func(t *testing.T, o *one) driver.CUresult{
 		const deviceUpdatable = 13 // CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 		return launchWith(o, deviceUpdatable, 1)
 	},
-	"graph nodes of kinds that have no call of their own, but for conditional ones": func(t *testing.T, o *one) driver.CUresult {
+	"graph nodes of kinds that have no call of their own, but for conditional ones and graphs": func(t *testing.T, o *one) driver.CUresult {
 		g, r := o.CuGraphCreate(0)
 		ok(t, r)
 		_, _, r = o.CuGraphAddNode(g, nil, &driver.CUgraphNodeParams{Type: driver.CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT})
-		return r
-	},
-	"graph memory that another device may use": func(t *testing.T, o *one) driver.CUresult {
-		g, r := o.CuGraphCreate(0)
-		ok(t, r)
-		_, r = o.CuGraphAddMemAllocNode(g, nil, &driver.CUDA_MEM_ALLOC_NODE_PARAMS{
-			PoolProps: driver.CUmemPoolProps{AllocType: 1, LocationType: 1}, Bytesize: 64, AccessDescCount: 1,
-		})
 		return r
 	},
 	"host registration of another device's memory": func(_ *testing.T, o *one) driver.CUresult {

@@ -39,14 +39,14 @@ func (d *simulator) allocate(c *context, size uint64, a *allocation) driver.CUre
 }
 
 // from takes the memory from a device. Peers may access a pool's memory if they
-// may access the pool, a graph's never, and other memory as cuCtxEnablePeerAccess
-// said.
+// may access the pool, a graph's as its node says, and other memory as
+// cuCtxEnablePeerAccess said.
 func (a *allocation) from(m *memory.Memory, size uint64) (uint64, error) {
 	switch a.kind {
 	case memPool:
 		return m.AllocShared(size, a, a.pool.access)
 	case memGraph:
-		return m.AllocShared(size, a, memory.NewPermission("an access descriptor of its node"))
+		return m.AllocShared(size, a, a.access)
 	}
 	return m.Alloc(size, a)
 }

@@ -144,7 +144,7 @@ func (d *simulator) allocFromPool(size uint64, p *pool, s *stream) (driver.CUdev
 		return 0, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	if s.capture.Load() != nil {
-		return d.captureAlloc(s, size)
+		return d.captureAlloc(s, size, p)
 	}
 	if r := d.unsafeCall(); r != driver.CUDA_SUCCESS {
 		return 0, r

@@ -35,11 +35,12 @@ type allocation struct {
 	kind       memoryKind
 	id         uint64 // CU_POINTER_ATTRIBUTE_BUFFER_ID
 	ctx        *context
-	readOnly   bool        // registered: kernels must not write it
-	pool       *pool       // memPool
-	graph      *graphAlloc // memGraph
-	mapping    []byte      // memPinned, memManaged
-	advised    *advised    // memManaged
+	readOnly   bool               // registered: kernels must not write it
+	pool       *pool              // memPool
+	graph      *graphAlloc        // memGraph
+	access     *memory.Permission // memGraph
+	mapping    []byte             // memPinned, memManaged
+	advised    *advised           // memManaged
 
 	// freed says that the owner freed it, though work that uses it may still be
 	// queued; gone says that the memory no longer exists.

@@ -32,7 +32,7 @@ func (d *simulator) CuGraphExecUpdate(h driver.CUgraphExec, hg driver.CUgraph) (
 	if r != driver.CUDA_SUCCESS {
 		return info, r
 	}
-	if g.capture != nil {
+	if g.capture != nil || g.moved {
 		return info, driver.CUDA_ERROR_INVALID_VALUE
 	}
 	x.mu.Lock()

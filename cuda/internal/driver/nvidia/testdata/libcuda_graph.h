@@ -102,7 +102,7 @@ EXPORT CUresult cuGraphAddHostNode(handle *node, handle g, const handle *deps, s
 
 typedef struct {
 	struct { int alloc, handles, type, id; void *security; size_t max; uint16_t usage; uint8_t reserved[54]; } pool;
-	const void *access;
+	const access_desc *access;
 	size_t access_count, size;
 	CUdeviceptr p;
 } alloc_params;
@@ -111,6 +111,8 @@ EXPORT CUresult cuGraphAddMemAllocNode(handle *node, handle g, const handle *dep
 {
 	note_deps("cuGraphAddMemAllocNode", g, deps, n);
 	note("  %d %d %d %zu %zu", p->pool.alloc, p->pool.type, p->pool.id, p->access_count, p->size);
+	for (size_t i = 0; i < p->access_count; i++)
+		note("  %d %d %d", p->access[i].location.type, p->access[i].location.id, p->access[i].flags);
 	p->p = 0x420000000;
 	*node = HANDLE(38);
 	return 0;
@@ -129,6 +131,7 @@ typedef struct {
 	union {
 		long long reserved1[29];
 		struct { uint64_t handle; int type; unsigned size; handle *graphs; handle ctx; } conditional;
+		struct { handle graph; int ownership; } child;
 	};
 	long long reserved2;
 } node_params;
@@ -137,6 +140,11 @@ EXPORT CUresult cuGraphAddNode_v2(handle *node, handle g, const handle *deps, co
 {
 	static handle bodies[] = {HANDLE(41), HANDLE(42)};
 	note_deps("cuGraphAddNode", g, deps, n);
+	if (p->type == 4) {
+		note("  4 %p %d edges=%d", p->child.graph, p->child.ownership, edges != NULL);
+		*node = HANDLE(43);
+		return 0;
+	}
 	note("  %d %#llx %d %u %p edges=%d", p->type, (unsigned long long)p->conditional.handle, p->conditional.type,
 		p->conditional.size, p->conditional.ctx, edges != NULL);
 	p->conditional.graphs = bodies;
