@@ -78,6 +78,7 @@ from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
 from ._memory.limits import DeviceLimits  # noqa: E402
+from ._memory.monitor import DeviceMonitor, DeviceProcess  # noqa: E402
 from ._memory.profiler import profiler  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
@@ -148,6 +149,8 @@ __all__ = [
     "DeviceFaultError",
     "DeviceLimits",
     "DeviceMemoryResource",
+    "DeviceMonitor",
+    "DeviceProcess",
     "DeviceProperties",
     "DriverNotFoundError",
     "ElementwiseKernel",

@@ -322,6 +322,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "parameter": lambda w: w.get("kernel").signature[0],
     "profiler": lambda w: cu.profiler(),
     "limits": lambda w: cu.Device().limits,
+    "monitor": lambda w: cu.Device().monitor,
+    "device_process": lambda w: cu.DeviceProcess(1, None),
     "properties": lambda w: cu.Device().properties,
     "graph_diff": lambda w: w.get("graph").diff(w.get("small_graph")),
     "graph_profile": lambda w: w.get("exec").profile(w.get("stream")),

@@ -155,6 +155,7 @@ CHECKS = {
 MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceLimits",
+    "cudago.DeviceMonitor",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
     "cudago.Fork",

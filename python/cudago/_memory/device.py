@@ -16,6 +16,7 @@ from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.stream import Stream, _made
 from .limits import DeviceLimits
+from .monitor import DeviceMonitor
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
@@ -54,8 +55,9 @@ class Device(_core.Device):
     (True, 0)
     """
 
-    __slots__ = ("_default_stream", "_properties")
+    __slots__ = ("_default_stream", "_per_thread_stream", "_properties")
     _default_stream: Stream
+    _per_thread_stream: Stream
     _properties: DeviceProperties
 
     if TYPE_CHECKING:
@@ -137,20 +139,35 @@ class Device(_core.Device):
         return DeviceLimits(self.ordinal)
 
     @property
+    def monitor(self) -> DeviceMonitor:
+        """Sensors and counters of the device, such as its temperature: what NVML tells."""
+        return DeviceMonitor(self.ordinal)
+
+    @property
     def default_stream(self) -> Stream:
         """The legacy default stream. It cannot be captured.
 
         It waits for blocking streams, and they for it. Streams of cudago are non-blocking, unless
         they were made with ``blocking=True``.
         """
-        try:
-            if not self._default_stream.is_closed:
-                return self._default_stream
-        except AttributeError:
-            pass
-        self._default_stream = _core._stream_wrap(self, 1, None)
-        _made[self._default_stream._id] = self._default_stream
-        return self._default_stream
+        return self._wrapped("_default_stream", 1)
+
+    @property
+    def per_thread_default_stream(self) -> Stream:
+        """The per-thread default stream: in each thread that uses the object, a stream of its own.
+
+        It is what code compiled with ``--default-stream per-thread`` uses. It and the legacy
+        default stream wait for each other's work. `Stream.sync` waits for the calling thread's.
+        """
+        return self._wrapped("_per_thread_stream", 2)
+
+    def _wrapped(self, name: str, handle: int) -> Stream:
+        stream: Stream | None = getattr(self, name, None)
+        if stream is None or stream.is_closed:
+            stream = _core._stream_wrap(self, handle, None)
+            _made[stream._id] = stream
+            setattr(self, name, stream)
+        return stream
 
     @property
     def stream_priority_range(self) -> tuple[int, int]:
@@ -259,9 +276,10 @@ class Device(_core.Device):
         try:
             self._reset()
         finally:
-            stream = getattr(self, "_default_stream", None)
-            if stream is not None and stream.is_closed:
-                del self._default_stream
+            for name in ("_default_stream", "_per_thread_stream"):
+                stream = getattr(self, name, None)
+                if stream is not None and stream.is_closed:
+                    delattr(self, name)
         _log.info("device %d was reset", self.ordinal)
 
     def can_access_peer(self, peer: Device) -> bool:
