@@ -93,6 +93,7 @@ from ._memory.resource import (  # noqa: E402
 from ._memory.summary import memory_summary  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
+from ._stream.green import GreenContext, SMPartition  # noqa: E402
 from ._stream.stream import Stream  # noqa: E402
 from ._stream.timer import timer  # noqa: E402
 from ._tensor.creation import asarray, empty, full, zeros  # noqa: E402
@@ -169,6 +170,7 @@ __all__ = [
     "GraphFunction",
     "GraphProfile",
     "GraphUpdateError",
+    "GreenContext",
     "Holder",
     "HostNodeParams",
     "InternalError",
@@ -198,6 +200,7 @@ __all__ = [
     "ProgramOptions",
     "ReduceKernel",
     "Retained",
+    "SMPartition",
     "Slot",
     "Stream",
     "Tensor",

@@ -321,6 +321,8 @@ MAKERS: dict[str, Callable[[World], Any]] = {
     "attributes": lambda w: w.get("kernel").attributes,
     "parameter": lambda w: w.get("kernel").signature[0],
     "profiler": lambda w: cu.profiler(),
+    "sm_part": lambda w: cu.Device().split_sms(2)[0],
+    "green": lambda w: cu.Device().green_context(w.get("sm_part")),
     "limits": lambda w: cu.Device().limits,
     "monitor": lambda w: cu.Device().monitor,
     "device_process": lambda w: cu.DeviceProcess(1, None),

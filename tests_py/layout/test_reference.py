@@ -164,6 +164,7 @@ MADE_BY_CUDAGO = {
     "cudago.Node",
     "cudago.ObjectCode",
     "cudago.Parameter",
+    "cudago.SMPartition",
 }
 
 

@@ -25,6 +25,7 @@ func TestLayouts(t *testing.T) {
 		access CUmemAccessDesc
 		alloc  CUDA_MEM_ALLOC_NODE_PARAMS
 		node   CUgraphNodeParams
+		sms    CUdevResource
 	)
 	tests := []struct {
 		name      string
@@ -63,6 +64,9 @@ func TestLayouts(t *testing.T) {
 		{"CUDA_CONDITIONAL_NODE_PARAMS.phGraph_out", unsafe.Offsetof(node.Conditional.PhGraph_out), 16},
 		{"CUgraphNodeParams", unsafe.Sizeof(node), 256},
 		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
+		{"CUdevResource", unsafe.Sizeof(sms), 144},
+		{"CUdevResource.sm", unsafe.Offsetof(sms.SmCount), 96},
+		{"CUdevResource.sm.smCoscheduledAlignment", unsafe.Offsetof(sms.SmCoscheduledAlignment), 104},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

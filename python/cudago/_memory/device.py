@@ -14,6 +14,7 @@ from .._cold import read
 from .._gopy import api
 from .._ordinal import device_at
 from .._stream.event import Event
+from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
 from .limits import DeviceLimits
 from .monitor import DeviceMonitor
@@ -208,6 +209,105 @@ class Device(_core.Device):
         if name:
             stream._name = str(name)
         return stream
+
+    @property
+    def sm_count(self) -> int:
+        """Number of multiprocessors (SMs)."""
+        return self.properties.multiprocessor_count
+
+    def split_sms(
+        self,
+        count: SupportsIndex,
+        *,
+        groups: SupportsIndex | None = None,
+        remainder: bool = False,
+        coscheduled: bool = True,
+    ) -> tuple[SMPartition, ...]:
+        """Split the multiprocessors into parts of the same size, for green contexts.
+
+        Parameters
+        ----------
+        count : int
+            Least number of multiprocessors of each part. The driver rounds it up to what the device
+            can separate, such as a multiple of 8 for compute capability 9.0.
+        groups : int, optional
+            Greatest number of parts; by default as many as there can be.
+        remainder : bool
+            Whether what is left is returned too, as the last part; its ``sm_count`` is 0 if nothing
+            is left.
+        coscheduled : bool
+            Whether the multiprocessors of a part lie together. Without that parts can be smaller,
+            and kernels in them may lack large clusters.
+
+        Returns
+        -------
+        tuple of SMPartition
+            Parts that share no multiprocessor. Those of another call may overlap with them.
+
+        Raises
+        ------
+        ValueError
+            If `count` is not 1 to `sm_count`.
+        CUDAError
+            If not even one such part can be made.
+        UnsupportedError
+            If the driver has no green contexts.
+
+        See Also
+        --------
+        green_context : Makes use of parts.
+
+        References
+        ----------
+        ``cuDeviceGetDevResource``, ``cuDevSmResourceSplitByCount``
+
+        Examples
+        --------
+        >>> *parts, rest = device.split_sms(2, remainder=True)
+        >>> sum(part.sm_count for part in parts) + rest.sm_count == device.sm_count
+        True
+        """
+        *parts, rest = split_sms(self.ordinal, count, groups, coscheduled)
+        return (*parts, rest) if remainder else tuple(parts)
+
+    def green_context(self, *parts: SMPartition) -> GreenContext:
+        """Create a green context, which runs kernels on parts of the multiprocessors.
+
+        Parameters
+        ----------
+        *parts : SMPartition
+            One or several parts, of one call of `split_sms`.
+
+        Returns
+        -------
+        GreenContext
+            It makes streams.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts, one twice, or one of another device.
+        CUDAError
+            If the parts are not of one call.
+        UnsupportedError
+            If the driver has no green contexts.
+
+        Notes
+        -----
+        Blocks until the device's primary context exists.
+
+        References
+        ----------
+        ``cuDevResourceGenerateDesc``, ``cuGreenCtxCreate``
+        """
+        for part in parts:
+            if not isinstance(part, SMPartition):
+                raise TypeError(f"parts must be of split_sms, not {type(part).__name__}")
+            if part._ordinal != self.ordinal:
+                raise ValueError(
+                    f"parts must be of device {self.ordinal}, got one of device {part._ordinal}"
+                )
+        return _core._green_new(self, b"".join(part._resource for part in parts))
 
     def create_event(self, *, timing_enabled: bool = False, blocking_sync: bool = False) -> Event:
         """Create an event.
