@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -16,18 +15,16 @@ from .._ordinal import device_at
 from .._stream.event import Event
 from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
-from .limits import DeviceLimits
-from .monitor import DeviceMonitor
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
 if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
+    from .limits import DeviceLimits
+    from .monitor import DeviceMonitor
 
 __all__ = ["Device"]
-
-_log = logging.getLogger("cudago")
 
 
 class Device(_core.Device):
@@ -137,11 +134,15 @@ class Device(_core.Device):
     @property
     def limits(self) -> DeviceLimits:
         """The limits of the device that can be changed, such as the heap of kernels."""
+        from .limits import DeviceLimits
+
         return DeviceLimits(self.ordinal)
 
     @property
     def monitor(self) -> DeviceMonitor:
         """Sensors and counters of the device, such as its temperature: what NVML tells."""
+        from .monitor import DeviceMonitor
+
         return DeviceMonitor(self.ordinal)
 
     @property
@@ -380,7 +381,9 @@ class Device(_core.Device):
                 stream = getattr(self, name, None)
                 if stream is not None and stream.is_closed:
                     delattr(self, name)
-        _log.info("device %d was reset", self.ordinal)
+        import logging
+
+        logging.getLogger("cudago").info("device %d was reset", self.ordinal)
 
     def can_access_peer(self, peer: Device) -> bool:
         """Report whether kernels on this device can access memory of another device.
