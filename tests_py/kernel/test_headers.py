@@ -96,8 +96,8 @@ def found_by(script, root: Path, source: str, first: str = "", **environment: st
 
 
 # Whatever this machine has installed.
-NO_PATHFINDER = "cu._kernel.headers._by_pathfinder = list"
-NO_PACKAGES = f"{NO_PATHFINDER}; cu._kernel.headers.find_spec = lambda name: None"
+NO_PATHFINDER = "from cudago._kernel import headers; headers._by_pathfinder = list"
+NO_PACKAGES = f"{NO_PATHFINDER}; headers.find_spec = lambda name: None"
 HALF = "#include <cuda_fp16.h>\n#include <cub/one.cuh>\n__device__ int half = HALF + CUB;"
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -14,7 +15,6 @@ from ..errors import KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
-    import os
     from pathlib import Path
 
     from .._memory.buffer import Buffer
