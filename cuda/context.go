@@ -40,7 +40,8 @@ type Context struct {
 	deferred deferred
 	events   eventPool
 	parked   parkedStreams
-	broken   atomic.Bool // a release has reported a sticky error
+	greens   atomic.Int64 // green contexts, which hold c too
+	broken   atomic.Bool  // a release has reported a sticky error
 }
 
 func newContext(dev *Device, h driver.CUcontext) *Context {

@@ -221,6 +221,7 @@ func TestFailedCallLeavesNothingOnTheSimulatedDriver(t *testing.T) {
 	all := operations(t, c, fixture{kind: PTX, code: kernelsPTX, kernel: "poke", graph: g, host: hostMemory(t, 64)})
 	maps.Copy(all, graphOperations(c, g))
 	maps.Copy(all, kernelOperations(t, c, g))
+	maps.Copy(all, greenOperations(t, c))
 	for name, operation := range all {
 		t.Run(name, func(t *testing.T) {
 			live := c.drv.Live()

@@ -29,6 +29,7 @@ type parked struct {
 type streamLike struct {
 	flags    uint32
 	priority int32
+	green    *GreenContext // nil for most
 }
 
 func (p *parkedStreams) put(s *Stream) {

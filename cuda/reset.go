@@ -146,6 +146,11 @@ func (d *Device) reset(stop <-chan struct{}) (broken bool, err error) {
 		c.reopen()
 		return false, ErrStopped
 	}
+	if n := c.greens.Load(); n > 0 {
+		c.reopen()
+		return false, badValue("", "%v cannot be reset while it has green contexts (%d): close them, their streams, and graphs that were "+
+			"captured in these", d, n)
+	}
 	if err := c.settle(stop); err != nil {
 		c.reopen()
 		return false, err

@@ -85,7 +85,7 @@ func (c *Context) NewStream(o StreamOptions) (*Stream, error) {
 		return nil, err
 	}
 	defer leave()
-	like := streamLike{flags, clampInt32(o.Priority)}
+	like := streamLike{flags: flags, priority: clampInt32(o.Priority)}
 	h, again := c.parked.take(like, c.isIdle)
 	if !again {
 		var r driver.CUresult
@@ -421,11 +421,17 @@ func (s *Stream) destroy() {
 	if s.kind != ownStream {
 		return
 	}
+	parked := false
 	s.ctx.dispose("cuStreamDestroy", s.String(), s.capturing, &s.ctx.drv.live.streams, func(api driver.API) driver.CUresult {
-		if s.exposed.Load() {
+		if parked = s.exposed.Load(); parked {
 			s.ctx.parked.put(s)
 			return driver.CUDA_SUCCESS
 		}
 		return api.CuStreamDestroy(s.h)
-	}, s.captureOver)
+	}, func() {
+		s.captureOver()
+		if g := s.like.green; g != nil && !parked { // a parked stream keeps it
+			g.end()
+		}
+	})
 }

@@ -31,6 +31,7 @@ type Capture struct {
 	memory   []*CapturedMemory               // guarded by mu
 	spoiled  error                           // guarded by mu; why there can be no graph
 	others   []*cuda.Stream                  // guarded by mu; in which work was recorded too
+	greens   map[streamID]bool               // guarded by mu; streams whose green contexts loose holds
 }
 
 // An identity tells captures of the driver apart. The number alone is not
@@ -201,6 +202,7 @@ func (c *Capture) recordLocked(s *cuda.Stream, op *Operation, b *bundle, call fu
 	// The operation is in the capture now: b is kept from here on, whatever
 	// happens.
 	c.noteStream(s)
+	c.holdGreenContext(s)
 	node := addedNode(before.Dependencies, dependencies(s))
 	if node == 0 || c.recorded[node] != nil {
 		c.loose = append(c.loose, b)

@@ -117,6 +117,7 @@ func (c *Capture) embed(s *cuda.Stream, sub cuda.GraphHandle, view func() *Graph
 		return err
 	}
 	c.noteStream(s)
+	c.holdGreenContext(s)
 	c.recorded[n] = &recordedOp{child: v}
 	// While it is captured no node can be removed: what nothing waits for must not
 	// become a graph.

@@ -402,89 +402,6 @@ func api_DeviceProperties(ordinal C.longlong) CGoHandle {
 
 // ---- Functions ---
 
-//export api_AttributeName
-func api_AttributeName(i C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.AttributeName(int(i)))
-
-}
-
-//export api_DeviceLimit
-func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_DriverObjects
-func api_DriverObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverObjects()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_DriverVersion
-func api_DriverVersion() C.longlong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverVersion()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_LiveObjects
-func api_LiveObjects() *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.LiveObjects()
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
-//export api_Profile
-func api_Profile(ordinal C.longlong, on C.char) C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return boolGoToPy(false)
-	}
-	return boolGoToPy(cret)
-}
-
 //export api_DeviceCount
 func api_DeviceCount() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
@@ -515,10 +432,10 @@ func api_DriverName() *C.char {
 	return C.CString(cret)
 }
 
-//export api_DriverNotice
-func api_DriverNotice() *C.char {
+//export api_DriverObjects
+func api_DriverObjects() *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DriverNotice()
+	cret, __err := api.DriverObjects()
 
 	C.PyEval_RestoreThread(_saved_thread)
 	if __err != nil {
@@ -530,34 +447,12 @@ func api_DriverNotice() *C.char {
 	return C.CString(cret)
 }
 
-//export api_SetDeviceLimit
-func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+//export api_ResultExplanation
+func api_ResultExplanation(code C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultExplanation(int(code)))
 
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.longlong(0)
-	}
-	return C.longlong(cret)
-}
-
-//export api_BufferID
-func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.BufferID(int(ordinal), uint64(address))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.ulonglong(0)
-	}
-	return C.ulonglong(cret)
 }
 
 //export api_DeviceAttribute
@@ -590,21 +485,6 @@ func api_Linked() *C.char {
 	return C.CString(cret)
 }
 
-//export api_DeviceName
-func api_DeviceName(ordinal C.longlong) *C.char {
-	_saved_thread := C.PyEval_SaveThread()
-	cret, __err := api.DeviceName(int(ordinal))
-
-	C.PyEval_RestoreThread(_saved_thread)
-	if __err != nil {
-		estr := C.CString(__err.Error())
-		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
-		C.free(unsafe.Pointer(estr))
-		return C.CString("")
-	}
-	return C.CString(cret)
-}
-
 //export api_LiveStreams
 func api_LiveStreams() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
@@ -620,20 +500,102 @@ func api_LiveStreams() C.longlong {
 	return C.longlong(cret)
 }
 
-//export api_ResultExplanation
-func api_ResultExplanation(code C.longlong) *C.char {
+//export api_Profile
+func api_Profile(ordinal C.longlong, on C.char) C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.Profile(int(ordinal), boolPyToGo(on))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return boolGoToPy(false)
+	}
+	return boolGoToPy(cret)
+}
+
+//export api_SetDeviceLimit
+func api_SetDeviceLimit(ordinal C.longlong, limit C.longlong, value C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.SetDeviceLimit(int(ordinal), int(limit), int(value))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_AttributeName
+func api_AttributeName(i C.longlong) *C.char {
 	_saved_thread := C.PyEval_SaveThread()
 	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultExplanation(int(code)))
+	return C.CString(api.AttributeName(int(i)))
 
 }
 
-//export api_ResultName
-func api_ResultName(code C.longlong) *C.char {
+//export api_BufferID
+func api_BufferID(ordinal C.longlong, address C.ulonglong) C.ulonglong {
 	_saved_thread := C.PyEval_SaveThread()
-	defer C.PyEval_RestoreThread(_saved_thread)
-	return C.CString(api.ResultName(int(code)))
+	cret, __err := api.BufferID(int(ordinal), uint64(address))
 
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.ulonglong(0)
+	}
+	return C.ulonglong(cret)
+}
+
+//export api_DeviceName
+func api_DeviceName(ordinal C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceName(int(ordinal))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverNotice
+func api_DriverNotice() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverNotice()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_LiveObjects
+func api_LiveObjects() *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.LiveObjects()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
 }
 
 //export api_AttributeCount
@@ -641,5 +603,58 @@ func api_AttributeCount() C.longlong {
 	_saved_thread := C.PyEval_SaveThread()
 	defer C.PyEval_RestoreThread(_saved_thread)
 	return C.longlong(api.AttributeCount())
+
+}
+
+//export api_DeviceLimit
+func api_DeviceLimit(ordinal C.longlong, limit C.longlong) C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceLimit(int(ordinal), int(limit))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_DeviceSplit
+func api_DeviceSplit(ordinal C.longlong, count C.longlong, groups C.longlong, fine C.char) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DeviceSplit(int(ordinal), int(count), int(groups), boolPyToGo(fine))
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.CString("")
+	}
+	return C.CString(cret)
+}
+
+//export api_DriverVersion
+func api_DriverVersion() C.longlong {
+	_saved_thread := C.PyEval_SaveThread()
+	cret, __err := api.DriverVersion()
+
+	C.PyEval_RestoreThread(_saved_thread)
+	if __err != nil {
+		estr := C.CString(__err.Error())
+		C.PyErr_SetString(C.PyExc_RuntimeError, estr)
+		C.free(unsafe.Pointer(estr))
+		return C.longlong(0)
+	}
+	return C.longlong(cret)
+}
+
+//export api_ResultName
+func api_ResultName(code C.longlong) *C.char {
+	_saved_thread := C.PyEval_SaveThread()
+	defer C.PyEval_RestoreThread(_saved_thread)
+	return C.CString(api.ResultName(int(code)))
 
 }

@@ -43,11 +43,12 @@ var mayImport = map[string][]string{
 
 	"dlpack/dlpacktest": {"dlpack"}, // for tests, which may not use cgo themselves
 
-	"cuda/internal/nvrtc":                {},
-	"cuda/internal/nvjitlink":            {},
+	"cuda/internal/dl":                   {},
+	"cuda/internal/nvrtc":                {"cuda/internal/dl"},
+	"cuda/internal/nvjitlink":            {"cuda/internal/dl"},
 	"cuda/internal/codecache":            {},
 	"cuda/internal/driver":               {},
-	"cuda/internal/driver/nvidia":        {"cuda/internal/driver"},
+	"cuda/internal/driver/nvidia":        {"cuda/internal/driver", "cuda/internal/dl"},
 	"cuda/internal/driver/nvidia/hostfn": {"cuda/internal/driver"}, // for tests
 	"cuda/internal/driver/sim":           {"cuda/internal/driver", "internal/ptxvm", "internal/ptxvm/check", "internal/ptxvm/fault", "internal/ptxvm/memory", "internal/ptxir"},
 	"cuda/internal/driver/fault":         {"cuda/internal/driver"},
@@ -97,6 +98,7 @@ var mayUseC = map[string]bool{
 	"pyext/module":                       true,
 	"cuda/internal/driver/nvidia":        true,
 	"cuda/internal/driver/nvidia/hostfn": true,
+	"cuda/internal/dl":                   true,
 	"cuda/internal/nvrtc":                true,
 	"cuda/internal/nvjitlink":            true,
 	"dlpack":                             true,

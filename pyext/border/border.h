@@ -183,6 +183,7 @@ enum cudago_class {
     CLS_EXEC,
     CLS_NODE,
     CLS_FINALIZER,
+    CLS_GREEN,
     CLS_COUNT
 };
 extern PyTypeObject *cudago_base[CLS_COUNT]; /* the native types */

@@ -163,6 +163,27 @@
 #define DOC_EVENT_HANDLE \
     "The ``CUevent``, as an integer."
 
+#define DOC_GREENCONTEXT_CLOSE \
+    "close($self)\n" \
+    "--\n" \
+    "\n" \
+    "Close the green context. Closing twice is fine.\n" \
+    "\n" \
+    "Its streams stay usable and keep it, as do graphs that were captured in them.\n" \
+    "\n" \
+    "References\n" \
+    "----------\n" \
+    "``cuGreenCtxDestroy``"
+
+#define DOC_GREENCONTEXT_IS_CLOSED \
+    "Whether `close` was called."
+
+#define DOC_GREENCONTEXT_HANDLE \
+    "The ``CUgreenCtx``, as an integer."
+
+#define DOC_GREENCONTEXT_SM_COUNT \
+    "Number of multiprocessors that its kernels run on, according to the driver."
+
 #define DOC_MEMORYRESOURCE_ALLOCATE \
     "allocate($self, size, /, *, stream=None)\n" \
     "--\n" \

@@ -250,9 +250,22 @@ static int pack_scalar(packing *pk, const cudago_param *p, PyObject *arg, uint8_
     return r;
 }
 
+/* A struct: what has its bytes, or an instance of a dataclass, of which Python makes them. */
+static int pack_struct(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
+    int fields = PyObject_CheckBuffer(arg) || PyType_Check(arg) ? 0 : cudago_has((PyObject *)Py_TYPE(arg), "__dataclass_fields__");
+    if (fields < 0) return -1;
+    if (!fields) return pack_bytes(pk, p, arg, to);
+    PyObject *structs = PyImport_ImportModule("cudago._kernel.structs");
+    PyObject *bytes = structs ? PyObject_CallMethod(structs, "_packed", "O", arg) : NULL;
+    Py_XDECREF(structs);
+    int r = bytes ? pack_bytes(pk, p, bytes, to) : -1;
+    Py_XDECREF(bytes);
+    return r;
+}
+
 static int pack_object(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     pk->ran = 1;
-    if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_bytes(pk, p, arg, to);
+    if (p->type == PARAM_BYTES || p->type == PARAM_BITS) return pack_struct(pk, p, arg, to);
     int pointer = p->type != PARAM_FLOAT && p->size == 8;
     if (pointer && arg == Py_None) return memset(to, 0, 8), 0;
     if (Py_TYPE(arg) == cudago_cls[CLS_OPERAND]) /* of a record: its object may be closed by now, its memory is not */

@@ -47,6 +47,7 @@ func liveObjects() map[string]int {
 	}
 	add("Stream", stream.Open())
 	add("Event", stream.Events.Len())
+	add("GreenContext", stream.Greens.Len())
 	add("ObjectCode", kernel.Codes.Len())
 	add("MemoryResource", memory.OwnResources())
 	add("Buffer", liveCells())

@@ -9,6 +9,7 @@
 static PyMethodDef functions[] = {
     {"_stream_new", METHOD(cudago_stream_new), METH_FASTCALL, NULL},
     {"_stream_wrap", METHOD(cudago_stream_wrap), METH_FASTCALL, NULL},
+    {"_green_new", METHOD(cudago_green_new), METH_FASTCALL, NULL},
     {"_event_new", METHOD(cudago_event_new), METH_FASTCALL, NULL},
     {"_collect_prove", METHOD(cudago_collect_prove), METH_FASTCALL, NULL},
     {0},
@@ -16,6 +17,7 @@ static PyMethodDef functions[] = {
 
 int cudago_stream_room(PyObject *module) {
     if (cudago_add_type(module, CLS_STREAM, &cudago_stream_spec) ||
-        cudago_add_type(module, CLS_EVENT, &cudago_event_spec)) return -1;
+        cudago_add_type(module, CLS_EVENT, &cudago_event_spec) ||
+        cudago_add_type(module, CLS_GREEN, &cudago_green_spec)) return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -74,7 +74,7 @@ StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep) {
     return (StreamObject *)(*keep = wrapped);
 }
 
-static PyObject *stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner) {
+PyObject *cudago_stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner) {
     if (st->kind) return cudago_raise(st), NULL;
     if (cudago_made("stream", s->device, generation)) return cudago_stream_release(s), NULL;
     cudago_streams_add(s, generation);
@@ -86,26 +86,33 @@ static PyObject *stream_object(cudago_stream *s, uint32_t generation, cudago_sta
     return (PyObject *)self;
 }
 
+int cudago_priority(PyObject *o, int32_t *priority) {
+    int overflow;
+    long v = PyLong_AsLongAndOverflow(o, &overflow);
+    if (v == -1 && PyErr_Occurred()) return -1;
+    if (overflow || v < INT32_MIN || v > INT32_MAX)
+        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", o), -1;
+    *priority = (int32_t)v;
+    return 0;
+}
+
 /* _stream_new(device, priority, blocking): blocking ones and the legacy default stream wait for each other. */
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n) {
     (void)module;
     CUDAGO_ENTER(NULL);
     if (n != 3 || cudago_expect(args[0], CLS_DEVICE, "device")) return NULL;
-    int overflow, blocking = PyObject_IsTrue(args[2]);
-    if (blocking < 0) return NULL;
-    long priority = PyLong_AsLongAndOverflow(args[1], &overflow);
-    if (priority == -1 && PyErr_Occurred()) return NULL;
-    if (overflow || priority < INT32_MIN || priority > INT32_MAX)
-        return PyErr_Format(PyExc_OverflowError, "priority must be -2**31 to 2**31-1, got %S", args[1]);
+    int32_t priority;
+    int blocking = PyObject_IsTrue(args[2]);
+    if (blocking < 0 || cudago_priority(args[1], &priority)) return NULL;
     cudago_status st = {0};
     int32_t ordinal = ((DeviceObject *)args[0])->ordinal;
     uint32_t generation;
     cudago_stream *s;
     if (cudago_device_ready(ordinal, &generation)) return NULL;
     Py_BEGIN_ALLOW_THREADS /* the marks: cuEventCreate waits while another thread is stuck in a full launch queue */
-    s = cudagoStreamNew(ordinal, (int32_t)priority, blocking, &st);
+    s = cudagoStreamNew(ordinal, priority, blocking, &st);
     Py_END_ALLOW_THREADS
-    return stream_object(s, generation, &st, Py_None);
+    return cudago_stream_object(s, generation, &st, Py_None);
 }
 
 /* _stream_wrap(device, handle, owner): another library's stream, which owner keeps alive. Handle 0 or 1 is the legacy
@@ -124,7 +131,7 @@ PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t
     Py_BEGIN_ALLOW_THREADS /* an event for its marks, as above */
     s = cudagoStreamWrap(ordinal, h, &st);
     Py_END_ALLOW_THREADS
-    return stream_object(s, generation, &st, args[2]);
+    return cudago_stream_object(s, generation, &st, args[2]);
 }
 
 /* The block stays: memory is freed on it, and executables were launched on it. */

@@ -104,6 +104,19 @@ typedef struct {
  * returned as a new reference in *keep. Runs Python. NULL with an exception. */
 StreamObject *cudago_stream_arg(PyObject *o, PyObject **keep);
 
+/* The object over a block that Go has made, or Go's error. */
+PyObject *cudago_stream_object(cudago_stream *s, uint32_t generation, cudago_status *st, PyObject *owner);
+
+int cudago_priority(PyObject *o, int32_t *priority); /* -1 with an exception */
+
+/* A green context: green.c, green.go. */
+#define CUDAGO_RESOURCE_BYTES 144 /* of a CUdevResource */
+typedef struct {
+    uint64_t id; /* Go's handle */
+    uintptr_t h; /* CUgreenCtx */
+    int32_t sm_count;
+} cudago_green;
+
 int cudago_raise_no_stream(const cudago_stream *s); /* ClosedError: closed (NULL) or lost; returns -1 */
 /* The block of an open stream, borrowed: it stays valid while nothing runs that could close the stream. NULL with
  * ClosedError. */
@@ -285,7 +298,8 @@ void cudagoDefaultStreamsForget(int32_t ordinal);
 
 PyObject *cudago_stream_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_stream_wrap(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *cudago_green_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_event_new(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *cudago_collect_prove(PyObject *module, PyObject *const *args, Py_ssize_t n);
-extern PyType_Spec cudago_stream_spec, cudago_event_spec;
+extern PyType_Spec cudago_stream_spec, cudago_event_spec, cudago_green_spec;
 int cudago_stream_room(PyObject *module); /* -1 with an exception */

@@ -67,9 +67,12 @@ static int take(building *b, PyObject *key, int after) {
     if (PySlice_Check(key)) return take_slice(b, key);
     if (PyIndex_Check(key) && !PyBool_Check(key)) {
         Py_ssize_t i = PyNumber_AsSsize_t(key, PyExc_IndexError);
-        return i == -1 && PyErr_Occurred() ? -1 : take_int(b, i);
+        if (i != -1 || !PyErr_Occurred()) return take_int(b, i);
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1; /* else an array: a mask, or a list of indices */
+        PyErr_Clear();
     }
-    PyErr_Format(PyExc_TypeError, "a tensor is indexed by integers, slices, None and ..., not by %R",
+    PyErr_Format(PyExc_TypeError, "a tensor is indexed by integers, slices, None and ..., which make views, not by %R: masks and "
+                                  "lists of indices would copy, which other libraries do (torch.from_dlpack, cupy.from_dlpack)",
                  (PyObject *)Py_TYPE(key));
     return -1;
 }

@@ -11,6 +11,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 try:
     from . import _core, _gopy
@@ -31,78 +33,28 @@ if sys.is_finalizing():  # other threads get no GIL any more
 _gopy._gobind = sys.modules["cudago._gopy._gobind"] = _core._gobind
 
 from . import _exit  # noqa: E402
-from . import allocators as allocators  # noqa: E402
-from . import compile_cache as compile_cache  # noqa: E402
-from . import debug as debug  # noqa: E402
-from . import dlpack as dlpack  # noqa: E402
-from . import nvtx as nvtx  # noqa: E402
-from . import sim as sim  # noqa: E402
-from . import torch_ops as torch_ops  # noqa: E402
 from ._driver import driver_name, driver_version, init, live_objects  # noqa: E402
 from ._finalize import Finalizer, finalize  # noqa: E402
 from ._gopy import api as _api  # noqa: E402
 from ._gopy import go as _go  # noqa: E402
-from ._graph.bound import BoundLaunch  # noqa: E402
-from ._graph.condition import Condition  # noqa: E402
-from ._graph.diff import GraphDiff  # noqa: E402
-from ._graph.exec import GraphExec  # noqa: E402
-from ._graph.exec_node import ExecNode  # noqa: E402
-from ._graph.function import GraphFunction, graph  # noqa: E402
-from ._graph.graph import Graph  # noqa: E402
-from ._graph.node import Node  # noqa: E402
-from ._graph.params import (  # noqa: E402
-    AllocNodeParams,
-    BatchMemOpNodeParams,
-    ChildGraphNodeParams,
-    ConditionalNodeParams,
-    EventNodeParams,
-    FreeNodeParams,
-    HostNodeParams,
-    KernelNodeParams,
-    MemcpyNodeParams,
-    MemsetNodeParams,
-)
-from ._graph.profile import GraphProfile, NodeTime  # noqa: E402
-from ._graph.retained import Retained  # noqa: E402
-from ._graph.slot import Slot, slot  # noqa: E402
-from ._graph.who import Holder, who_retains  # noqa: E402
 from ._kernel.attributes import KernelAttributes  # noqa: E402
-from ._kernel.configured import ConfiguredKernel  # noqa: E402
-from ._kernel.info import KernelInfo  # noqa: E402
 from ._kernel.kernel import Kernel, Parameter  # noqa: E402
 from ._kernel.launch import LaunchConfig, launch  # noqa: E402
-from ._kernel.linker import Linker, LinkerOptions  # noqa: E402
 from ._kernel.object_code import ObjectCode  # noqa: E402
-from ._kernel.program import Program  # noqa: E402
-from ._kernel.program_options import ProgramOptions  # noqa: E402
 from ._memory.buffer import Buffer, Pointer, pin  # noqa: E402
 from ._memory.device import Device  # noqa: E402
-from ._memory.limits import DeviceLimits  # noqa: E402
-from ._memory.profiler import profiler  # noqa: E402
 from ._memory.properties import DeviceProperties  # noqa: E402
 from ._memory.resource import (  # noqa: E402
     DeviceMemoryResource,
     ManagedMemoryResource,
     MemoryResource,
     PinnedMemoryResource,
-    PoolOptions,
-    PoolStatistics,
     VirtualMemoryResource,
 )
-from ._memory.summary import memory_summary  # noqa: E402
 from ._stream.event import Event  # noqa: E402
 from ._stream.fork import Fork  # noqa: E402
+from ._stream.green import GreenContext, SMPartition  # noqa: E402
 from ._stream.stream import Stream  # noqa: E402
-from ._stream.timer import timer  # noqa: E402
-from ._tensor.creation import asarray, empty, full, zeros  # noqa: E402
-from ._tensor.creation_like import (  # noqa: E402
-    arange,
-    empty_like,
-    full_like,
-    ones,
-    ones_like,
-    zeros_like,
-)
 from ._tensor.dlpack import (  # noqa: E402
     ExchangeCount,
     ExchangeStats,
@@ -110,8 +62,6 @@ from ._tensor.dlpack import (  # noqa: E402
     from_dlpack,
     to_torch,
 )
-from ._tensor.elementwise import ElementwiseKernel, elementwise  # noqa: E402
-from ._tensor.reduce import ReduceKernel, reduce  # noqa: E402
 from ._tensor.tensor import Tensor  # noqa: E402
 from .errors import (  # noqa: E402
     CheckError,
@@ -129,6 +79,91 @@ from .errors import (  # noqa: E402
     PTXError,
     UnsupportedError,
 )
+
+if TYPE_CHECKING:  # what is loaded when it is first used: _LATER
+    from . import allocators as allocators
+    from . import compile_cache as compile_cache
+    from . import debug as debug
+    from . import dlpack as dlpack
+    from . import nvtx as nvtx
+    from . import sim as sim
+    from . import testing as testing
+    from . import torch_ops as torch_ops
+    from ._graph.bound import BoundLaunch
+    from ._graph.condition import Condition
+    from ._graph.diff import GraphDiff
+    from ._graph.exec import GraphExec
+    from ._graph.exec_node import ExecNode
+    from ._graph.function import (
+        GraphFunction,
+        graph,
+    )
+    from ._graph.graph import Graph
+    from ._graph.node import Node
+    from ._graph.params import (
+        AllocNodeParams,
+        BatchMemOpNodeParams,
+        ChildGraphNodeParams,
+        ConditionalNodeParams,
+        EventNodeParams,
+        FreeNodeParams,
+        HostNodeParams,
+        KernelNodeParams,
+        MemcpyNodeParams,
+        MemsetNodeParams,
+    )
+    from ._graph.profile import (
+        GraphProfile,
+        NodeTime,
+    )
+    from ._graph.retained import Retained
+    from ._graph.slot import (
+        Slot,
+        slot,
+    )
+    from ._graph.who import (
+        Holder,
+        who_retains,
+    )
+    from ._kernel.configured import ConfiguredKernel
+    from ._kernel.info import KernelInfo
+    from ._kernel.linker import (
+        Linker,
+        LinkerOptions,
+    )
+    from ._kernel.program import Program
+    from ._kernel.program_options import ProgramOptions
+    from ._memory.limits import DeviceLimits
+    from ._memory.monitor import (
+        DeviceMonitor,
+        DeviceProcess,
+    )
+    from ._memory.pool import PoolOptions, PoolStatistics
+    from ._memory.profiler import profiler
+    from ._memory.summary import memory_summary
+    from ._stream.timer import timer
+    from ._tensor.creation import (
+        asarray,
+        empty,
+        full,
+        zeros,
+    )
+    from ._tensor.creation_like import (
+        arange,
+        empty_like,
+        full_like,
+        ones,
+        ones_like,
+        zeros_like,
+    )
+    from ._tensor.elementwise import (
+        ElementwiseKernel,
+        elementwise,
+    )
+    from ._tensor.reduce import (
+        ReduceKernel,
+        reduce,
+    )
 
 __all__ = [
     "AllocNodeParams",
@@ -148,6 +183,8 @@ __all__ = [
     "DeviceFaultError",
     "DeviceLimits",
     "DeviceMemoryResource",
+    "DeviceMonitor",
+    "DeviceProcess",
     "DeviceProperties",
     "DriverNotFoundError",
     "ElementwiseKernel",
@@ -166,6 +203,7 @@ __all__ = [
     "GraphFunction",
     "GraphProfile",
     "GraphUpdateError",
+    "GreenContext",
     "Holder",
     "HostNodeParams",
     "InternalError",
@@ -195,6 +233,7 @@ __all__ = [
     "ProgramOptions",
     "ReduceKernel",
     "Retained",
+    "SMPartition",
     "Slot",
     "Stream",
     "Tensor",
@@ -231,6 +270,60 @@ __all__ = [
 ]
 
 
+# Names that are loaded when they are first used, by module: most programs use few of them.
+_LATER = {
+    "_graph.bound": "BoundLaunch",
+    "_graph.condition": "Condition",
+    "_graph.diff": "GraphDiff",
+    "_graph.exec": "GraphExec",
+    "_graph.exec_node": "ExecNode",
+    "_graph.function": "GraphFunction graph",
+    "_graph.graph": "Graph",
+    "_graph.node": "Node",
+    "_graph.params": (
+        "AllocNodeParams BatchMemOpNodeParams ChildGraphNodeParams ConditionalNodeParams "
+        "EventNodeParams FreeNodeParams HostNodeParams KernelNodeParams MemcpyNodeParams "
+        "MemsetNodeParams"
+    ),
+    "_graph.profile": "GraphProfile NodeTime",
+    "_graph.retained": "Retained",
+    "_graph.slot": "Slot slot",
+    "_graph.who": "Holder who_retains",
+    "_kernel.configured": "ConfiguredKernel",
+    "_kernel.info": "KernelInfo",
+    "_kernel.linker": "Linker LinkerOptions",
+    "_kernel.program": "Program",
+    "_kernel.program_options": "ProgramOptions",
+    "_memory.limits": "DeviceLimits",
+    "_memory.monitor": "DeviceMonitor DeviceProcess",
+    "_memory.pool": "PoolOptions PoolStatistics",
+    "_memory.profiler": "profiler",
+    "_memory.summary": "memory_summary",
+    "_stream.timer": "timer",
+    "_tensor.creation": "asarray empty full zeros",
+    "_tensor.creation_like": "arange empty_like full_like ones ones_like zeros_like",
+    "_tensor.elementwise": "ElementwiseKernel elementwise",
+    "_tensor.reduce": "ReduceKernel reduce",
+}
+_WHERE = {name: module for module, names in _LATER.items() for name in names.split()}
+_MODULES = {"allocators", "compile_cache", "debug", "dlpack", "nvtx", "sim", "testing", "torch_ops"}
+
+if not TYPE_CHECKING:  # type checkers would accept any name
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE, *_MODULES})
+
+
 def _drop(handle: int) -> None: ...
 
 
@@ -248,5 +341,6 @@ def _after_fork_in_child() -> None:
     _api._gobind = _go._gobind = _Forked()
 
 
+_core._set_package(__path__[0])  # whose lines are nobody's in reports of checks
 os.register_at_fork(after_in_child=_after_fork_in_child)
 atexit.register(_exit.shutdown)

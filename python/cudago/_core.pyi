@@ -26,6 +26,7 @@ from ._memory import buffer as _buffers
 from ._memory import device as _device
 from ._memory import resource as _resource
 from ._stream import event as _event
+from ._stream import green as _green
 from ._stream import stream as _stream
 from ._tensor import tensor as _tensor
 from .typing import BufferLike, Dims, KernelArgument, MemoryLike, StreamLike, SupportsDLPack
@@ -220,6 +221,35 @@ class Event:
     @property
     def _ordinal(self) -> int: ...
     def _elapsed_ms(self, start: Event, /) -> float: ...
+
+class GreenContext:
+    def close(self) -> None:
+        """Close the green context. Closing twice is fine.
+
+        Its streams stay usable and keep it, as do graphs that were captured in them.
+
+        References
+        ----------
+        ``cuGreenCtxDestroy``
+        """
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *args: object) -> None: ...
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+
+    @property
+    def handle(self) -> int:
+        """The ``CUgreenCtx``, as an integer."""
+
+    @property
+    def sm_count(self) -> int:
+        """Number of multiprocessors that its kernels run on, according to the driver."""
+
+    @property
+    def _ordinal(self) -> int: ...
+    def _stream(self, priority: int, /) -> _stream.Stream: ...
 
 # --- memory ---------------------------------------------------------------------------------------
 
@@ -1356,6 +1386,7 @@ def _is_open() -> bool: ...
 def _device_new(ordinal: int, /) -> _device.Device: ...
 def _stream_new(device: Device, priority: int, blocking: bool, /) -> _stream.Stream: ...
 def _stream_wrap(device: Device, handle: int, owner: object, /) -> _stream.Stream: ...
+def _green_new(device: Device, parts: bytes, /) -> _green.GreenContext: ...
 def _event_new(device: Device, timing: bool, blocking: bool, /) -> _event.Event: ...
 def _buffer_adopt(
     address: int, size: int, stream: StreamLike, owner: Any, /

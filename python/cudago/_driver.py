@@ -5,12 +5,9 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import threading
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from . import _core
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["driver_name", "driver_version", "init", "live_objects"]
 
-_log = logging.getLogger("cudago")
 _CHOICES = ("auto", "nvidia", "sim")
 _choice = threading.local()  # driver: the argument of init in this thread
 
@@ -133,6 +129,9 @@ def _nvrtc_directories() -> list[str]:
 
 
 def _directories_of(pattern: str) -> list[str]:
+    from importlib.util import find_spec
+    from pathlib import Path
+
     spec = find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     return [
@@ -166,12 +165,15 @@ def _notice() -> str:
 
 def _opened() -> None:
     """Log the driver, and its notice once. Called by the native module."""
-    if _log.isEnabledFor(logging.INFO):
+    import logging
+
+    log = logging.getLogger("cudago")
+    if log.isEnabledFor(logging.INFO):
         major, minor = driver_version()
-        _log.info("driver %s, CUDA %d.%d", driver_name(), major, minor)
-    if not (notice := _notice()) or not _log.isEnabledFor(logging.WARNING):
+        log.info("driver %s, CUDA %d.%d", driver_name(), major, minor)
+    if not (notice := _notice()) or not log.isEnabledFor(logging.WARNING):
         return
-    if _log.hasHandlers():
-        _log.warning("%s", notice)
+    if log.hasHandlers():
+        log.warning("%s", notice)
     else:  # logging's handler of last resort would not name cudago
         print(f"cudago: {notice}", file=sys.stderr)

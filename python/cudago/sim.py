@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from . import _core
@@ -121,6 +120,3 @@ def cancel() -> None:
         On NVIDIA's driver, where a kernel ends only with the process.
     """
     _core._cancel_kernels()
-
-
-_core._set_package(str(Path(__file__).parent))

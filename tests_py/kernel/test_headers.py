@@ -96,8 +96,8 @@ def found_by(script, root: Path, source: str, first: str = "", **environment: st
 
 
 # Whatever this machine has installed.
-NO_PATHFINDER = "cu._kernel.headers._by_pathfinder = list"
-NO_PACKAGES = f"{NO_PATHFINDER}; cu._kernel.headers.find_spec = lambda name: None"
+NO_PATHFINDER = "from cudago._kernel import headers; headers._by_pathfinder = list"
+NO_PACKAGES = f"{NO_PATHFINDER}; headers.find_spec = lambda name: None"
 HALF = "#include <cuda_fp16.h>\n#include <cub/one.cuh>\n__device__ int half = HALF + CUB;"
 
 
@@ -214,6 +214,21 @@ FLAGS = [
     ({"diag_warn": (177,)}, "--diag-warn=177"),
     ({"optimization_info": "inline"}, "--optimization-info=inline"),
     ({"ptxas_options": "-v"}, "--ptxas-options=-v"),
+    ({"device_code_optimize": True, "debug": True}, "--dopt=on"),
+    ({"device_stack_protector": True}, "--device-stack-protector=true"),
+    ({"modify_stack_limit": False}, "--modify-stack-limit=false"),
+    ({"jump_table_density": 101}, "--jump-table-density=101"),
+    ({"ofast_compile": "min"}, "--Ofast-compile=min"),
+    ({"frandom_seed": "a"}, "--frandom-seed=a"),
+    ({"gen_opt_lto": True}, "--gen-opt-lto"),
+    ({"device_int128": True}, "--device-int128"),
+    ({"device_float128": True, "arch": "compute_100"}, "--device-float128"),
+    ({"pch_verbose": True}, "--pch-verbose=true"),
+    ({"pch_messages": False}, "--pch-messages=false"),
+    ({"instantiate_templates_in_pch": True}, "--instantiate-templates-in-pch=true"),
+    ({"warning_as_error": "all-warnings"}, "--warning-as-error=all-warnings"),
+    ({"brief_diagnostics": True}, "--brief-diagnostics=true"),
+    ({"fdevice_syntax_only": True}, "--fdevice-syntax-only"),
 ]
 
 
@@ -239,9 +254,13 @@ def test_precompiled_headers(driver, stream, tmp_path):
     assert stored(again.compile(), stream) == 3
 
 
-def test_times_are_written(driver, tmp_path):
-    file = tmp_path / "times.csv"
+@pytest.mark.parametrize(
+    ("field", "written"), [("time", "times"), ("fdevice_time_trace", "times.json")]
+)
+def test_times_are_written(driver, tmp_path, field, written):
+    options = cu.ProgramOptions(**{field: str(tmp_path / "times")})
+    file = tmp_path / written
     for _ in range(2):  # from no cache
-        cu.Program("", options=cu.ProgramOptions(time=str(file))).compile()
+        cu.Program("", options=options).compile()
         assert file.exists()
         file.unlink()

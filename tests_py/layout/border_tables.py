@@ -84,12 +84,14 @@ WAITS = {
     "cudagoLineExpose", "cudagoLineJoin", "cudagoLineMarked", "cudagoProveExposed",
     "cudagoCaptureEnd", "cudagoKernelBlocks", "cudagoMemset", "cudagoGraphInstantiate",
     "cudagoStreamNew", "cudagoStreamWrap", "cudagoEventNew", "cudagoEventForGood",
+    "cudagoGreenNew", "cudagoGreenStream",
 }  # fmt: skip
 
 # Fields that close() clears.
 CLEARED = {
     "StreamObject": {"s"},
     "EventObject": {"id", "h"},
+    "GreenObject": {"id", "h"},
     "BufferObject": {"cell"},
     "TensorObject": {"cell", "theirs"},
     "ResourceObject": {"closed"},
@@ -122,6 +124,8 @@ READERS: dict[str, str] = {
     "stream/stream.c:stream_release": CLOSING,
     "stream/event.c:event_close": CLOSING,
     "stream/event.c:event_dealloc": CLOSING,
+    "stream/green.c:green_close": CLOSING,
+    "stream/green.c:green_dealloc": CLOSING,
     "memory/buffer.c:buffer_close": CLOSING,
     "memory/buffer.c:buffer_dealloc": CLOSING,
     "tensor/tensor.c:tensor_close": CLOSING,

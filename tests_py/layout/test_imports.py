@@ -34,6 +34,22 @@ OPTIONAL = {"numpy", "ml_dtypes"}
 DEFERRED = {
     ("cudago._card", "cudago._display.glance"): "few programs print what memory holds",
     ("cudago._card", "cudago._display.html"): "only notebooks show cards and pictures",
+    (
+        "cudago._driver",
+        "importlib.util",
+    ): "wheels are looked for when a driver opens",
+    ("cudago._driver", "logging"): "loads traceback; it is told when a driver opens",
+    ("cudago._driver", "pathlib"): "loads urllib, for where the wheels' libraries are",
+    ("cudago._kernel.kernel", "cudago._graph.bound"): "graphs are loaded when one is made",
+    (
+        "cudago._kernel.kernel",
+        "cudago._kernel.info",
+    ): "loads dataclasses; few kernels are asked",
+    ("cudago._memory.device", "cudago._memory.limits"): "few limits are changed",
+    ("cudago._memory.device", "cudago._memory.monitor"): "loads dataclasses; few programs ask",
+    ("cudago._memory.device", "logging"): "loads traceback, and few devices are reset",
+    ("cudago._memory.resource", "cudago._memory.pool"): "loads dataclasses, for options of pools",
+    ("cudago._stream.stream", "cudago._graph"): "graphs are loaded when one is made",
     ("cudago._graph.shown", "cudago._display.picture"): "few graphs are drawn",
     ("cudago._graph.shown", "cudago._display.tree"): "few graphs are printed",
     ("cudago._graph.stored", "cudago._graph_file.load"): "loads zipfile, and few graphs are saved",
@@ -142,6 +158,75 @@ def test_functions_import_what_is_optional_or_listed():
     }
     assert found - DEFERRED.keys() == set(), "import it at the top of the module"
     assert DEFERRED.keys() - found == set(), "nobody imports it in a function any more"
+
+
+def test_what_names_load_is_what_type_checkers_see():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    seen, modules = {}, set()
+    for guard in filter(is_guard, tree.body):
+        for node in guard.body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                seen |= {alias.name: node.module for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules |= {alias.name for alias in node.names}
+    assert (seen, modules) == (cu._WHERE, cu._MODULES)
+
+
+def test_all_names_are_found_when_they_are_used(script):
+    done = script(
+        """
+        import sys
+        import cudago as cu
+        assert not [n for n in sys.modules if n.startswith("cudago._graph")]
+        assert set(cu.__all__) | cu._MODULES <= set(dir(cu))
+        assert all(getattr(cu, n) is getattr(cu, n) for n in (*cu.__all__, *cu._MODULES))
+        for name in ("Nothing", "__wrong__"):
+            try:
+                getattr(cu, name)
+            except AttributeError as e:
+                print(e)
+        namespace = {}
+        exec("from cudago import *", namespace)
+        print(set(cu.__all__) - set(namespace))
+        """
+    )
+    assert done.stdout.splitlines() == [
+        "module 'cudago' has no attribute 'Nothing'",
+        "module 'cudago' has no attribute '__wrong__'",
+        "set()",
+    ], done.stderr
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "s.capture().__enter__()",
+        "cu.Graph()",
+        "cu.graph(print)",
+        "cu.slot('name', bytearray(4))",
+        "k.bind(cu.LaunchConfig(1, 1))",
+    ],
+)
+def test_graphs_have_their_classes_however_the_first_is_made(script, make):
+    done = script(
+        f"""
+        import os, sys
+        import cudago as cu
+        s = cu.Device().create_stream()
+        text = ".version 7.0\\n.target sm_50\\n.address_size 64\\n.entry k() {{{{ ret; }}}}"
+        k = cu.ObjectCode.from_ptx(text)["k"]
+        assert "cudago._graph" not in sys.modules
+        made = {make}
+        if s.is_capturing:
+            assert type(made) is cu.Graph
+        else:
+            node = cu.Graph().callback(print)
+            assert type(node) is cu.Node and type(node.graph.instantiate()) is cu.GraphExec
+        print("done", flush=True)
+        os._exit(0)
+        """
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def test_what_is_deferred_is_not_loaded_by_the_package(script):

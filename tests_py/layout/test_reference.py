@@ -155,6 +155,7 @@ CHECKS = {
 MADE_BY_CUDAGO = {
     "cudago.BoundLaunch",
     "cudago.DeviceLimits",
+    "cudago.DeviceMonitor",
     "cudago.DeviceProperties",
     "cudago.ExecNode",
     "cudago.Fork",
@@ -163,6 +164,7 @@ MADE_BY_CUDAGO = {
     "cudago.Node",
     "cudago.ObjectCode",
     "cudago.Parameter",
+    "cudago.SMPartition",
 }
 
 

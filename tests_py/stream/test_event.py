@@ -45,6 +45,16 @@ def test_record_gives_what_it_was_given(stream, device):
         stream.record("now")
 
 
+def test_a_record_can_measure_time(stream, device):
+    with stream.record(timing=True) as start, stream.record(timing=True) as end:
+        end.sync()
+        assert end - start >= 0
+    with device.create_event(timing_enabled=True) as e:
+        with pytest.raises(ValueError, match="timing=True is for a new event"):
+            stream.record(e, timing=True)
+        assert stream.record(e, timing=False) is e
+
+
 def test_a_later_record_replaces_the_earlier(stream, device):
     with device.create_event() as e:
         stream.record(e)

@@ -180,6 +180,19 @@ def test_default_streams_can_be_wrapped(device, handle):
     assert out == bytearray([3] * 4)
 
 
+@pytest.mark.kept_for_good  # a device keeps its default streams
+def test_the_per_thread_default_stream(device, stream):
+    own = device.per_thread_default_stream
+    assert own is device.per_thread_default_stream
+    assert (own.handle, own) == (2, cu.Stream.from_handle(2, device=device))
+    x = device.allocate(4, stream=own)
+    x.fill(7, stream=own)
+    own.sync()
+    assert x.view("u1").numpy(stream=own).tolist() == [7] * 4
+    own.close()
+    assert not device.per_thread_default_stream.is_closed
+
+
 def test_equality_is_that_of_handles(device, stream):
     with device.create_stream() as other, cu.Stream.from_handle(stream.handle) as same:
         assert stream == same

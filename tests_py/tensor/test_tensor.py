@@ -62,7 +62,9 @@ def test_indexing_is_numpys(counted, stream, index):
         (1.5, TypeError, "not by <class 'float'>"),
         ("a", TypeError, "not by <class 'str'>"),
         (True, TypeError, "not by <class 'bool'>"),
-        ([0, 1], TypeError, "not by <class 'list'>"),
+        ([0, 1], TypeError, "not by <class 'list'>: masks and lists of indices would copy"),
+        (np.ones(2, bool), TypeError, "not by <class 'numpy.ndarray'>: masks"),
+        (np.arange(2), TypeError, "not by <class 'numpy.ndarray'>: masks"),
         (slice(None, None, 0), ValueError, "step cannot be zero"),
         ((None,) * 63, IndexError, "too many dimensions"),
         (2**70, IndexError, "cannot fit"),
@@ -367,3 +369,35 @@ def test_a_tensor_is_a_kernel_argument(counted, stream):
 def test_operators_are_not_there(counted):
     with pytest.raises(TypeError):
         operator.add(counted, counted)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t + t,
+        lambda t: 2 * t,
+        lambda t: t @ t,
+        lambda t: -t,
+        lambda t: abs(t),
+        lambda t: t > 0,
+        lambda t: t <= t,
+        lambda t: 1.5**t,
+        lambda t: t & True,
+    ],
+)
+def test_arithmetic_is_refused_with_advice(stream, use):
+    with pytest.raises(TypeError, match=r"no arithmetic, so no .*torch\.from_dlpack.*elementwise"):
+        use(cu.zeros((2, 2), "i4", stream=stream))
+
+
+def test_other_objects_have_their_say_about_operators(stream):
+    class Other:
+        def __radd__(self, other):
+            return "mine"
+
+    t = cu.zeros(2, "i4", stream=stream)
+    assert t + Other() == "mine"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = t + "text"
+    with pytest.raises(TypeError, match="no arithmetic"):
+        t += 1

@@ -28,6 +28,7 @@ func TestLayouts(t *testing.T) {
 		edge   CUgraphEdgeData
 		child  CUDA_CHILD_GRAPH_NODE_PARAMS
 		choice CUDA_CONDITIONAL_NODE_PARAMS
+		sms    CUdevResource
 	)
 	tests := []struct {
 		name      string
@@ -70,6 +71,9 @@ func TestLayouts(t *testing.T) {
 		{"CUgraphNodeParams.conditional", unsafe.Offsetof(node.Conditional), 16},
 		{"CUDA_CHILD_GRAPH_NODE_PARAMS", unsafe.Sizeof(child), 16},
 		{"CUDA_CHILD_GRAPH_NODE_PARAMS.ownership", unsafe.Offsetof(child.Ownership), unsafe.Offsetof(choice.Type)},
+		{"CUdevResource", unsafe.Sizeof(sms), 144},
+		{"CUdevResource.sm", unsafe.Offsetof(sms.SmCount), 96},
+		{"CUdevResource.sm.smCoscheduledAlignment", unsafe.Offsetof(sms.SmCoscheduledAlignment), 104},
 		{"CUmemAccessDesc", unsafe.Sizeof(access), 12},
 		{"CUmemAccessDesc.flags", unsafe.Offsetof(access.Flags), 8},
 	}

@@ -24,6 +24,7 @@ import "unsafe"
 type API interface {
 	DeviceAPI
 	ContextAPI
+	GreenContextAPI
 	StreamAPI
 	EventAPI
 	MemoryAPI
@@ -110,6 +111,32 @@ type ContextAPI interface {
 	// of cuMemAlloc on the peer. Pools have their own access lists.
 	CuCtxEnablePeerAccess(peer CUcontext, flags uint32) CUresult
 	CuCtxDisablePeerAccess(peer CUcontext) CUresult
+}
+
+// GreenContextAPI is cuda.h's green contexts: parts of a device's
+// multiprocessors (SMs), and streams whose kernels run on those alone.
+type GreenContextAPI interface {
+	// CuDeviceGetDevResource returns all of a device's SMs.
+	// CUDA_ERROR_INVALID_RESOURCE_TYPE for a type that the driver does not know.
+	CuDeviceGetDevResource(dev CUdevice, typ CUdevResourceType) (CUdevResource, CUresult)
+	// CuDevSmResourceSplitByCount makes up to len(groups) disjoint groups of at
+	// least minCount SMs each, and returns how many it made and what is left;
+	// without groups it returns how many there can be. input must not be a group
+	// itself, unless of CuGreenCtxGetDevResource.
+	CuDevSmResourceSplitByCount(groups []CUdevResource, input *CUdevResource, flags, minCount uint32) (made uint32, left CUdevResource, r CUresult)
+	// CuDevResourceGenerateDesc takes resources of one split of one device, else
+	// CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION. Nothing releases a descriptor.
+	CuDevResourceGenerateDesc(resources []CUdevResource) (CUdevResourceDesc, CUresult)
+	// CuGreenCtxCreate retains the primary context until CuGreenCtxDestroy.
+	// flags must be CU_GREEN_CTX_DEFAULT_STREAM.
+	CuGreenCtxCreate(desc CUdevResourceDesc, dev CUdevice, flags uint32) (CUgreenCtx, CUresult)
+	// CuGreenCtxDestroy destroys no streams: they must have been, and any call
+	// with one afterwards returns CUDA_ERROR_CONTEXT_IS_DESTROYED.
+	CuGreenCtxDestroy(g CUgreenCtx) CUresult
+	CuGreenCtxGetDevResource(g CUgreenCtx, typ CUdevResourceType) (CUdevResource, CUresult)
+	// CuGreenCtxStreamCreate does not need a current context. flags must be
+	// CU_STREAM_NON_BLOCKING.
+	CuGreenCtxStreamCreate(g CUgreenCtx, flags uint32, priority int32) (CUstream, CUresult)
 }
 
 // StreamAPI is cuda.h's stream management, stream capture included.

@@ -33,6 +33,9 @@ typedef int32_t CUgraphConditionalNodeType;
 typedef int32_t CUgraphChildGraphNodeOwnership;
 typedef int32_t CUgraphInstantiateResult;
 typedef int32_t CUgraphExecUpdateResult;
+typedef uintptr_t CUgreenCtx;
+typedef uintptr_t CUdevResourceDesc;
+typedef int32_t CUdevResourceType;
 typedef int32_t CUmem_advise;
 typedef int32_t CUmem_range_attribute;
 typedef int32_t CUstreamBatchMemOpType;
@@ -193,6 +196,15 @@ typedef struct {
 } CUgraphExecUpdateResultInfo;
 
 typedef struct {
+	CUdevResourceType Type;
+	uint8_t Internal[92];
+	uint32_t SmCount;
+	uint32_t MinSmPartitionSize;
+	uint32_t SmCoscheduledAlignment;
+	uint8_t Rest[36];
+} CUdevResource;
+
+typedef struct {
 	CUstreamBatchMemOpType Operation;
 	uint8_t pad0[4];
 	CUdeviceptr Address;
@@ -339,6 +351,10 @@ enum {
 	CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
 	CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
 	CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
+	CU_DEV_RESOURCE_TYPE_INVALID = 0,
+	CU_DEV_RESOURCE_TYPE_SM = 1,
+	CU_GREEN_CTX_DEFAULT_STREAM = 1,
+	CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING = 1,
 	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
 	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
 	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,

@@ -144,6 +144,41 @@ func (d *Base) CuCtxDisablePeerAccess(peer CUcontext) (result CUresult) {
 	return
 }
 
+func (d *Base) CuDeviceGetDevResource(dev CUdevice, typ CUdevResourceType) (out0 CUdevResource, result CUresult) {
+	result = d.answer("cuDeviceGetDevResource")
+	return
+}
+
+func (d *Base) CuDevSmResourceSplitByCount(groups []CUdevResource, input *CUdevResource, flags uint32, minCount uint32) (made uint32, left CUdevResource, result CUresult) {
+	result = d.answer("cuDevSmResourceSplitByCount")
+	return
+}
+
+func (d *Base) CuDevResourceGenerateDesc(resources []CUdevResource) (out0 CUdevResourceDesc, result CUresult) {
+	result = d.answer("cuDevResourceGenerateDesc")
+	return
+}
+
+func (d *Base) CuGreenCtxCreate(desc CUdevResourceDesc, dev CUdevice, flags uint32) (out0 CUgreenCtx, result CUresult) {
+	result = d.answer("cuGreenCtxCreate")
+	return
+}
+
+func (d *Base) CuGreenCtxDestroy(g CUgreenCtx) (result CUresult) {
+	result = d.answer("cuGreenCtxDestroy")
+	return
+}
+
+func (d *Base) CuGreenCtxGetDevResource(g CUgreenCtx, typ CUdevResourceType) (out0 CUdevResource, result CUresult) {
+	result = d.answer("cuGreenCtxGetDevResource")
+	return
+}
+
+func (d *Base) CuGreenCtxStreamCreate(g CUgreenCtx, flags uint32, priority int32) (out0 CUstream, result CUresult) {
+	result = d.answer("cuGreenCtxStreamCreate")
+	return
+}
+
 func (d *Base) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 CUstream, result CUresult) {
 	result = d.answer("cuStreamCreateWithPriority")
 	return

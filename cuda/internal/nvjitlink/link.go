@@ -5,7 +5,7 @@ package nvjitlink
 
 /*
 #include <stdlib.h>
-#include "library.h"
+#include "calls.h"
 */
 import "C"
 

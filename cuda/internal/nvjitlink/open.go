@@ -3,11 +3,7 @@
 
 package nvjitlink
 
-/*
-#cgo linux LDFLAGS: -ldl
-#include <stdlib.h>
-#include "library.h"
-*/
+// #include "calls.h"
 import "C"
 
 import (
@@ -16,7 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/dl"
 )
 
 // PathVariable names the environment variable with directories to look in first,
@@ -75,21 +72,16 @@ func Open(paths []string) (*Library, error) {
 }
 
 func openFile(file string, major int) (l *Library, why string) {
-	cname := C.CString(file)
-	defer C.free(unsafe.Pointer(cname))
-	var text [1024]C.char
-	handle := C.cudago_nvjitlink_open(cname, &text[0], C.int(len(text)))
-	if handle == nil {
-		return nil, C.GoString(&text[0])
+	library, why := dl.Open(file)
+	if !library.IsOpen() {
+		return nil, why
 	}
 	l = &Library{path: file}
 	for i, name := range callNames {
 		if i != version { // all others are exported for each minor version, the first of which is of all
 			name = fmt.Sprintf("__%s_%d_0", name, major)
 		}
-		csymbol := C.CString(name)
-		l.fn[i] = C.cudago_nvjitlink_symbol(handle, csymbol)
-		C.free(unsafe.Pointer(csymbol))
+		l.fn[i] = C.address(library.Symbol(name))
 		if l.fn[i] == 0 {
 			return nil, "lacks " + name
 		}

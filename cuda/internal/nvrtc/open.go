@@ -3,12 +3,7 @@
 
 package nvrtc
 
-/*
-#cgo linux LDFLAGS: -ldl
-#include <stdlib.h>
-#include "library.h"
-#include "calls.h"
-*/
+// #include "calls.h"
 import "C"
 
 import (
@@ -18,7 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unsafe"
+
+	"github.com/cudago/cudago/cuda/internal/dl"
 )
 
 // PathVariable names the environment variable with directories to look in
@@ -134,7 +130,7 @@ func openIn(dir string, tried *[]Attempt) *Library {
 func openBuiltins(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
 	for _, file := range files {
-		dlopen(file)
+		dl.Open(file)
 	}
 }
 
@@ -152,14 +148,14 @@ func identify(l *Library) string {
 }
 
 func openFile(file string, tried *[]Attempt) *Library {
-	handle, why := dlopen(file)
-	if handle == nil {
+	library, why := dl.Open(file)
+	if !library.IsOpen() {
 		*tried = append(*tried, Attempt{file, why})
 		return nil
 	}
 	l := &Library{path: file}
 	for i, name := range callNames {
-		l.fn[i] = symbol(handle, name)
+		l.fn[i] = C.address(library.Symbol(name))
 		if l.fn[i] == 0 {
 			*tried = append(*tried, Attempt{file, "lacks " + name})
 			return nil
@@ -169,29 +165,12 @@ func openFile(file string, tried *[]Attempt) *Library {
 		*tried = append(*tried, Attempt{file, "does not tell its version and architectures"})
 		return nil
 	}
-	if origin := C.cudago_symbol_file(l.fn[nvrtcVersion]); origin != nil {
-		l.path = C.GoString(origin)
+	if origin := dl.FileOf(uintptr(l.fn[nvrtcVersion])); origin != "" {
+		l.path = origin
 		openBuiltins(filepath.Dir(l.path))
 	}
 	l.identity = identify(l)
 	return l
-}
-
-func dlopen(name string) (handle unsafe.Pointer, why string) {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	var text [1024]C.char
-	handle = C.cudago_nvrtc_open(cname, &text[0], C.int(len(text)))
-	if handle == nil {
-		why = C.GoString(&text[0])
-	}
-	return handle, why
-}
-
-func symbol(handle unsafe.Pointer, name string) C.address {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	return C.cudago_nvrtc_symbol(handle, cname)
 }
 
 // The NVRTC calls, as indices into callNames and Library.fn.

@@ -372,49 +372,6 @@ def device_properties(ordinal):
 
 
 # ---- Functions ---
-def attribute_name(i):
-	"""AttributeName(int i) str
-
-	AttributeName returns the name of the i-th attribute, in alphabetic order:
-	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
-	"""
-	return _gobind.api_AttributeName(i)
-def device_limit(ordinal, limit):
-	"""DeviceLimit(int ordinal, int limit) int value, str err
-
-	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
-	makes the primary context, if nobody did.
-	"""
-	return _gobind.api_DeviceLimit(ordinal, limit)
-def driver_objects():
-	"""DriverObjects() str counts, str err
-
-	DriverObjects counts what the driver was asked to create and not yet asked to
-	destroy, as LiveObjects does. It opens the driver.
-	"""
-	return _gobind.api_DriverObjects()
-def driver_version():
-	"""DriverVersion() int version, str err
-
-	DriverVersion returns the CUDA version that the driver implements, as 12040
-	for 12.4. It opens the driver.
-	"""
-	return _gobind.api_DriverVersion()
-def live_objects():
-	"""LiveObjects() str counts, str err
-
-	LiveObjects counts what is held open for Python, as a JSON object from kinds
-	to numbers: gopy would make a map a class of its own. Kinds with none are
-	absent. It opens no driver.
-	"""
-	return _gobind.api_LiveObjects()
-def profile(ordinal, on):
-	"""Profile(int ordinal, bool on) bool collects, str err
-
-	Profile has a profiler that waits for this begin to collect, or end. It
-	returns on.
-	"""
-	return _gobind.api_Profile(ordinal, on)
 def device_count():
 	"""DeviceCount() int n, str err
 
@@ -427,27 +384,20 @@ def driver_name():
 	DriverName returns "nvidia" or "sim". It opens the driver.
 	"""
 	return _gobind.api_DriverName()
-def driver_notice():
-	"""DriverNotice() str notice, str err
+def driver_objects():
+	"""DriverObjects() str counts, str err
 
-	DriverNotice says in one sentence why the simulated driver was chosen; it is
-	empty where nothing has to be said. It opens the driver.
+	DriverObjects counts what the driver was asked to create and not yet asked to
+	destroy, as LiveObjects does. It opens the driver.
 	"""
-	return _gobind.api_DriverNotice()
-def set_device_limit(ordinal, limit, value):
-	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
+	return _gobind.api_DriverObjects()
+def result_explanation(code):
+	"""ResultExplanation(int code) str
 
-	SetDeviceLimit asks for one of a device's limits, and returns what the driver
-	has made of it.
+	ResultExplanation says in a few words what a code means. It is empty for a
+	code that this version does not know.
 	"""
-	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
-def buffer_id(ordinal, address):
-	"""BufferID(int ordinal, long address) long id, str err
-
-	BufferID returns the number of the allocation that an address is in, or 0. It
-	makes the device's primary context, if nobody did.
-	"""
-	return _gobind.api_BufferID(ordinal, address)
+	return _gobind.api_ResultExplanation(code)
 def device_attribute(ordinal, name):
 	"""DeviceAttribute(int ordinal, str name) int value, str err
 
@@ -461,12 +411,6 @@ def linked():
 	object from names to versions: "go", and the modules of others.
 	"""
 	return _gobind.api_Linked()
-def device_name(ordinal):
-	"""DeviceName(int ordinal) str name, str err
-
-	DeviceName returns a device's product name.
-	"""
-	return _gobind.api_DeviceName(ordinal)
 def live_streams():
 	"""LiveStreams() int n, str err
 
@@ -474,22 +418,87 @@ def live_streams():
 	default streams that nobody holds. It opens no driver.
 	"""
 	return _gobind.api_LiveStreams()
-def result_explanation(code):
-	"""ResultExplanation(int code) str
+def profile(ordinal, on):
+	"""Profile(int ordinal, bool on) bool collects, str err
 
-	ResultExplanation says in a few words what a code means. It is empty for a
-	code that this version does not know.
+	Profile has a profiler that waits for this begin to collect, or end. It
+	returns on.
 	"""
-	return _gobind.api_ResultExplanation(code)
-def result_name(code):
-	"""ResultName(int code) str
+	return _gobind.api_Profile(ordinal, on)
+def set_device_limit(ordinal, limit, value):
+	"""SetDeviceLimit(int ordinal, int limit, int value) int result, str err
 
-	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	SetDeviceLimit asks for one of a device's limits, and returns what the driver
+	has made of it.
 	"""
-	return _gobind.api_ResultName(code)
+	return _gobind.api_SetDeviceLimit(ordinal, limit, value)
+def attribute_name(i):
+	"""AttributeName(int i) str
+
+	AttributeName returns the name of the i-th attribute, in alphabetic order:
+	"multiprocessor_count". It is empty outside 0 to AttributeCount-1.
+	"""
+	return _gobind.api_AttributeName(i)
+def buffer_id(ordinal, address):
+	"""BufferID(int ordinal, long address) long id, str err
+
+	BufferID returns the number of the allocation that an address is in, or 0. It
+	makes the device's primary context, if nobody did.
+	"""
+	return _gobind.api_BufferID(ordinal, address)
+def device_name(ordinal):
+	"""DeviceName(int ordinal) str name, str err
+
+	DeviceName returns a device's product name.
+	"""
+	return _gobind.api_DeviceName(ordinal)
+def driver_notice():
+	"""DriverNotice() str notice, str err
+
+	DriverNotice says in one sentence why the simulated driver was chosen; it is
+	empty where nothing has to be said. It opens the driver.
+	"""
+	return _gobind.api_DriverNotice()
+def live_objects():
+	"""LiveObjects() str counts, str err
+
+	LiveObjects counts what is held open for Python, as a JSON object from kinds
+	to numbers: gopy would make a map a class of its own. Kinds with none are
+	absent. It opens no driver.
+	"""
+	return _gobind.api_LiveObjects()
 def attribute_count():
 	"""AttributeCount() int
 
 	AttributeCount returns how many device attributes this version knows.
 	"""
 	return _gobind.api_AttributeCount()
+def device_limit(ordinal, limit):
+	"""DeviceLimit(int ordinal, int limit) int value, str err
+
+	DeviceLimit returns one of a device's limits, by its number in enum CUlimit. It
+	makes the primary context, if nobody did.
+	"""
+	return _gobind.api_DeviceLimit(ordinal, limit)
+def device_split(ordinal, count, groups, fine):
+	"""DeviceSplit(int ordinal, int count, int groups, bool fine) str parts, str err
+
+	DeviceSplit splits a device's multiprocessors into groups of at least count, at
+	most groups of them (0 for as many as there can be). It returns them as a JSON
+	array of objects with Resource and SMCount, and last what is left, with an
+	SMCount of 0 if nothing is.
+	"""
+	return _gobind.api_DeviceSplit(ordinal, count, groups, fine)
+def driver_version():
+	"""DriverVersion() int version, str err
+
+	DriverVersion returns the CUDA version that the driver implements, as 12040
+	for 12.4. It opens the driver.
+	"""
+	return _gobind.api_DriverVersion()
+def result_name(code):
+	"""ResultName(int code) str
+
+	ResultName returns a code's name in cuda.h: "CUDA_ERROR_OUT_OF_MEMORY".
+	"""
+	return _gobind.api_ResultName(code)

@@ -133,9 +133,6 @@ class BoundLaunch:
         return f"<cudago.BoundLaunch of {params.kernel.name}: {params.config!r}>"
 
 
-Kernel._bound_launch = BoundLaunch
-
-
 def _device_of(args: tuple[Any, ...]) -> Device:
     """Return the device of the first argument that has memory on one, or device 0."""
     for arg in args:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _core
@@ -12,7 +12,6 @@ from .._ordinal import device_at
 from .attributes import KernelAttributes
 from .configured import ConfiguredKernel
 from .elements import element_of_pointer
-from .info import KernelInfo, spilled
 from .named import arranged
 from .object_code import ObjectCode
 from .parameter_names import parameter_names
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from .._graph.bound import BoundLaunch
     from .._memory.device import Device
     from ..typing import KernelArgument
+    from .info import KernelInfo
     from .launch import LaunchConfig
 
 __all__ = ["Kernel", "Parameter"]
@@ -73,8 +73,6 @@ class Kernel(_core.Kernel):
     """
 
     __slots__ = ("_code", "_made", "_names", "_of", "_source", "_types")
-    # Set by _graph/bound.py: it is made of graphs, which know kernels.
-    _bound_launch: ClassVar[type[BoundLaunch]]
     _code: _core.Handle
     _of: Callable[[], ObjectCode | None]  # a weak reference: the code refers to its kernels
     _made: tuple[str, str]  # kind and log of the code
@@ -210,7 +208,9 @@ class Kernel(_core.Kernel):
         """
         if kwargs:
             args = arranged(self, args, kwargs)
-        return self._bound_launch(self, config, args)
+        from .._graph.bound import BoundLaunch
+
+        return BoundLaunch(self, config, args)
 
     def max_active_blocks(
         self, block: int, *, shared_memory: int = 0, device: Device | None = None
@@ -277,6 +277,8 @@ class Kernel(_core.Kernel):
         >>> kernel.info().max_threads
         1024
         """
+        from .info import KernelInfo, spilled
+
         on = device_at() if device is None else device
         a = KernelAttributes(self, on)
         local = a.local_size

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -15,7 +15,7 @@ from ..errors import KernelNotFoundError
 from .parameter_names import parameter_types
 
 if TYPE_CHECKING:
-    import os
+    from pathlib import Path
 
     from .._memory.buffer import Buffer
     from .._memory.device import Device
@@ -61,11 +61,11 @@ class ObjectCode:
 
     @classmethod
     def _from(cls, kind: str, code: str | bytes | Path) -> ObjectCode:
-        if isinstance(code, Path):
-            code = code.read_bytes()
-        if isinstance(code, str):
-            is_text = kind == "ptx" and ("\n" in code or _PTX_BEGINS.match(code))
-            code = code.encode() if is_text else Path(code).read_bytes()
+        if isinstance(code, str) and kind == "ptx" and ("\n" in code or _PTX_BEGINS.match(code)):
+            code = code.encode()
+        elif isinstance(code, str | os.PathLike):
+            with open(code, "rb") as file:  # noqa: PTH123  # pathlib is slow to load
+                code = file.read()
         return cls(_core._code_from(kind, code), kind)
 
     @classmethod
@@ -187,7 +187,8 @@ class ObjectCode:
         The name expressions that the program was compiled with are not in the file: kernels are
         found by what C++ calls them, see `get_kernel`. Blocks until the file is written.
         """
-        Path(path).write_bytes(self.code)
+        with open(path, "wb") as file:  # noqa: PTH123
+            file.write(self.code)
 
     @property
     def ptx(self) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .headers import built_in, directories, may_include
 
@@ -20,9 +20,14 @@ __all__ = ["ProgramOptions"]
 # with a value.
 _SWITCHES = {
     "device_as_default_execution_space": "--device-as-default-execution-space",
+    "device_code_optimize": "--dopt=on",
+    "device_float128": "--device-float128",
+    "device_int128": "--device-int128",
     "disable_warnings": "--disable-warnings",
     "extensible_whole_program": "--extensible-whole-program",
     "extra_device_vectorization": "--extra-device-vectorization",
+    "fdevice_syntax_only": "--fdevice-syntax-only",
+    "gen_opt_lto": "--gen-opt-lto",
     "minimal": "--minimal",
     "no_display_error_number": "--no-display-error-number",
     "no_source_include": "--no-source-include",
@@ -31,10 +36,16 @@ _SWITCHES = {
     "restrict": "--restrict",
 }
 _CHOICES = {
+    "brief_diagnostics": "--brief-diagnostics",
     "builtin_initializer_list": "--builtin-initializer-list",
     "builtin_move_forward": "--builtin-move-forward",
+    "device_stack_protector": "--device-stack-protector",
     "fma": "--fmad",
     "ftz": "--ftz",
+    "instantiate_templates_in_pch": "--instantiate-templates-in-pch",
+    "modify_stack_limit": "--modify-stack-limit",
+    "pch_messages": "--pch-messages",
+    "pch_verbose": "--pch-verbose",
     "prec_div": "--prec-div",
     "prec_sqrt": "--prec-sqrt",
 }
@@ -43,6 +54,10 @@ _VALUES = {
     "diag_error": "--diag-error",
     "diag_suppress": "--diag-suppress",
     "diag_warn": "--diag-warn",
+    "fdevice_time_trace": "--fdevice-time-trace",
+    "frandom_seed": "--frandom-seed",
+    "jump_table_density": "--jump-table-density",
+    "ofast_compile": "--Ofast-compile",
     "optimization_info": "--optimization-info",
     "pch_dir": "--pch-dir",
     "pre_include": "--pre-include",
@@ -50,6 +65,7 @@ _VALUES = {
     "split_compile": "--split-compile",
     "time": "--time",
     "use_pch": "--use-pch",
+    "warning_as_error": "--warning-as-error",
 }
 
 
@@ -83,12 +99,27 @@ class ProgramOptions:
         sums are fused; by default as the compiler does.
     debug, lineinfo : bool
         Whether to add debug information, or line numbers only.
+    device_code_optimize : bool
+        Whether code with debug information is optimized too.
     max_registers : int, optional
         Maximum number of registers per thread.
     relocatable_device_code, extensible_whole_program : bool
         Whether the code is to be linked, or may call what is linked to it.
     extra_device_vectorization, restrict : bool
         Whether to vectorize more, and to take pointer parameters for ``__restrict__``.
+    gen_opt_lto : bool
+        Whether LTO-IR is optimized before it is linked.
+    device_stack_protector, modify_stack_limit : bool, optional
+        Whether kernels check that the stack was not overwritten, and whether the limit of the
+        host's stack is raised while compiling.
+    jump_table_density : int, optional
+        From which share of cases, in percent, a ``switch`` becomes a table; 101 for never.
+    ofast_compile : {"0", "min", "mid", "max"}, optional
+        How far to trade the code's speed for the compiler's.
+    frandom_seed : str, optional
+        What names that must be unique are made from, so that the code is the same each time.
+    device_int128, device_float128 : bool
+        Whether the types ``__int128`` and ``__float128`` are there.
     device_as_default_execution_space : bool
         Whether functions without ``__host__`` or ``__device__`` are the device's.
     builtin_move_forward, builtin_initializer_list : bool, optional
@@ -100,18 +131,28 @@ class ProgramOptions:
         Whether headers are precompiled, and found precompiled, in `pch_dir`.
     create_pch, use_pch, pch_dir : str, optional
         Precompiled header to write or to read, and their directory.
+    pch_verbose, pch_messages, instantiate_templates_in_pch : bool, optional
+        Whether the log says why a precompiled header was not used, and that one was made or used;
+        whether templates are instantiated before it is made.
     ptxas_options : str or sequence of str, optional
         Options for the assembler, such as ``"-v"``.
     diag_error, diag_suppress, diag_warn : int or sequence of int, optional
         Numbers of messages to make errors, to leave out, or to make warnings.
     disable_warnings, no_display_error_number : bool
         Whether to leave out warnings, and the numbers of messages.
+    warning_as_error : str or sequence of str, optional
+        Kinds of warnings to make errors, such as ``"all-warnings"``.
+    brief_diagnostics : bool, optional
+        Whether messages leave out the line of the source.
+    fdevice_syntax_only : bool
+        Whether to stop after the checks of the source: the code is then empty.
     optimization_info : str, optional
         Optimizations to report: ``"inline"``.
     split_compile : int, optional
         Number of threads that optimize; 0 for one per core.
-    time : str, optional
-        File to which the compiler writes how long its phases took.
+    time, fdevice_time_trace : str, optional
+        Files to which the compiler writes how long its phases took: a table, and a trace for
+        ``chrome://tracing``, to whose name the compiler adds ``.json``.
     options : sequence of str
         Passed to the compiler as they are, after all others.
     name : str
@@ -143,11 +184,20 @@ class ProgramOptions:
     fma: bool | None = None
     debug: bool = False
     lineinfo: bool = False
+    device_code_optimize: bool = False
     max_registers: int | None = None
     relocatable_device_code: bool = False
     extensible_whole_program: bool = False
     extra_device_vectorization: bool = False
     restrict: bool = False
+    gen_opt_lto: bool = False
+    device_stack_protector: bool | None = None
+    modify_stack_limit: bool | None = None
+    jump_table_density: int | None = None
+    ofast_compile: Literal["0", "min", "mid", "max"] | None = None
+    frandom_seed: str | None = None
+    device_int128: bool = False
+    device_float128: bool = False
     device_as_default_execution_space: bool = False
     builtin_move_forward: bool | None = None
     builtin_initializer_list: bool | None = None
@@ -157,15 +207,22 @@ class ProgramOptions:
     create_pch: str | None = None
     use_pch: str | None = None
     pch_dir: str | None = None
+    pch_verbose: bool | None = None
+    pch_messages: bool | None = None
+    instantiate_templates_in_pch: bool | None = None
     ptxas_options: str | Sequence[str] | None = None
     diag_error: int | Sequence[int] | None = None
     diag_suppress: int | Sequence[int] | None = None
     diag_warn: int | Sequence[int] | None = None
     disable_warnings: bool = False
     no_display_error_number: bool = False
+    warning_as_error: str | Sequence[str] | None = None
+    brief_diagnostics: bool | None = None
+    fdevice_syntax_only: bool = False
     optimization_info: str | None = None
     split_compile: int | None = None
     time: str | None = None
+    fdevice_time_trace: str | None = None
     options: Sequence[str] = ()
     name: str = "program"
     name_expressions: Sequence[str] = field(default_factory=tuple)

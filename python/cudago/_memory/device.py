@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
@@ -14,18 +13,18 @@ from .._cold import read
 from .._gopy import api
 from .._ordinal import device_at
 from .._stream.event import Event
+from .._stream.green import GreenContext, SMPartition, split_sms
 from .._stream.stream import Stream, _made
-from .limits import DeviceLimits
 from .properties import DeviceProperties
 from .resource import DeviceMemoryResource, MemoryResource
 
 if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
+    from .limits import DeviceLimits
+    from .monitor import DeviceMonitor
 
 __all__ = ["Device"]
-
-_log = logging.getLogger("cudago")
 
 
 class Device(_core.Device):
@@ -54,8 +53,9 @@ class Device(_core.Device):
     (True, 0)
     """
 
-    __slots__ = ("_default_stream", "_properties")
+    __slots__ = ("_default_stream", "_per_thread_stream", "_properties")
     _default_stream: Stream
+    _per_thread_stream: Stream
     _properties: DeviceProperties
 
     if TYPE_CHECKING:
@@ -134,7 +134,16 @@ class Device(_core.Device):
     @property
     def limits(self) -> DeviceLimits:
         """The limits of the device that can be changed, such as the heap of kernels."""
+        from .limits import DeviceLimits
+
         return DeviceLimits(self.ordinal)
+
+    @property
+    def monitor(self) -> DeviceMonitor:
+        """Sensors and counters of the device, such as its temperature: what NVML tells."""
+        from .monitor import DeviceMonitor
+
+        return DeviceMonitor(self.ordinal)
 
     @property
     def default_stream(self) -> Stream:
@@ -143,14 +152,24 @@ class Device(_core.Device):
         It waits for blocking streams, and they for it. Streams of cudago are non-blocking, unless
         they were made with ``blocking=True``.
         """
-        try:
-            if not self._default_stream.is_closed:
-                return self._default_stream
-        except AttributeError:
-            pass
-        self._default_stream = _core._stream_wrap(self, 1, None)
-        _made[self._default_stream._id] = self._default_stream
-        return self._default_stream
+        return self._wrapped("_default_stream", 1)
+
+    @property
+    def per_thread_default_stream(self) -> Stream:
+        """The per-thread default stream: in each thread that uses the object, a stream of its own.
+
+        It is what code compiled with ``--default-stream per-thread`` uses. It and the legacy
+        default stream wait for each other's work. `Stream.sync` waits for the calling thread's.
+        """
+        return self._wrapped("_per_thread_stream", 2)
+
+    def _wrapped(self, name: str, handle: int) -> Stream:
+        stream: Stream | None = getattr(self, name, None)
+        if stream is None or stream.is_closed:
+            stream = _core._stream_wrap(self, handle, None)
+            _made[stream._id] = stream
+            setattr(self, name, stream)
+        return stream
 
     @property
     def stream_priority_range(self) -> tuple[int, int]:
@@ -191,6 +210,105 @@ class Device(_core.Device):
         if name:
             stream._name = str(name)
         return stream
+
+    @property
+    def sm_count(self) -> int:
+        """Number of multiprocessors (SMs)."""
+        return self.properties.multiprocessor_count
+
+    def split_sms(
+        self,
+        count: SupportsIndex,
+        *,
+        groups: SupportsIndex | None = None,
+        remainder: bool = False,
+        coscheduled: bool = True,
+    ) -> tuple[SMPartition, ...]:
+        """Split the multiprocessors into parts of the same size, for green contexts.
+
+        Parameters
+        ----------
+        count : int
+            Least number of multiprocessors of each part. The driver rounds it up to what the device
+            can separate, such as a multiple of 8 for compute capability 9.0.
+        groups : int, optional
+            Greatest number of parts; by default as many as there can be.
+        remainder : bool
+            Whether what is left is returned too, as the last part; its ``sm_count`` is 0 if nothing
+            is left.
+        coscheduled : bool
+            Whether the multiprocessors of a part lie together. Without that parts can be smaller,
+            and kernels in them may lack large clusters.
+
+        Returns
+        -------
+        tuple of SMPartition
+            Parts that share no multiprocessor. Those of another call may overlap with them.
+
+        Raises
+        ------
+        ValueError
+            If `count` is not 1 to `sm_count`.
+        CUDAError
+            If not even one such part can be made.
+        UnsupportedError
+            If the driver has no green contexts.
+
+        See Also
+        --------
+        green_context : Makes use of parts.
+
+        References
+        ----------
+        ``cuDeviceGetDevResource``, ``cuDevSmResourceSplitByCount``
+
+        Examples
+        --------
+        >>> *parts, rest = device.split_sms(2, remainder=True)
+        >>> sum(part.sm_count for part in parts) + rest.sm_count == device.sm_count
+        True
+        """
+        *parts, rest = split_sms(self.ordinal, count, groups, coscheduled)
+        return (*parts, rest) if remainder else tuple(parts)
+
+    def green_context(self, *parts: SMPartition) -> GreenContext:
+        """Create a green context, which runs kernels on parts of the multiprocessors.
+
+        Parameters
+        ----------
+        *parts : SMPartition
+            One or several parts, of one call of `split_sms`.
+
+        Returns
+        -------
+        GreenContext
+            It makes streams.
+
+        Raises
+        ------
+        ValueError
+            If there are no parts, one twice, or one of another device.
+        CUDAError
+            If the parts are not of one call.
+        UnsupportedError
+            If the driver has no green contexts.
+
+        Notes
+        -----
+        Blocks until the device's primary context exists.
+
+        References
+        ----------
+        ``cuDevResourceGenerateDesc``, ``cuGreenCtxCreate``
+        """
+        for part in parts:
+            if not isinstance(part, SMPartition):
+                raise TypeError(f"parts must be of split_sms, not {type(part).__name__}")
+            if part._ordinal != self.ordinal:
+                raise ValueError(
+                    f"parts must be of device {self.ordinal}, got one of device {part._ordinal}"
+                )
+        return _core._green_new(self, b"".join(part._resource for part in parts))
 
     def create_event(self, *, timing_enabled: bool = False, blocking_sync: bool = False) -> Event:
         """Create an event.
@@ -259,10 +377,13 @@ class Device(_core.Device):
         try:
             self._reset()
         finally:
-            stream = getattr(self, "_default_stream", None)
-            if stream is not None and stream.is_closed:
-                del self._default_stream
-        _log.info("device %d was reset", self.ordinal)
+            for name in ("_default_stream", "_per_thread_stream"):
+                stream = getattr(self, name, None)
+                if stream is not None and stream.is_closed:
+                    delattr(self, name)
+        import logging
+
+        logging.getLogger("cudago").info("device %d was reset", self.ordinal)
 
     def can_access_peer(self, peer: Device) -> bool:
         """Report whether kernels on this device can access memory of another device.

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakKeyDictionary
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
     from ..typing import StreamLike
     from .buffer import Buffer
     from .device import Device
+    from .pool import PoolOptions, PoolStatistics
 
 __all__ = [
     "DeviceMemoryResource",
     "ManagedMemoryResource",
     "MemoryResource",
     "PinnedMemoryResource",
-    "PoolOptions",
-    "PoolStatistics",
     "VirtualMemoryResource",
 ]
 
@@ -97,50 +95,6 @@ class MemoryResource(_core.MemoryResource):
 
     def __repr__(self) -> str:
         return f"<cudago.{type(self).__name__}{': closed' if self.is_closed else ''}>"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolOptions:
-    """Options for the pool of a `DeviceMemoryResource`.
-
-    Parameters
-    ----------
-    release_threshold : int, optional
-        Bytes that the pool keeps when a stream, event or the context is synchronised; by default
-        all.
-    max_size : int, optional
-        Maximum size of the pool in bytes; by default unlimited.
-    reuse_follow_event_dependencies : bool
-        Whether memory that was freed on another stream is reused, if events order the two streams.
-    reuse_allow_opportunistic : bool
-        Whether it is reused, if that free has already happened.
-    reuse_allow_internal_dependencies : bool
-        Whether it is reused by making the stream wait for that free.
-    """
-
-    release_threshold: int | None = None
-    max_size: int | None = None
-    reuse_follow_event_dependencies: bool = True
-    reuse_allow_opportunistic: bool = True
-    reuse_allow_internal_dependencies: bool = True
-
-
-@dataclass(frozen=True)
-class PoolStatistics:
-    """Memory use of a pool, in bytes.
-
-    Parameters
-    ----------
-    used, used_high : int
-        Bytes allocated from the pool: now, and the maximum so far.
-    reserved, reserved_high : int
-        Device memory that the pool holds: now, and the maximum so far.
-    """
-
-    used: int
-    used_high: int
-    reserved: int
-    reserved_high: int
 
 
 _ALL = (1 << 63) - 1  # bytes that a pool keeps if it keeps everything
@@ -220,6 +174,8 @@ class DeviceMemoryResource(MemoryResource):
         Others may share the default pool, and then its options too. To change one option, set
         ``dataclasses.replace(resource.options, release_threshold=0)``.
         """
+        from .pool import PoolOptions
+
         keep = self._stat(_THRESHOLD)
         reuse = {name: bool(self._stat(_THRESHOLD + i)) for i, name in enumerate(_REUSE, 1)}
         threshold = None if keep >= _ALL else keep
@@ -227,6 +183,8 @@ class DeviceMemoryResource(MemoryResource):
 
     @options.setter
     def options(self, value: PoolOptions) -> None:
+        from .pool import PoolOptions
+
         if not isinstance(value, PoolOptions):
             raise TypeError(f"options must be PoolOptions, not {type(value).__name__}")
         _check_sizes(value)
@@ -260,6 +218,8 @@ class DeviceMemoryResource(MemoryResource):
     @property
     def statistics(self) -> PoolStatistics:
         """Memory use of the pool, which others may share."""
+        from .pool import PoolStatistics
+
         return PoolStatistics(*(self._stat(i) for i in range(4)))
 
     @property

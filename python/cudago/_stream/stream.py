@@ -124,19 +124,26 @@ class Stream(MemoryOperations, _core.Stream):
         """The name given to the stream, or an empty string."""
         return getattr(self, "_name", "")
 
-    def record(self, event: Event | None = None) -> Event:
+    def record(self, event: Event | None = None, *, timing: bool = False) -> Event:
         """Mark the work queued so far.
 
         Parameters
         ----------
         event : Event, optional
             The event to record; by default a new one.
+        timing : bool
+            Whether the new event can measure time.
 
         Returns
         -------
         Event
             Complete once all work queued before it has completed. Recording an event again does not
             change what existing waits wait for.
+
+        Raises
+        ------
+        ValueError
+            If `timing` is asked of a given event, which has it or not since it was made.
 
         Notes
         -----
@@ -154,7 +161,14 @@ class Stream(MemoryOperations, _core.Stream):
         >>> event.is_done
         True
         """
-        return self._record(self.device.create_event() if event is None else event)
+        if event is None:
+            event = self.device.create_event(timing_enabled=timing)
+        elif timing:
+            raise ValueError(
+                "timing=True is for a new event; whether a given one has timing was decided by "
+                "create_event(timing_enabled=...)"
+            )
+        return self._record(event)
 
     def callback(self, func: Callable[..., object], /, *args: Any) -> None:
         """Call a function on the host after the work queued so far. Later work waits for it.
@@ -281,6 +295,8 @@ class Stream(MemoryOperations, _core.Stream):
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+        from .. import _graph  # noqa: F401  # the classes of what is made
+
         return _core._capture(self, _MODES[mode])
 
     _repr_html_ = card

@@ -13,6 +13,7 @@ from .._ordinal import device_at
 from .._stream.stream import stream_of
 from ..errors import ClosedError
 from . import strided
+from .arithmetic import refuse_arithmetic
 from .convert import check_convertible, converted
 from .copy import copy, is_pageable
 from .element import element, numpy_dtype, shortest
@@ -398,6 +399,8 @@ class Tensor(_core.Tensor):
         kind = f"{self.dtype_name}{list(self.shape)}"
         return f"<Tensor {kind} on {where} at {self.handle:#x}{values(self)}>"
 
+
+refuse_arithmetic(_core.Tensor)
 
 # --- copies ---------------------------------------------------------------------------------------
 

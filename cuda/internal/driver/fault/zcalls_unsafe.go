@@ -232,6 +232,62 @@ func (d *Driver) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CU
 	return d.API.CuCtxDisablePeerAccess(peer)
 }
 
+// CuDeviceGetDevResource calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDeviceGetDevResource(dev driver.CUdevice, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	if result = d.next("CuDeviceGetDevResource"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDeviceGetDevResource(dev, typ)
+}
+
+// CuDevSmResourceSplitByCount calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDevSmResourceSplitByCount(groups []driver.CUdevResource, input *driver.CUdevResource, flags uint32, minCount uint32) (made uint32, left driver.CUdevResource, result driver.CUresult) {
+	if result = d.next("CuDevSmResourceSplitByCount"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDevSmResourceSplitByCount(groups, input, flags, minCount)
+}
+
+// CuDevResourceGenerateDesc calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuDevResourceGenerateDesc(resources []driver.CUdevResource) (out0 driver.CUdevResourceDesc, result driver.CUresult) {
+	if result = d.next("CuDevResourceGenerateDesc"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuDevResourceGenerateDesc(resources)
+}
+
+// CuGreenCtxCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGreenCtxCreate(desc driver.CUdevResourceDesc, dev driver.CUdevice, flags uint32) (out0 driver.CUgreenCtx, result driver.CUresult) {
+	if result = d.next("CuGreenCtxCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGreenCtxCreate(desc, dev, flags)
+}
+
+// CuGreenCtxDestroy calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGreenCtxDestroy(g driver.CUgreenCtx) (result driver.CUresult) {
+	if result = d.next("CuGreenCtxDestroy"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGreenCtxDestroy(g)
+}
+
+// CuGreenCtxGetDevResource calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGreenCtxGetDevResource(g driver.CUgreenCtx, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	if result = d.next("CuGreenCtxGetDevResource"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGreenCtxGetDevResource(g, typ)
+}
+
+// CuGreenCtxStreamCreate calls the wrapped driver, unless it is to fail.
+func (d *Driver) CuGreenCtxStreamCreate(g driver.CUgreenCtx, flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
+	if result = d.next("CuGreenCtxStreamCreate"); result != driver.CUDA_SUCCESS {
+		return
+	}
+	return d.API.CuGreenCtxStreamCreate(g, flags, priority)
+}
+
 // CuStreamCreateWithPriority calls the wrapped driver, unless it is to fail.
 func (d *Driver) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
 	if result = d.next("CuStreamCreateWithPriority"); result != driver.CUDA_SUCCESS {

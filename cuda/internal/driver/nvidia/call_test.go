@@ -27,6 +27,30 @@ func TestDeviceCalls(t *testing.T) {
 	require.Equal(t, []string{"cuDeviceGetName 256 3"}, s.calls(t))
 }
 
+func TestResourcesAreCopied(t *testing.T) {
+	s, d := openStandin(t)
+	all := driver.CUdevResource{Type: driver.CU_DEV_RESOURCE_TYPE_SM, SmCount: 20}
+	n, _, r := d.CuDevSmResourceSplitByCount(nil, &all, 0, 6)
+	require.Zero(t, r)
+	require.EqualValues(t, 3, n)
+	groups := make([]driver.CUdevResource, n)
+	n, left, r := d.CuDevSmResourceSplitByCount(groups, &all, 1, 6)
+	require.Zero(t, r)
+	require.EqualValues(t, 3, n)
+	require.EqualValues(t, 2, left.SmCount)
+	for i, g := range groups {
+		require.Equal(t, driver.CUdevResource{Type: 1, SmCount: 6, MinSmPartitionSize: 2, SmCoscheduledAlignment: uint32(i)}, g)
+	}
+	desc, r := d.CuDevResourceGenerateDesc(groups)
+	require.Zero(t, r)
+	require.EqualValues(t, 0x70, desc)
+	require.Equal(t, []string{
+		"cuDevSmResourceSplitByCount groups=0 0 1 20 0 6",
+		"cuDevSmResourceSplitByCount groups=1 3 1 20 1 6",
+		"cuDevResourceGenerateDesc 3 6 2",
+	}, s.calls(t))
+}
+
 func TestCaptureModeIsExchanged(t *testing.T) {
 	s, d := openStandin(t)
 	old, r := d.CuThreadExchangeStreamCaptureMode(driver.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)

@@ -45,6 +45,23 @@ static inline CUresult cuDeviceGetPCIBusId(address fn, char *id, int size, CUdev
 	return fn ? CAST((char *, int, CUdevice))(id, size, dev) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// Without groups it counts those that there could be.
+static inline CUresult cuDevSmResourceSplitByCount(address fn, CUdevResource *groups, unsigned *count, const CUdevResource *input,
+	CUdevResource *left, unsigned flags, unsigned min_count)
+{
+	return fn ? CAST((CUdevResource *, unsigned *, const CUdevResource *, CUdevResource *, unsigned, unsigned))(groups, count, input,
+		left, flags, min_count) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static inline out cuDevResourceGenerateDesc(address fn, CUdevResource *resources, unsigned count)
+{
+	GUARD(out)
+	CUdevResourceDesc desc = 0;
+	CUresult r = CAST((CUdevResourceDesc *, CUdevResource *, unsigned))(&desc, resources, count);
+	out o = {r, desc};
+	return o;
+}
+
 typedef struct {
 	CUresult r;
 	CUstreamCaptureStatus status;

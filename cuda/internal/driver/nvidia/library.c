@@ -3,23 +3,7 @@
 
 #include "library.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
-
-void *cudago_open_library(const char *name, char *why, int size)
-{
-	void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-	if (library == NULL) {
-		const char *text = dlerror();
-		snprintf(why, (size_t)size, "%s", text != NULL ? text : "no reason given");
-	}
-	return library;
-}
-
-uintptr_t cudago_find_symbol(void *library, const char *symbol)
-{
-	return (uintptr_t)dlsym(library, symbol);
-}
+#include <stddef.h>
 
 int32_t cudago_get_proc_address(uintptr_t get, const char *symbol, int version, uintptr_t *found)
 {

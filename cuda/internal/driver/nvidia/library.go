@@ -4,7 +4,6 @@
 package nvidia
 
 /*
-#cgo linux LDFLAGS: -ldl
 #include <stdlib.h>
 #include "library.h"
 */
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cudago/cudago/cuda/internal/dl"
 	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
@@ -50,11 +50,10 @@ func (e *NotFoundError) Error() string {
 	return b.String()
 }
 
-// library is an open shared library. It is never closed: libcuda starts
-// threads that run its code, and other libraries in the process share it.
+// library is an open libcuda.
 type library struct {
-	name   string
-	handle unsafe.Pointer
+	dl.Library
+	name string
 }
 
 // candidates are the libraries to try. A choice that the user made is not
@@ -72,32 +71,17 @@ func candidates(o Options) []string {
 func openLibrary(names []string) (library, error) {
 	var tried []Attempt
 	for _, name := range names {
-		handle, why := dlopen(name)
-		if handle != nil {
-			return library{name, handle}, nil
+		l, why := dl.Open(name)
+		if l.IsOpen() {
+			return library{l, name}, nil
 		}
 		tried = append(tried, Attempt{name, why})
 	}
 	return library{}, &NotFoundError{tried}
 }
 
-func dlopen(name string) (handle unsafe.Pointer, why string) {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	var text [1024]C.char
-	handle = C.cudago_open_library(cname, &text[0], C.int(len(text)))
-	if handle == nil {
-		why = C.GoString(&text[0])
-	}
-	return handle, why
-}
-
 // symbol returns the address of an exported symbol, or zero.
-func (l library) symbol(name string) C.uintptr_t {
-	cname := C.CString(name)
-	defer C.free(unsafe.Pointer(cname))
-	return C.cudago_find_symbol(l.handle, cname)
-}
+func (l library) symbol(name string) C.uintptr_t { return C.uintptr_t(l.Symbol(name)) }
 
 // procAddress asks cuGetProcAddress_v2, whose address is get, for a call as it
 // was in the given CUDA version.

@@ -29,6 +29,7 @@ var (
 	_ [unsafe.Sizeof(driver.CUgraphNodeParams{})]byte             = [C.sizeof_CUgraphNodeParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_GRAPH_INSTANTIATE_PARAMS{})]byte = [C.sizeof_CUDA_GRAPH_INSTANTIATE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUgraphExecUpdateResultInfo{})]byte   = [C.sizeof_CUgraphExecUpdateResultInfo]byte{}
+	_ [unsafe.Sizeof(driver.CUdevResource{})]byte                 = [C.sizeof_CUdevResource]byte{}
 	_ [unsafe.Sizeof(driver.CUstreamBatchMemOpParams{})]byte      = [C.sizeof_CUstreamBatchMemOpParams]byte{}
 	_ [unsafe.Sizeof(driver.CUDA_BATCH_MEM_OP_NODE_PARAMS{})]byte = [C.sizeof_CUDA_BATCH_MEM_OP_NODE_PARAMS]byte{}
 	_ [unsafe.Sizeof(driver.CUmemLocation{})]byte                 = [C.sizeof_CUmemLocation]byte{}
@@ -153,6 +154,30 @@ func (d *binding) CuCtxEnablePeerAccess(peer driver.CUcontext, flags uint32) (re
 
 func (d *binding) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CUresult) {
 	return driver.CUresult(C.cuCtxDisablePeerAccess(d.fn[cuCtxDisablePeerAccess], C.CUcontext(peer)))
+}
+
+func (d *binding) CuDeviceGetDevResource(dev driver.CUdevice, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	o := C.cuDeviceGetDevResource(d.fn[cuDeviceGetDevResource], C.CUdevice(dev), (*C.CUdevResource)(unsafe.Pointer(&out0)), C.CUdevResourceType(typ))
+	return out0, driver.CUresult(o)
+}
+
+func (d *binding) CuGreenCtxCreate(desc driver.CUdevResourceDesc, dev driver.CUdevice, flags uint32) (out0 driver.CUgreenCtx, result driver.CUresult) {
+	o := C.cuGreenCtxCreate(d.fn[cuGreenCtxCreate], C.CUdevResourceDesc(desc), C.CUdevice(dev), C.uint(flags))
+	return driver.CUgreenCtx(o.value), driver.CUresult(o.r)
+}
+
+func (d *binding) CuGreenCtxDestroy(g driver.CUgreenCtx) (result driver.CUresult) {
+	return driver.CUresult(C.cuGreenCtxDestroy(d.fn[cuGreenCtxDestroy], C.CUgreenCtx(g)))
+}
+
+func (d *binding) CuGreenCtxGetDevResource(g driver.CUgreenCtx, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	o := C.cuGreenCtxGetDevResource(d.fn[cuGreenCtxGetDevResource], C.CUgreenCtx(g), (*C.CUdevResource)(unsafe.Pointer(&out0)), C.CUdevResourceType(typ))
+	return out0, driver.CUresult(o)
+}
+
+func (d *binding) CuGreenCtxStreamCreate(g driver.CUgreenCtx, flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
+	o := C.cuGreenCtxStreamCreate(d.fn[cuGreenCtxStreamCreate], C.CUgreenCtx(g), C.uint(flags), C.int(priority))
+	return driver.CUstream(o.value), driver.CUresult(o.r)
 }
 
 func (d *binding) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {

@@ -32,6 +32,13 @@ const (
 	cuProfilerStop
 	cuCtxEnablePeerAccess
 	cuCtxDisablePeerAccess
+	cuDeviceGetDevResource
+	cuDevSmResourceSplitByCount
+	cuDevResourceGenerateDesc
+	cuGreenCtxCreate
+	cuGreenCtxDestroy
+	cuGreenCtxGetDevResource
+	cuGreenCtxStreamCreate
 	cuStreamCreateWithPriority
 	cuStreamDestroy
 	cuStreamSynchronize
@@ -191,6 +198,13 @@ var entries = [entryCount]entry{
 	cuProfilerStop:                    {"cuProfilerStop", 4000, "", optional},
 	cuCtxEnablePeerAccess:             {"cuCtxEnablePeerAccess", 4000, "", required},
 	cuCtxDisablePeerAccess:            {"cuCtxDisablePeerAccess", 4000, "", required},
+	cuDeviceGetDevResource:            {"cuDeviceGetDevResource", 12040, "", optional},
+	cuDevSmResourceSplitByCount:       {"cuDevSmResourceSplitByCount", 12040, "", optional},
+	cuDevResourceGenerateDesc:         {"cuDevResourceGenerateDesc", 12040, "", optional},
+	cuGreenCtxCreate:                  {"cuGreenCtxCreate", 12040, "", optional},
+	cuGreenCtxDestroy:                 {"cuGreenCtxDestroy", 12040, "", optional},
+	cuGreenCtxGetDevResource:          {"cuGreenCtxGetDevResource", 12040, "", optional},
+	cuGreenCtxStreamCreate:            {"cuGreenCtxStreamCreate", 12050, "", optional},
 	cuStreamCreateWithPriority:        {"cuStreamCreateWithPriority", 5050, "", required},
 	cuStreamDestroy:                   {"cuStreamDestroy", 4000, "_v2", required},
 	cuStreamSynchronize:               {"cuStreamSynchronize", 2000, "", required},

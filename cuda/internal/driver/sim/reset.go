@@ -33,6 +33,7 @@ func (d *simulator) CuDevicePrimaryCtxReset(dev driver.CUdevice) driver.CUresult
 	if c != nil {
 		c.abort()
 		d.forgetGraphs(c)
+		d.forgetGreens(c)
 		c.end("cuDevicePrimaryCtxReset")
 	}
 	d.virtual.forget(v)

@@ -89,6 +89,7 @@ type simulator struct {
 
 	contexts  table[driver.CUcontext, context]
 	streams   table[driver.CUstream, stream]
+	greens    table[driver.CUgreenCtx, greenContext]
 	events    table[driver.CUevent, event]
 	modules   table[driver.CUmodule, module]
 	functions table[driver.CUfunction, function]
@@ -97,7 +98,8 @@ type simulator struct {
 	nodes     table[driver.CUgraphNode, node]
 	execs     table[driver.CUgraphExec, graphExec]
 
-	conditions table[driver.CUgraphConditionalHandle, condition]
+	descriptors table[driver.CUdevResourceDesc, descriptor]
+	conditions  table[driver.CUgraphConditionalHandle, condition]
 	// setter is setConditional, made once so that a launch allocates nothing.
 	setter func(handle uint64, value uint32) bool // immutable
 

@@ -22,6 +22,7 @@ type stream struct {
 	flags    uint32
 	priority int32
 	isLegacy bool
+	green    *greenContext // that it belongs to; nil for most
 
 	// last is the number of the last item that was queued.
 	last atomic.Uint64 // written with mu held
@@ -70,6 +71,10 @@ func newStream(c *context, flags uint32, priority int32) *stream {
 // blocking reports whether the stream takes part in the legacy default
 // stream's rules.
 func (s *stream) blocking() bool { return s.flags&driver.CU_STREAM_NON_BLOCKING == 0 }
+
+// orphaned reports whether the green context of the stream was destroyed before
+// the stream.
+func (s *stream) orphaned() bool { return s.green != nil && s.green.destroyed.Load() }
 
 // end is the point at which all work queued now is done.
 func (s *stream) end() point { return point{&s.timeline, s.last.Load()} }
@@ -266,6 +271,9 @@ func (d *simulator) stream(h driver.CUstream) (*stream, driver.CUresult) {
 		if s == nil {
 			return nil, d.staleStream(h)
 		}
+		if s.orphaned() {
+			return nil, driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
+		}
 		return s, s.ctx.result()
 	}
 	c, r := d.current()
@@ -301,6 +309,9 @@ func (d *simulator) CuStreamDestroy(h driver.CUstream) driver.CUresult {
 	}
 	if h <= driver.CU_STREAM_PER_THREAD {
 		return driver.CUDA_ERROR_INVALID_HANDLE
+	}
+	if s := d.streams.get(h); s != nil && s.orphaned() {
+		return driver.CUDA_ERROR_CONTEXT_IS_DESTROYED
 	}
 	s := d.streams.take(h)
 	if s == nil {

@@ -204,6 +204,55 @@ func (d *tracer) CuCtxDisablePeerAccess(peer driver.CUcontext) (result driver.CU
 	return
 }
 
+func (d *tracer) CuDeviceGetDevResource(dev driver.CUdevice, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	call := d.begin("cuDeviceGetDevResource", []field{{"dev", dev}, {"typ", typ}})
+	out0, result = d.API.CuDeviceGetDevResource(dev, typ)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuDevSmResourceSplitByCount(groups []driver.CUdevResource, input *driver.CUdevResource, flags uint32, minCount uint32) (made uint32, left driver.CUdevResource, result driver.CUresult) {
+	call := d.begin("cuDevSmResourceSplitByCount", []field{{"groups", groups}, {"input", input}, {"flags", flags}, {"minCount", minCount}})
+	made, left, result = d.API.CuDevSmResourceSplitByCount(groups, input, flags, minCount)
+	call.end(result, []field{{"made", made}, {"left", left}})
+	return
+}
+
+func (d *tracer) CuDevResourceGenerateDesc(resources []driver.CUdevResource) (out0 driver.CUdevResourceDesc, result driver.CUresult) {
+	call := d.begin("cuDevResourceGenerateDesc", []field{{"resources", resources}})
+	out0, result = d.API.CuDevResourceGenerateDesc(resources)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGreenCtxCreate(desc driver.CUdevResourceDesc, dev driver.CUdevice, flags uint32) (out0 driver.CUgreenCtx, result driver.CUresult) {
+	call := d.begin("cuGreenCtxCreate", []field{{"desc", desc}, {"dev", dev}, {"flags", flags}})
+	out0, result = d.API.CuGreenCtxCreate(desc, dev, flags)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGreenCtxDestroy(g driver.CUgreenCtx) (result driver.CUresult) {
+	call := d.begin("cuGreenCtxDestroy", []field{{"g", g}})
+	result = d.API.CuGreenCtxDestroy(g)
+	call.end(result, []field{})
+	return
+}
+
+func (d *tracer) CuGreenCtxGetDevResource(g driver.CUgreenCtx, typ driver.CUdevResourceType) (out0 driver.CUdevResource, result driver.CUresult) {
+	call := d.begin("cuGreenCtxGetDevResource", []field{{"g", g}, {"typ", typ}})
+	out0, result = d.API.CuGreenCtxGetDevResource(g, typ)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
+func (d *tracer) CuGreenCtxStreamCreate(g driver.CUgreenCtx, flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
+	call := d.begin("cuGreenCtxStreamCreate", []field{{"g", g}, {"flags", flags}, {"priority", priority}})
+	out0, result = d.API.CuGreenCtxStreamCreate(g, flags, priority)
+	call.end(result, []field{{"out0", out0}})
+	return
+}
+
 func (d *tracer) CuStreamCreateWithPriority(flags uint32, priority int32) (out0 driver.CUstream, result driver.CUresult) {
 	call := d.begin("cuStreamCreateWithPriority", []field{{"flags", flags}, {"priority", priority}})
 	out0, result = d.API.CuStreamCreateWithPriority(flags, priority)

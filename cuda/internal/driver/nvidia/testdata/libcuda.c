@@ -52,6 +52,32 @@ EXPORT CUresult cuDeviceGetName(char *name, int size, int dev)
 	return 0;
 }
 
+// cuda.h, CUDA 13.0.
+typedef struct {
+	int type;
+	unsigned char padding[92];
+	unsigned sms, least, multiple;
+	unsigned char oversize[36];
+} resource;
+
+EXPORT CUresult cuDevSmResourceSplitByCount(resource *groups, unsigned *count, const resource *input, resource *left, unsigned flags,
+	unsigned min_count)
+{
+	note("cuDevSmResourceSplitByCount groups=%d %u %d %u %u %u", groups != NULL, *count, input->type, input->sms, flags, min_count);
+	*count = input->sms / min_count;
+	for (unsigned i = 0; groups != NULL && i < *count; i++)
+		groups[i] = (resource){.type = 1, .sms = min_count, .least = 2, .multiple = i};
+	*left = (resource){.type = 1, .sms = input->sms % min_count};
+	return 0;
+}
+
+EXPORT CUresult cuDevResourceGenerateDesc(handle *desc, resource *list, unsigned count)
+{
+	note("cuDevResourceGenerateDesc %u %u %u", count, list[0].sms, list[count - 1].multiple);
+	*desc = HANDLE(0x70);
+	return 0;
+}
+
 typedef struct { int type, id; } location;
 
 EXPORT CUresult cuMemAdvise_v2(CUdeviceptr p, size_t size, int advice, location l)

@@ -161,6 +161,26 @@ EXPORT CUresult cuCtxDisablePeerAccess(handle a)
 	return 0;
 }
 
+EXPORT CUresult cuGreenCtxCreate(handle *a, handle b, int c, unsigned d)
+{
+	note("cuGreenCtxCreate %llu %d %llu", NUMBER(b), c, NUMBER(d));
+	*a = OUTPUT(handle, 0);
+	return 0;
+}
+
+EXPORT CUresult cuGreenCtxDestroy(handle a)
+{
+	note("cuGreenCtxDestroy %llu", NUMBER(a));
+	return 0;
+}
+
+EXPORT CUresult cuGreenCtxStreamCreate(handle *a, handle b, unsigned c, int d)
+{
+	note("cuGreenCtxStreamCreate %llu %llu %d", NUMBER(b), NUMBER(c), d);
+	*a = OUTPUT(handle, 0);
+	return 0;
+}
+
 EXPORT CUresult cuStreamCreateWithPriority(handle *a, unsigned b, int c)
 {
 	note("cuStreamCreateWithPriority %llu %d", NUMBER(b), c);
@@ -591,6 +611,11 @@ static const struct { const char *name; void *address; } calls[] = {
 	{"cuProfilerStop", (void *)cuProfilerStop},
 	{"cuCtxEnablePeerAccess", (void *)cuCtxEnablePeerAccess},
 	{"cuCtxDisablePeerAccess", (void *)cuCtxDisablePeerAccess},
+	{"cuDevSmResourceSplitByCount", (void *)cuDevSmResourceSplitByCount},
+	{"cuDevResourceGenerateDesc", (void *)cuDevResourceGenerateDesc},
+	{"cuGreenCtxCreate", (void *)cuGreenCtxCreate},
+	{"cuGreenCtxDestroy", (void *)cuGreenCtxDestroy},
+	{"cuGreenCtxStreamCreate", (void *)cuGreenCtxStreamCreate},
 	{"cuStreamCreateWithPriority", (void *)cuStreamCreateWithPriority},
 	{"cuStreamDestroy", (void *)cuStreamDestroy_v2},
 	{"cuStreamSynchronize", (void *)cuStreamSynchronize},

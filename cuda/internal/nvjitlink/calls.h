@@ -4,19 +4,14 @@
 // The prototypes of nvJitLink.h, CUDA 13.0 (unchanged since 12.0, but for what was added). fn is the call's address, which
 // was looked up.
 
-#ifndef CUDAGO_NVJITLINK_LIBRARY_H
-#define CUDAGO_NVJITLINK_LIBRARY_H
+#ifndef CUDAGO_NVJITLINK_CALLS_H
+#define CUDAGO_NVJITLINK_CALLS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 typedef int32_t nvJitLinkResult;
 typedef uintptr_t nvJitLinkHandle, address;
-
-// cudago_nvjitlink_open opens the library called name, or returns NULL and writes
-// the loader's text to why.
-void *cudago_nvjitlink_open(const char *name, char *why, int size);
-uintptr_t cudago_nvjitlink_symbol(void *library, const char *symbol);
 
 #define CAST(params) ((nvJitLinkResult(*) params)fn)
 

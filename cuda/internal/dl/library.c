@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-void *cudago_nvrtc_open(const char *name, char *why, int size)
+void *cudago_dl_open(const char *name, char *why, int size)
 {
 	void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 	if (library == NULL) {
@@ -18,12 +18,12 @@ void *cudago_nvrtc_open(const char *name, char *why, int size)
 	return library;
 }
 
-uintptr_t cudago_nvrtc_symbol(void *library, const char *symbol)
+uintptr_t cudago_dl_symbol(void *library, const char *symbol)
 {
 	return (uintptr_t)dlsym(library, symbol);
 }
 
-const char *cudago_symbol_file(uintptr_t address)
+const char *cudago_dl_file(uintptr_t address)
 {
 	Dl_info info;
 	return dladdr((void *)address, &info) != 0 ? info.dli_fname : NULL;

@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: The cudago authors
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic that tensors do not have: the errors say whose to use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}
+_COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_ALONE = {"neg": "-", "pos": "+", "abs": "abs()", "invert": "~"}
+_NUMBERS = (bool, int, float, complex)
+
+
+def refuse_arithmetic(tensor: type[Any]) -> None:
+    """Give the class operators that raise. Those of other libraries' objects come first."""
+    for name, sign in (_SIGNS | _COMPARED).items():
+        setattr(tensor, f"__{name}__", _of_two(tensor, sign))
+    for name, sign in _SIGNS.items():
+        setattr(tensor, f"__r{name}__", _of_two(tensor, sign))
+    for name, sign in _ALONE.items():
+        setattr(tensor, f"__{name}__", _of_one(sign))
+
+
+def _of_two(tensor: type[Any], sign: str) -> Callable[..., Any]:
+    def operator(self: object, other: object, /) -> Any:
+        if not isinstance(other, (tensor, *_NUMBERS)):
+            return NotImplemented
+        raise _error(sign)
+
+    return operator
+
+
+def _of_one(sign: str) -> Callable[..., Any]:
+    def operator(self: object) -> Any:
+        raise _error(sign)
+
+    return operator
+
+
+def _error(sign: str) -> TypeError:
+    return TypeError(
+        f"a cudago.Tensor has no arithmetic, so no {sign}: use another library's over the same "
+        "memory (torch.from_dlpack(t), cupy.from_dlpack(t)), or make a kernel of the expression "
+        "with cudago.elementwise"
+    )
