@@ -212,6 +212,7 @@ def test_memory_of_its_streams_outlives_them(device, stream, parts):
     with device.green_context(parts[0]) as green, green.create_stream() as own:
         x = device.allocate(64, stream=own)
         x.fill(7, stream=own)
+        stream.wait(own)
     assert x.view("u1").numpy(stream=stream).tolist() == [7] * 64
     x.close()
 
