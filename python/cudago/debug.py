@@ -225,7 +225,8 @@ def _warn(self: Any) -> None:
 def _own() -> Iterator[object]:
     """Yield what devices keep for themselves."""
     for device in devices_in_use() if _core._is_open() else ():
-        yield getattr(device, "_default_stream", None)
+        for name in ("_default_stream", "_per_thread_stream"):
+            yield getattr(device, name, None)
         yield device.memory_resource
 
 
