@@ -155,8 +155,8 @@ typedef struct {
     cudago_cell cell; /* first: a foreign cell is its cell */
     DLManagedTensorVersioned *versioned; /* one of the three, once taken */
     DLManagedTensor *legacy;
-    void *object;
-    void (*release)(void *); /* of object */
+    void *object, *memory;   /* what the tensor lasts as long as, and what its memory is in */
+    void (*release)(void *); /* of both */
     cudago_imports *of;      /* that counts it, once taken */
     cudago_note *note;       /* NULL: none */
 } foreign;
@@ -195,6 +195,7 @@ static void foreign_release(cudago_cell *c) {
     if (f->of) f->of->released++;
     if (f->note) cudago_note_end(f->note);
     if (f->object) f->release(f->object);
+    if (f->memory) f->release(f->memory);
     cudago_dl_delete(f->versioned);
     cudago_dl_delete_legacy(f->legacy);
     if (n_spare < SPARE) spare[n_spare++] = f;
@@ -207,7 +208,7 @@ cudago_cell *cudago_foreign_new(void) {
     /* Field by field: gcc would turn malloc and memset into calloc, which before glibc 2.41 bypasses the thread's cache. */
     f->versioned = NULL;
     f->legacy = NULL;
-    f->object = NULL;
+    f->object = f->memory = NULL;
     f->of = NULL;
     f->note = NULL;
     f->cell.ptr = f->cell.host = f->cell.size = 0;
@@ -238,6 +239,11 @@ void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_
                                 void (*release)(void *)) {
     take((foreign *)c, t, e, of);
     ((foreign *)c)->object = object;
+    ((foreign *)c)->release = release;
+}
+
+void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *)) {
+    ((foreign *)c)->memory = memory;
     ((foreign *)c)->release = release;
 }
 

@@ -160,6 +160,9 @@ void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago
 void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, cudago_imports *of, void *object,
                                 void (*release)(void *));
 
+/* Has the cell keep what the tensor's memory is in as well: release(memory) is called once, as for an object. */
+void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *));
+
 /* Runs a managed tensor's deleter, if it has one: what a consumer owes a tensor that it does not keep. */
 void cudago_dl_delete(DLManagedTensorVersioned *m);
 void cudago_dl_delete_legacy(DLManagedTensor *m);

@@ -4,8 +4,8 @@
 
 #include "kernel.h"
 
-/* Arguments that their library lends: PyTorch's tensors. What is lent is valid while the object lives and nobody changes
- * it, so a launch needs no Operand: it reads the address, keeps the object until it has ended, and looks again if other
+/* Arguments that their library lends: PyTorch's tensors. What is lent is valid while the object's storage lives, so a launch
+ * needs no Operand: it reads the address, keeps the object and the storage until it has ended, and looks again if other
  * code has run meanwhile. Everything out of the ordinary is left to operand.c, which knows what to say about it. */
 
 typedef cudago_packing packing;
@@ -27,6 +27,13 @@ static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cel
     return any || own->ordinal == pk->k->device;
 }
 
+/* Other code ran, or PyTorch refuses: then it is for operand.c, which looks at everything again. */
+static int leave(PyObject *storage) {
+    PyErr_Clear();
+    Py_XDECREF(storage);
+    return 1;
+}
+
 int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     DLTensor t;
     cudago_cell *own = NULL;
@@ -37,8 +44,12 @@ int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t 
         if (own) cudago_cell_release(own);
         return 1;
     }
-    if (!own) address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
-    pk->lent[pk->n_lent++] = (cudago_lent){own, t.data, (uint16_t)pk->index};
+    PyObject *storage = NULL;
+    if (!own) {
+        address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
+        if (cudago_lent_storage(arg, &storage)) return leave(storage);
+    }
+    pk->lent[pk->n_lent++] = (cudago_lent){own, storage, t.data, (uint16_t)pk->index};
     memcpy(to, &address, 8);
     return t.device.device_type == kDLCUDA ? note_stream(pk, arg, t.device) : 0;
 }
@@ -60,19 +71,23 @@ int cudago_lent_unchanged(packing *pk) {
     return 0;
 }
 
+static void drop(const cudago_lent *l) {
+    if (l->cell) cudago_cell_release(l->cell);
+    Py_XDECREF(l->storage);
+}
+
 int cudago_lent_own(packing *pk) {
     while (pk->n_lent) {
         const cudago_lent *l = &pk->lent[pk->n_lent - 1];
         pk->index = l->index;
         if (cudago_pack_memory(pk, &pk->k->params[l->index], pk->args[l->index], pk->params[l->index])) return -1;
-        if (l->cell) cudago_cell_release(l->cell);
+        drop(l);
         pk->n_lent--;
     }
     return 0;
 }
 
 void cudago_lent_free(packing *pk) {
-    for (int i = 0; i < pk->n_lent; i++)
-        if (pk->lent[i].cell) cudago_cell_release(pk->lent[i].cell);
+    for (int i = 0; i < pk->n_lent; i++) drop(&pk->lent[i]);
     pk->n_lent = 0;
 }

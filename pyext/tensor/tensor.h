@@ -10,6 +10,7 @@
  *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
  *   tensor_import.c   from_dlpack, foreign kernel arguments
+ *   tensor_lent.c     what PyTorch lends, and its storages
  *   tensor_table.c    DLPack's C exchange table: ours, and those of other types
  *   tensor_trace.c    counts of exchanges, and notes of where they were made */
 #pragma once
@@ -98,6 +99,10 @@ QUIET int cudago_lends(PyTypeObject *type);
  * other ways refuse it rightly. *own as for cudago_foreign_argument. */
 int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr);
 
+/* A new reference to what the memory of such an object is in, or NULL if it has no such thing. 0: nothing else ran; 1: other
+ * code may have run; -1 with an exception. */
+int cudago_lent_storage(PyObject *o, PyObject **storage);
+
 /* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
  * default stream. -1 with an exception. */
 int cudago_foreign_stream(PyObject *o, DLDevice device, intptr_t *stream);
@@ -184,14 +189,40 @@ PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
 cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer);
 
 /* What is known of the objects of a type, and kept. */
+enum cudago_storage_way { STORAGE_NONE,   /* their memory is theirs, or of an owner that the protocol keeps */
+                          STORAGE_METHOD, /* they have a method untyped_storage */
+                          STORAGE_NATIVE  /* which is PyTorch's own */
+};
 typedef struct {
     const DLPackExchangeAPI *api; /* the type's exchange table; NULL: it has none */
     cudago_peer *peer;            /* the library that the type is of */
-    int lasts;                    /* what the table lends lasts as long as the object */
+    int lasts;                    /* what the table lends lasts as long as the object and its storage */
+    int storage;                  /* enum cudago_storage_way */
 } cudago_producer;
 /* Cannot fail; runs Python the first time. */
 cudago_producer cudago_producer_of(PyTypeObject *type);
 int cudago_exchange_init(PyObject *type);
+
+/* tensor_import.c, for tensor_lent.c */
+int cudago_import_refuse(const char *why, const DLTensor *d); /* BufferError; returns -1 */
+int cudago_import_refused(PyObject *o); /* after a failure of its table: the exception as BufferError; returns -1 */
+/* Makes the consumer's stream, of which -1 is none, wait for what the producer has queued. 1 if it had to, which may have
+ * released the GIL; 0 if there was nothing to do; -1 with an exception. */
+int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream);
+
+/* tensor_lent.c */
+/* 1: d is what o lends, e its extent, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception.
+ * Nothing may run between the borrowing and the use, since it might change the tensor: whatever runs is followed by another
+ * look. */
+int cudago_borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e);
+QUIET int cudago_may_be_negated(const DLTensor *d, const cudago_extent *e);
+/* A cell of what o lends, which keeps o and its storage. d and e are looked at again if other code has run. NULL with an
+ * exception. */
+cudago_cell *cudago_hold_lent(const cudago_producer *p, PyObject *o, DLTensor *d, cudago_extent *e);
+int cudago_storage_way(PyTypeObject *type); /* runs Python */
+/* Has the cell, just taken from o in another way, keep o's storage too, if that is what the memory is in. -1 with an
+ * exception that ends the program. */
+int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o);
 
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
 
