@@ -139,8 +139,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
 DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
 
-/* cudago_export that takes over the caller's count of cell, unless it returns NULL. */
+/* Those that take over the caller's count of cell, unless they return NULL. */
 DLManagedTensorVersioned *cudago_export_held(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
+DLManagedTensor *cudago_export_legacy_held(const DLTensor *t, cudago_cell *cell);
 
 /* --- import ------------------------------------------------------------------------------------------------------ */
 

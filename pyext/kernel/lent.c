@@ -27,9 +27,10 @@ static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cel
     return any || own->ordinal == pk->k->device;
 }
 
-/* Other code ran, or PyTorch refuses: then it is for operand.c, which looks at everything again. */
-static int leave(PyObject *storage) {
+/* It is for operand.c, which looks at everything again. */
+static int leave(cudago_cell *own, PyObject *storage) {
     PyErr_Clear();
+    if (own) cudago_cell_release(own);
     Py_XDECREF(storage);
     return 1;
 }
@@ -37,18 +38,14 @@ static int leave(PyObject *storage) {
 int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     DLTensor t;
     cudago_cell *own = NULL;
-    uint64_t address;
-    if (pk->n_lent == CUDAGO_MAX_LENT || !cudago_lent_argument(arg, &t, &own, &address)) return 1;
-    uint8_t element = cudago_element(t.dtype);
-    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) {
-        if (own) cudago_cell_release(own);
-        return 1;
-    }
     PyObject *storage = NULL;
-    if (!own) {
-        address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
-        if (cudago_lent_storage(arg, &storage)) return leave(storage);
-    }
+    uint64_t address;
+    /* The storage first: a mode of PyTorch's, which that may run, might exchange it. */
+    if (pk->n_lent == CUDAGO_MAX_LENT || cudago_lent_storage(arg, &storage)) return leave(NULL, NULL);
+    if (!cudago_lent_argument(arg, &t, &own, &address)) return leave(NULL, storage);
+    uint8_t element = cudago_element(t.dtype);
+    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) return leave(own, storage);
+    if (!own) address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
     pk->lent[pk->n_lent++] = (cudago_lent){own, storage, t.data, (uint16_t)pk->index};
     memcpy(to, &address, 8);
     return t.device.device_type == kDLCUDA ? note_stream(pk, arg, t.device) : 0;

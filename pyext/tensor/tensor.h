@@ -99,8 +99,8 @@ QUIET int cudago_lends(PyTypeObject *type);
  * other ways refuse it rightly. *own as for cudago_foreign_argument. */
 int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr);
 
-/* A new reference to what the memory of such an object is in, or NULL if it has no such thing. 0: nothing else ran; 1: other
- * code may have run; -1 with an exception. */
+/* A new reference to what the memory of such an object is in, or NULL if it has no such thing. May run other code, so it
+ * comes before cudago_lent_argument. -1 with an exception. */
 int cudago_lent_storage(PyObject *o, PyObject **storage);
 
 /* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
@@ -168,6 +168,14 @@ PyObject *cudago_tensor_span(TensorObject *t, void *unused);
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                                     const int64_t *shape, const int64_t *strides);
 
+/* What a consumer asks for, evaluated. */
+typedef struct {
+    int versioned, on_device, copy, has_stream; /* copy: 1 True, 0 False, -1 not given */
+    long device[2];
+    long long stream;
+} cudago_dlpack_request;
+int cudago_dlpack_read(PyObject *const *args, Py_ssize_t n, PyObject *names, cudago_dlpack_request *r); /* -1 with an exception */
+PyObject *cudago_dlpack_as(TensorObject *t, const cudago_dlpack_request *r); /* a capsule; NULL with an exception */
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
 PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
@@ -211,14 +219,12 @@ int cudago_import_refused(PyObject *o); /* after a failure of its table: the exc
 int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream);
 
 /* tensor_lent.c */
-/* 1: d is what o lends, e its extent, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception.
- * Nothing may run between the borrowing and the use, since it might change the tensor: whatever runs is followed by another
- * look. */
-int cudago_borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e);
 QUIET int cudago_may_be_negated(const DLTensor *d, const cudago_extent *e);
-/* A cell of what o lends, which keeps o and its storage. d and e are looked at again if other code has run. NULL with an
- * exception. */
-cudago_cell *cudago_hold_lent(const cudago_producer *p, PyObject *o, DLTensor *d, cudago_extent *e);
+/* 1: *cell is of what o lends, and keeps o and its storage; d describes it, e is its extent, and the consumer's stream is
+ * ordered. 0: use __dlpack__. -1 with an exception. Nothing may run between this and the use of d, since it might change
+ * the tensor. */
+int cudago_take_lent(const cudago_producer *p, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e, cudago_cell **cell);
+int cudago_storage_take(const cudago_producer *p, PyObject *o, PyObject **storage);
 int cudago_storage_way(PyTypeObject *type); /* runs Python */
 /* Has the cell, just taken from o in another way, keep o's storage too, if that is what the memory is in. -1 with an
  * exception that ends the program. */

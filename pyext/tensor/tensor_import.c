@@ -230,13 +230,19 @@ static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t str
 
 /* --- the ways of an import ------------------------------------------------------------------------------------------------ */
 
-static PyObject *import_lent(PyObject *o, const cudago_producer *p, DLTensor *d, cudago_extent *e) {
-    cudago_cell *c = cudago_hold_lent(p, o, d, e);
-    TensorObject *t = c ? cudago_tensor_alloc(d->ndim) : NULL;
-    if (!t) return c ? cudago_cell_let_go(c), NULL : NULL;
-    cudago_tensor_adopt(t, c, d, e);
+/* 0: use __dlpack__ */
+static int import_lent(PyObject *o, const cudago_producer *p, intptr_t stream, PyObject **made) {
+    DLTensor d;
+    cudago_extent e;
+    cudago_cell *c;
+    int r = cudago_take_lent(p, o, stream, &d, &e, &c);
+    if (r <= 0) return r;
+    TensorObject *t = cudago_tensor_alloc(d.ndim);
+    if (!t) return cudago_cell_let_go(c), -1;
+    cudago_tensor_adopt(t, c, &d, &e);
     t->origin = ORIGIN_TABLE;
-    return (PyObject *)t;
+    *made = (PyObject *)t;
+    return 1;
 }
 
 /* JAX's arrays never change, but its capsules are of the kind that cannot say so. */
@@ -264,10 +270,8 @@ static PyObject *import(PyObject *o, const cudago_producer *p, intptr_t stream, 
     if (copy == Py_True || !p->api) {
         /* Only __dlpack__ copies. */
     } else if (p->lasts) {
-        DLTensor d;
-        cudago_extent e;
-        int lent = cudago_borrow(p->api, o, stream, &d, &e);
-        if (lent) return lent < 0 ? NULL : import_lent(o, p, &d, &e);
+        PyObject *t = NULL;
+        if (import_lent(o, p, stream, &t)) return t;
     } else if (through_table(p->api, o, stream, &m)) {
         return NULL;
     }
@@ -365,8 +369,8 @@ static int kept(const cudago_producer *p, PyObject *o, cudago_cell **theirs) {
 static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, cudago_cell **theirs, cudago_extent *e) {
     DLManagedTensorVersioned *m = NULL;
     if (p->lasts) {
-        int lent = cudago_borrow(p->api, o, -1, out, e);
-        if (lent) return lent > 0 && (*theirs = cudago_hold_lent(p, o, out, e)) ? 0 : -1;
+        int lent = cudago_take_lent(p, o, -1, out, e, theirs);
+        if (lent) return lent > 0 ? 0 : -1;
     } else if (p->api && through_table(p->api, o, -1, &m)) {
         return -1;
     }
@@ -401,6 +405,11 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cu
     *own = own_memory(out, &e, ptr);
     if (cudago_tracing) cudago_trace_cell(*theirs, out, p.peer, *own ? (*own)->ordinal : (*theirs)->ordinal, &place);
     return 0;
+}
+
+int cudago_lent_storage(PyObject *o, PyObject **storage) {
+    cudago_producer p = cudago_producer_of(Py_TYPE(o));
+    return cudago_storage_take(&p, o, storage);
 }
 
 int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr) {

@@ -33,37 +33,32 @@ static int look(const DLPackExchangeAPI *api, PyObject *o, DLTensor *d, cudago_e
     return wrong ? cudago_import_refuse(wrong, d) : 0;
 }
 
-int cudago_borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e) {
+/* 1: d is what o lends, e its extent, and the consumer's stream is ordered; 2: the same, and other code has run since the
+ * beginning; 0: use __dlpack__; -1: with an exception. Nothing may run between the borrowing and the use, since it might
+ * change the tensor: whatever runs is followed by another look. */
+static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e) {
     if (look(api, o, d, e)) return -1;
     if (d->dtype.code == kDLComplex) return 0; /* as in through_table */
     int asked = cudago_may_be_negated(d, e);
     if (asked && refuse_negated(o, d)) return -1;
     int ordered = cudago_import_order(api, d->device, stream);
     if (ordered < 0) return -1;
-    return (asked || ordered) && look(api, o, d, e) ? -1 : 1;
+    if (!asked && !ordered) return 1;
+    return look(api, o, d, e) ? -1 : 2;
 }
 
 /* --- storages ---------------------------------------------------------------------------------------------------------- */
 
 /* Calling Tensor.untyped_storage through its C function takes half as long as calling the method, and nothing else runs:
- * unless a mode is on that is told of each function of PyTorch's, such as a `with torch.device(...)`. */
-static PyCFunction storage_function, mode_function;
-static PyObject *storage_method; /* the descriptor that storage_function is of */
-static PyObject *mode_asked;     /* the object that mode_function is of */
+ * unless a mode is on that is told of each function of PyTorch's, such as a `with torch.device(...)`. So a storage is asked
+ * for before the tensor is looked at. */
+static PyCFunction storage_function; /* valid for good: PyTorch, once imported, stays loaded */
+static PyObject *storage_method;     /* the descriptor that it is of */
 
 /* The C function of a callable without arguments; NULL if it is written in Python. */
 static PyCFunction c_function(PyObject *o) {
     if (!o || Py_TYPE(o) != &PyCFunction_Type || PyCFunction_GetFlags(o) != METH_NOARGS) return NULL;
     return PyCFunction_GetFunction(o);
-}
-
-static void learn_modes(void) {
-    PyObject *module = PyImport_ImportModule("torch._C");
-    PyObject *asks = module ? PyObject_GetAttrString(module, "_is_torch_function_mode_enabled") : NULL;
-    PyErr_Clear();
-    mode_function = c_function(asks);
-    mode_asked = asks; /* for good, as is storage_method: PyTorch, once imported, stays loaded */
-    Py_XDECREF(module);
 }
 
 int cudago_storage_way(PyTypeObject *type) {
@@ -75,29 +70,21 @@ int cudago_storage_way(PyTypeObject *type) {
 }
 
 /* The first time, with an object at hand to which the method can be bound. */
-static int learn_function(PyObject *o) {
+static void learn_function(PyObject *o) {
     PyObject *method = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "untyped_storage");
     PyObject *bound = method ? PyObject_CallMethod(method, "__get__", "O", o) : NULL;
     PyCFunction f = c_function(bound);
     PyErr_Clear();
     if (f && PyCFunction_GetSelf(bound) == o && !storage_method) {
-        learn_modes();
         storage_method = NEW_REF(method);
         storage_function = f;
     }
     Py_XDECREF(bound);
     Py_XDECREF(method);
-    return f != NULL;
 }
 
-static int mode_is_on(void) {
-    PyObject *on = mode_function ? mode_function(PyCFunction_GetSelf(mode_asked), NULL) : NULL;
-    int r = on != Py_False;
-    Py_XDECREF(on);
-    return r;
-}
-
-/* The storage's Python object is tracked by the collector, whose run would be that of anybody's finalizers. */
+/* The storage's Python object is tracked by the collector, whose run would be that of anybody's finalizers: they might
+ * exchange the storage after it was read. */
 static PyObject *storage_quietly(PyObject *o) {
     int collects = PyGC_Disable();
     PyObject *s = storage_function(o, NULL);
@@ -105,22 +92,12 @@ static PyObject *storage_quietly(PyObject *o) {
     return s;
 }
 
-static int take_storage(const cudago_producer *p, PyObject *o, PyObject **storage) {
+int cudago_storage_take(const cudago_producer *p, PyObject *o, PyObject **storage) {
     *storage = NULL;
     if (p->storage == STORAGE_NONE) return 0;
-    int learnt = p->storage == STORAGE_NATIVE && !storage_function;
-    if (learnt) learn_function(o);
-    if (p->storage == STORAGE_NATIVE && storage_function && !mode_is_on()) {
-        *storage = storage_quietly(o);
-        return *storage ? learnt : -1;
-    }
-    *storage = PyObject_CallMethod(o, "untyped_storage", NULL);
-    return *storage ? 1 : -1;
-}
-
-int cudago_lent_storage(PyObject *o, PyObject **storage) {
-    cudago_producer p = cudago_producer_of(Py_TYPE(o));
-    return take_storage(&p, o, storage);
+    if (p->storage == STORAGE_NATIVE && !storage_function) learn_function(o);
+    *storage = p->storage == STORAGE_NATIVE && storage_function ? storage_quietly(o) : PyObject_CallMethod(o, "untyped_storage", NULL);
+    return *storage ? 0 : -1;
 }
 
 /* --- cells -------------------------------------------------------------------------------------------------------------- */
@@ -128,31 +105,36 @@ int cudago_lent_storage(PyObject *o, PyObject **storage) {
 static void drop_object(void *o) { Py_DECREF((PyObject *)o); }
 /* Dropping the last reference runs code of others, which must not meet an exception that is on its way. */
 static void let_object_go(void *o) {
-    if (Py_REFCNT((PyObject *)o) > 1) Py_DECREF((PyObject *)o);
+    if (Py_REFCNT((PyObject *)o) > 1 || !PyErr_Occurred()) Py_DECREF((PyObject *)o);
     else cudago_keep_exception(drop_object, o);
 }
 
-static int alike(const DLTensor *a, const DLTensor *b) {
-    return a->data == b->data && a->byte_offset == b->byte_offset && a->ndim == b->ndim && !memcmp(&a->dtype, &b->dtype, sizeof a->dtype) &&
-           !memcmp(&a->device, &b->device, sizeof a->device);
+/* A tensor without a storage has no memory either: looking at it says so better. */
+static int storage_or_none(const cudago_producer *p, PyObject *o, PyObject **storage) {
+    return cudago_storage_take(p, o, storage) ? cudago_forgive() : 0;
 }
 
-cudago_cell *cudago_hold_lent(const cudago_producer *p, PyObject *o, DLTensor *d, cudago_extent *e) {
-    DLTensor was = *d;
+static int borrow_stored(const cudago_producer *p, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e, PyObject **storage) {
+    if (storage_or_none(p, o, storage)) return -1;
+    int r = borrow(p->api, o, stream, d, e);
+    if (r != 2 || !*storage) return r;
+    Py_CLEAR(*storage);
+    if (storage_or_none(p, o, storage)) return -1;
+    return look(p->api, o, d, e) ? -1 : 1;
+}
+
+int cudago_take_lent(const cudago_producer *p, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e, cudago_cell **cell) {
     PyObject *storage;
-    int ran = take_storage(p, o, &storage);
-    if (ran < 0) return NULL;
-    int changed = ran && (look(p->api, o, d, e) || !alike(d, &was));
-    cudago_cell *c = changed ? NULL : cudago_foreign_new();
+    int r = borrow_stored(p, o, stream, d, e, &storage);
+    cudago_cell *c = r > 0 ? cudago_foreign_new() : NULL;
     if (!c) {
-        if (!PyErr_Occurred() && !changed) PyErr_NoMemory();
-        if (!PyErr_Occurred()) cudago_import_refuse("it was changed while it was looked at", d);
         Py_XDECREF(storage);
-        return NULL;
+        return r > 0 ? PyErr_NoMemory(), -1 : r;
     }
     cudago_foreign_take_object(c, d, e, &p->peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), let_object_go);
     if (storage) cudago_foreign_keep(c, storage, let_object_go);
-    return c;
+    *cell = c;
+    return 1;
 }
 
 /* The number that a method without arguments gives; 0 if it gives none, with or without an exception. */
