@@ -50,6 +50,7 @@ enum cudago_tensor_origin {
     ORIGIN_TABLE,
     ORIGIN_CAPSULE,
     ORIGIN_LEGACY,
+    ORIGIN_INTERFACE,
 };
 
 extern PyTypeObject *cudago_tensor_type;
