@@ -27,12 +27,12 @@ static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cel
     return any || own->ordinal == pk->k->device;
 }
 
-/* It is for operand.c, which looks at everything again. */
+/* It is for operand.c, which looks at everything again. -1 with an exception that ends the program. */
 static int leave(cudago_cell *own, PyObject *storage) {
-    PyErr_Clear();
+    int r = cudago_forgive() ? -1 : 1;
     if (own) cudago_cell_release(own);
     Py_XDECREF(storage);
-    return 1;
+    return r;
 }
 
 int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {

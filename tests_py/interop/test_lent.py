@@ -92,7 +92,8 @@ class Lender:
             "strides": None,
         }
         if storage:  # as PyTorch's, which refer to what has the memory
-            body["untyped_storage"] = lambda t: t.storage
+            body["untyped_storage"] = lambda t: t.ask()
+            body["ask"] = lambda t: t.storage
             body["data_ptr"] = lambda t: t.storage.ours.handle
         self.type = type("Tensor", (), body)
 

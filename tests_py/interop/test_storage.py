@@ -224,6 +224,63 @@ def test_a_function_that_is_a_graph_keeps_the_storage(lend, device, code, stream
     assert lent.storage.ours.numpy(stream=stream).tolist() == [2] * N
 
 
+def raising(error):
+    def ask():
+        raise error
+
+    return ask
+
+
+def uses(stream, code, lent):
+    return {
+        "import": lambda: cu.from_dlpack(lent),
+        "launch": lambda: cu.launch(stream, CONFIG, code["add"], lent, 1),
+        "copy": lambda: stream.device.allocate(4 * N, stream=stream).copy_from(lent, stream=stream),
+    }
+
+
+@pytest.mark.parametrize("use", ["import", "launch", "copy"])
+def test_a_storage_that_cannot_be_had(lend, code, stream, use):
+    """Then the tensor is kept, as those of libraries without storages."""
+    lend_one = uses(stream, code, lend())[use]
+    lend_one()
+    lent = lend()
+    lent.ask = raising(RuntimeError("no storage"))
+    uses(stream, code, lent)[use]()
+    stream.sync()
+    lent.ask = raising(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        uses(stream, code, lent)[use]()
+
+
+@pytest.mark.parametrize("use", ["import", "launch", "copy"])
+def test_a_storage_that_is_exchanged_when_it_is_asked_for(lend, device, code, stream, use):
+    """What is used is what is kept, even so."""
+    lent = lend()
+    uses(stream, code, lent)[use]()
+    with device.create_stream() as other:
+        for _ in range(3):
+            was, now = lent.storage, Storage(other)
+
+            def ask(was=was, now=now):
+                lent.storage = now
+                return now
+
+            lent.ask = ask
+            seen = weakref.ref(now)
+            del was, now
+            with hold(stream):
+                kept = uses(stream, code, lent)[use]()
+                lent.ask = None
+                del ask
+                lent.storage = Storage(other)
+                gc.collect()
+                time.sleep(0.005)
+                assert seen() is not None
+            del kept
+            wait_until_gone(seen)
+
+
 # --- copies of memory that nobody else keeps ------------------------------------------------------
 
 
