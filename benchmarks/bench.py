@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -24,7 +25,13 @@ import results
 from measure import Case, measure
 
 FLOOR, OURS = results.FLOOR, results.OURS
-PEERS = {"cuda.core": "with_cuda_core", "CuPy": "with_cupy", "torch": "with_torch"}
+PEERS = {
+    "cuda.core": "with_cuda_core",
+    "CuPy": "with_cupy",
+    "torch": "with_torch",
+    "NumPy": "with_numpy",
+}
+WITHOUT_GPU = ("NumPy",)
 COLUMNS = (FLOOR, OURS, *PEERS)
 
 
@@ -74,13 +81,14 @@ class Bench:
         driver = "nvidia"
         if OURS in self.columns:
             driver = self._collect_ours()
+        if FLOOR in self.columns and importlib.util.find_spec("torch") is not None:
+            self._collect_exchange_floor("cpu" if driver == "sim" else "cuda")
         if driver == "sim":
-            self.notes.append("simulated driver: no C floor and no peers, which need a GPU")
-            return
-        if FLOOR in self.columns:
+            self.notes.append("simulated driver: no C floor of driver calls, no peers with a GPU")
+        elif FLOOR in self.columns:
             self._collect_floor()
         for library, module in PEERS.items():
-            if library in self.columns:
+            if library in self.columns and (driver != "sim" or library in WITHOUT_GPU):
                 self._attempt(
                     library, lambda module=module: importlib.import_module(module).cases()
                 )
@@ -107,6 +115,12 @@ class Bench:
             return
         self._add(floor.cases())
         self.facts |= floor.facts()
+
+    def _collect_exchange_floor(self, where: str) -> None:
+        try:
+            self._add(importlib.import_module("exchange_floor").cases(where))
+        except Exception as error:  # as of a peer
+            self.notes.append(f"no C floor of exchange: {type(error).__name__}: {error}")
 
     def _attempt(self, library: str, make: Callable[[], list[Case]]) -> None:
         try:

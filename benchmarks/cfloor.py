@@ -44,18 +44,19 @@ class _KernelNodeParams(c.Structure):
     )
 
 
-def _compile() -> c.CDLL:
+def compiled(name: str, kind: type[c.CDLL] = c.CDLL) -> c.CDLL:
+    """Compile a file of loops and load it; `kind` PyDLL calls them with the GIL."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if shutil.which(compiler[0]) is None:
         raise FloorUnavailableError(f"no C compiler ({compiler[0]}); set CC to measure the C floor")
-    source = Path(__file__).with_name("cfloor") / "cfloor.c"
+    source = Path(__file__).with_name("cfloor") / name
     with tempfile.TemporaryDirectory() as directory:
         library = Path(directory) / "cfloor.so"
         command = [*compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise FloorUnavailableError(f"{shlex.join(command)} failed:\n{done.stderr}")
-        return c.CDLL(str(library))
+        return kind(str(library))
 
 
 def _open_driver() -> c.CDLL:
@@ -103,7 +104,7 @@ class Floor:
     """What the loops work on: a stream of its own in the primary context of device 0."""
 
     def __init__(self) -> None:
-        self._loops = _compile()
+        self._loops = compiled("cfloor.c")
         self._driver = _open_driver()
         self._keep: list[object] = []  # parameter memory that C reads later
         self._call("cuInit", _U(0))

@@ -21,6 +21,12 @@ RECORD = "record an event"
 LAUNCH_TORCH = "launch with a torch tensor"
 IMPORT = "import a torch tensor"
 EXPORT = "export to torch"
+IMPORT_OWN = "from_dlpack of a tensor of one's own"
+CAPSULE = "__dlpack__, nothing to order"
+CAPSULE_ORDERED = "__dlpack__ for another stream, one event pair"
+TO_NUMPY = "np.from_dlpack of pinned memory"
+SLICE = "slice a buffer"
+POINTER = "add to a pointer"
 
 ALL = (
     LAUNCH,
@@ -38,6 +44,12 @@ ALL = (
     LAUNCH_TORCH,
     IMPORT,
     EXPORT,
+    IMPORT_OWN,
+    CAPSULE,
+    CAPSULE_ORDERED,
+    TO_NUMPY,
+    SLICE,
+    POINTER,
 )
 
 BLOCK = 32

@@ -32,6 +32,7 @@ def _names() -> dict[str, Any]:
         "y": device.allocate(op.COPY_SIZE, stream=stream),
         "pinned": cu.PinnedMemoryResource().allocate(op.COPY_SIZE),
         "event": device.create_event(),
+        "pointer": device.allocate(op.COPY_SIZE, stream=stream).ptr,
     }
 
 
@@ -111,6 +112,9 @@ def cases() -> list[Case]:
         case(op.ALLOC, f"device.allocate({op.ALLOC_SIZE}, stream=stream).close()"),
         case(op.COPY, "x.copy_from(pinned, stream=stream)"),
         case(op.RECORD, "stream.record(event)"),
+        case(op.SLICE, "x[16:32]"),
+        case(op.POINTER, "pointer + 16"),
+        *_own_exchange(names),
     ]
     for nodes, operation in op.GRAPH.items():
         names[f"executable{nodes}"] = _executable(names, nodes)
@@ -118,6 +122,34 @@ def cases() -> list[Case]:
         found.append(case(operation, statement, calls=op.calls_per_batch(nodes)))
     if importlib.util.find_spec("torch") is not None:
         found += _exchange(names)
+    return found
+
+
+def _own_exchange(names: dict[str, Any]) -> list[Case]:
+    """Return the cases of exchange that need no other library, or only NumPy."""
+    import numpy as np
+
+    stream = names["stream"]
+    names |= {"np": np, "from_dlpack": cu.from_dlpack, "tensor": cu.zeros(8, "f4", stream=stream)}
+    names["other"] = cu.Device().create_stream()  # kept, for its handle
+    names["handle"] = names["other"].handle
+    stream.sync()
+
+    def settle() -> None:
+        stream.sync()
+        names["other"].sync()
+
+    def case(operation: str, statement: str) -> Case:
+        return python_case(operation, LIBRARY, statement, names, settle)
+
+    found = [
+        case(op.IMPORT_OWN, "from_dlpack(tensor)"),
+        case(op.CAPSULE, "tensor.__dlpack__(max_version=(1, 0))"),
+        case(op.TO_NUMPY, "np.from_dlpack(pinned)"),
+    ]
+    if cu.driver_name() == "nvidia":  # the simulated driver's memory is the host's, without streams
+        ordered = "tensor.__dlpack__(stream=handle, max_version=(1, 0))"
+        found.append(case(op.CAPSULE_ORDERED, ordered))
     return found
 
 

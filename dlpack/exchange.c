@@ -22,11 +22,14 @@ int64_t cudago_exports_open(uint32_t class) {
     return open;
 }
 
-/* An export has one count of its cell, which the caller gives it. Memory that is noted is exported with the GIL; only the allocator of the exchange
- * table exports without, and what it makes is not noted. */
+/* An export has one count of its cell, which the caller gives it. Memory that is noted is exported with the GIL, and so is
+ * counted without a locked instruction. Only the allocator of the exchange table exports without, and what it makes is host
+ * memory, which is not noted; its class is 0, which no memory of a device has. */
 static void begin(cudago_cell *c, enum cudago_exchange_way way) {
     cudago_exported_note(c);
-    atomic_fetch_add_explicit(&exports_made[c->class & 255][way], 1, memory_order_relaxed);
+    _Atomic int64_t *made = &exports_made[c->class & 255][way];
+    if (!c->class) atomic_fetch_add_explicit(made, 1, memory_order_relaxed);
+    else atomic_store_explicit(made, atomic_load_explicit(made, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 static void end(cudago_cell *c, enum cudago_exchange_way way) {
     atomic_fetch_add_explicit(&exports_released[c->class & 255][way], 1, memory_order_release);
@@ -138,14 +141,19 @@ DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, ui
     return m;
 }
 
-DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
+DLManagedTensor *cudago_export_legacy_held(const DLTensor *t, cudago_cell *cell) {
     DLManagedTensor *m = allocate(sizeof *m + 2 * sizeof(int64_t) * (size_t)t->ndim);
     if (!m) return NULL;
     m->manager_ctx = cell;
     m->deleter = delete_legacy;
     fill(&m->dl_tensor, t, (int64_t *)(m + 1));
-    cudago_cell_retain(cell);
     begin(cell, CUDAGO_WAY_LEGACY);
+    return m;
+}
+
+DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell) {
+    DLManagedTensor *m = cudago_export_legacy_held(t, cell);
+    if (m) cudago_cell_retain(cell);
     return m;
 }
 
@@ -155,8 +163,8 @@ typedef struct {
     cudago_cell cell; /* first: a foreign cell is its cell */
     DLManagedTensorVersioned *versioned; /* one of the three, once taken */
     DLManagedTensor *legacy;
-    void *object;
-    void (*release)(void *); /* of object */
+    void *object, *memory;   /* what the tensor lasts as long as, and what its memory is in */
+    void (*release)(void *); /* of both */
     cudago_imports *of;      /* that counts it, once taken */
     cudago_note *note;       /* NULL: none */
 } foreign;
@@ -195,6 +203,7 @@ static void foreign_release(cudago_cell *c) {
     if (f->of) f->of->released++;
     if (f->note) cudago_note_end(f->note);
     if (f->object) f->release(f->object);
+    if (f->memory) f->release(f->memory);
     cudago_dl_delete(f->versioned);
     cudago_dl_delete_legacy(f->legacy);
     if (n_spare < SPARE) spare[n_spare++] = f;
@@ -207,7 +216,7 @@ cudago_cell *cudago_foreign_new(void) {
     /* Field by field: gcc would turn malloc and memset into calloc, which before glibc 2.41 bypasses the thread's cache. */
     f->versioned = NULL;
     f->legacy = NULL;
-    f->object = NULL;
+    f->object = f->memory = NULL;
     f->of = NULL;
     f->note = NULL;
     f->cell.ptr = f->cell.host = f->cell.size = 0;
@@ -238,6 +247,11 @@ void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_
                                 void (*release)(void *)) {
     take((foreign *)c, t, e, of);
     ((foreign *)c)->object = object;
+    ((foreign *)c)->release = release;
+}
+
+void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *)) {
+    ((foreign *)c)->memory = memory;
     ((foreign *)c)->release = release;
 }
 

@@ -139,8 +139,9 @@ const char *cudago_tensor_check(const DLTensor *t, uint64_t flags, cudago_extent
 DLManagedTensorVersioned *cudago_export(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
 DLManagedTensor *cudago_export_legacy(const DLTensor *t, cudago_cell *cell);
 
-/* cudago_export that takes over the caller's count of cell, unless it returns NULL. */
+/* Those that take over the caller's count of cell, unless they return NULL. */
 DLManagedTensorVersioned *cudago_export_held(const DLTensor *t, cudago_cell *cell, uint64_t flags, enum cudago_exchange_way way);
+DLManagedTensor *cudago_export_legacy_held(const DLTensor *t, cudago_cell *cell);
 
 /* --- import ------------------------------------------------------------------------------------------------------ */
 
@@ -159,6 +160,9 @@ void cudago_foreign_take_legacy(cudago_cell *c, DLManagedTensor *m, const cudago
  * once, with the GIL and without the guard of cudago_exchange_set_guard. */
 void cudago_foreign_take_object(cudago_cell *c, const DLTensor *t, const cudago_extent *e, cudago_imports *of, void *object,
                                 void (*release)(void *));
+
+/* Has the cell keep what the tensor's memory is in as well: release(memory) is called once, as for an object. */
+void cudago_foreign_keep(cudago_cell *c, void *memory, void (*release)(void *));
 
 /* Runs a managed tensor's deleter, if it has one: what a consumer owes a tensor that it does not keep. */
 void cudago_dl_delete(DLManagedTensorVersioned *m);

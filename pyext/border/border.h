@@ -194,6 +194,7 @@ static inline QUIET int cudago_is(PyObject *o, enum cudago_class k) {
 }
 void *cudago_alloc(enum cudago_class k);       /* a new, zeroed instance of the public class */
 void cudago_free(PyObject *self);              /* the end of every tp_dealloc */
+void cudago_free_native(PyObject *self);       /* that of types without subclasses, in which the collector takes no part */
 int cudago_add_type(PyObject *module, enum cudago_class k, PyType_Spec *spec);
 /* Adds methods and attributes of a later room to a type of an earlier one. -1 with an exception. */
 int cudago_add_methods(enum cudago_class k, PyMethodDef *methods);

@@ -8,13 +8,18 @@
 
 PyTypeObject *cudago_base[CLS_COUNT], *cudago_cls[CLS_COUNT];
 
-void *cudago_alloc(enum cudago_class k) {
-    return ((allocfunc)PyType_GetSlot(cudago_cls[k], Py_tp_alloc))(cudago_cls[k], 0);
-}
+/* What is in the tp_alloc slot of all of these types. */
+void *cudago_alloc(enum cudago_class k) { return PyType_GenericAlloc(cudago_cls[k], 0); }
 
 void cudago_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF((PyObject *)type);
+}
+
+void cudago_free_native(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
     Py_DECREF((PyObject *)type);
 }
 

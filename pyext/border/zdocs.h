@@ -617,7 +617,8 @@
     "\n" \
     "\"cudago\" if it was allocated or copied here. \"exchange table\", \"capsule\" or \"legacy capsule\"\n" \
     "if it came from another library over DLPack: from fast to slow, and a legacy capsule cannot\n" \
-    "say that it is read-only."
+    "say that it is read-only. \"array interface\" if `asarray` took it from an object that has\n" \
+    "``__cuda_array_interface__`` alone."
 
 #define DOC_TENSOR_T \
     "The tensor with its dimensions in reverse order."

@@ -81,18 +81,13 @@ static QUIET int transfer_now(const transfer *t) {
     return transfer_away(t);
 }
 
-/* Another library frees its memory in the order of its own streams, not of ours. */
-static QUIET OperandObject *kept(OperandObject *o) {
-    return o->cell && o->cell->kind == CUDAGO_CELL_FOREIGN && !o->host ? o : NULL;
-}
-
-static QUIET int box_now(StreamObject *stream, OperandObject *dst, OperandObject *src, const cudago_box *b) {
+static QUIET int box_now(StreamObject *stream, OperandObject *dst, OperandObject *src, const int *keep, const cudago_box *b) {
     cudago_stream *s = cudago_stream_now(stream);
     if (!s || cudago_operand_now(dst) || cudago_operand_now(src) || cudago_box_fits(b, dst, src)) return -1;
     int capturing = cudago_capturing(s);
     if (capturing < 0) return -1;
     if (capturing) return cudago_record.box(s, dst, src, b);
-    transfer t = {s, dst->address, src->address, dst->host, src->host, {dst->cell, src->cell}, {kept(dst), kept(src)}, *b};
+    transfer t = {s, dst->address, src->address, dst->host, src->host, {dst->cell, src->cell}, {keep[0] ? dst : NULL, keep[1] ? src : NULL}, *b};
     return transfer_now(&t);
 }
 
@@ -115,9 +110,10 @@ PyObject *cudago_copy_box(PyObject *module, PyObject *const *args, Py_ssize_t n)
     StreamObject *stream = NULL;
     int r = -1;
     if (sides[0] && (sides[1] = cudago_operand(args[2], 0, "src")) && (stream = cudago_stream_arg(args[0], &borrowed))) {
+        int keep[2] = {cudago_outlasts(sides[0]), cudago_outlasts(sides[1])};
         cudago_note_site();
         r = await_turn(stream, sides);
-        if (!r) r = box_now(stream, sides[0], sides[1], &box);
+        if (!r) r = box_now(stream, sides[0], sides[1], keep, &box);
     }
     Py_XDECREF(sides[0]);
     Py_XDECREF(sides[1]);

@@ -16,7 +16,7 @@ typedef struct {
     OperandObject *mine;    /* of buffer, for a graph; NULL if not needed so far */
     StreamObject *stream;
     uintptr_t theirs;       /* the stream of other's library, or 0 */
-    int from;
+    int from, keep;         /* keep: operand, until the work has ended */
 } copying;
 
 /* A driver call about to be made: everything it uses is open, and nothing has run since that was checked. */
@@ -117,8 +117,7 @@ static QUIET int copy_now(const copying *c) {
     }
     if (!b.size) return 0;
     transfer t = {.dst = c->from ? b.ptr : o.ptr, .src = c->from ? o.ptr : b.ptr, .size = b.size, .cells = {b.cell, o.cell}, .s = s, .pageable = c->operand && c->operand->pageable, .theirs = c->theirs};
-    /* Another library frees its memory in the order of its own streams, not of ours. */
-    if (c->operand && o.cell && o.cell->kind == CUDAGO_CELL_FOREIGN && !c->operand->host) t.keep = c->operand;
+    if (c->keep) t.keep = c->operand;
     return transfer_now(&t);
 }
 
@@ -145,6 +144,7 @@ static int run(copying *c) {
     if (Py_TYPE(c->other) != cudago_cls[CLS_BUFFER]) {
         if (make_operand(&c->operand, c->other, !c->from, name)) return -1;
         if (cudago_theirs(c->operand, c->stream->device, &c->theirs)) return -1;
+        c->keep = cudago_outlasts(c->operand);
     }
     cudago_note_site();
     if (await_turn(c)) return -1;

@@ -117,6 +117,8 @@ enum { OPERAND_WRITABLE = 1,
        OPERAND_KERNEL = 2 };
 void cudago_operand_allow(OperandObject *o); /* for kernels: AllowHost, once */
 OperandObject *cudago_operand(PyObject *object, int flags, const char *what);
+/* May a copy of it outlast the call, without anything but the operand to keep the memory? */
+int cudago_outlasts(const OperandObject *o);
 /* Is the memory still there? A reset of its device destroys it no matter who holds it. -1 with ClosedError. */
 QUIET int cudago_operand_now(const OperandObject *o);
 QUIET int cudago_operand_lost(const OperandObject *o);
@@ -124,6 +126,7 @@ QUIET int cudago_operand_lost(const OperandObject *o);
 /* lent.c: an argument that its library lends for the call, as PyTorch does: no Operand is made of it. */
 typedef struct {
     cudago_cell *cell; /* of memory of ours that came back, with a count; NULL: the memory is theirs */
+    PyObject *storage; /* what their memory is in, counted; NULL: it is the object's */
     void *data;
     uint16_t index;
 } cudago_lent;
@@ -147,7 +150,7 @@ typedef struct {
     int n_used;
     cudago_lent lent[CUDAGO_MAX_LENT];
     int n_lent;
-    int n_kept; /* how many of lent and native are of another library */
+    int n_kept; /* how many references lent and native of other libraries are */
     int ran;    /* other code may have run since something was lent */
     uintptr_t theirs[CUDAGO_MAX_PARAMS];  /* other libraries' streams, whose work on their objects is waited for */
     int n_theirs;

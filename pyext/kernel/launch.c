@@ -59,7 +59,7 @@ static QUIET int32_t call_driver(CUlaunchConfig *c, const cudago_packing *p, cud
 
 static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint64_t position) {
     const cudago_packing *p = l->p;
-    for (int i = 0; i < p->n_used; i++) cudago_cell_note(p->used[i], s, position);
+    for (int i = 0; i < p->n_used; i++) cudago_cell_note_kept(p->used[i], s, position);
     if (code) return cudago_launch_error(p->kernel, p->k, l->config, code);
     if (!p->keep && !p->n_kept) return 0;
     cudago_keep_until(s, position, l->refs, cudago_kept(p, l->refs));
@@ -67,7 +67,7 @@ static QUIET int finish(const launching *l, cudago_stream *s, int32_t code, uint
 }
 
 static QUIET void unreserve(const cudago_packing *p, int n, cudago_stream *s) {
-    for (int i = 0; i < n; i++) cudago_cell_note(p->used[i], s, 0);
+    for (int i = 0; i < n; i++) cudago_cell_note_kept(p->used[i], s, 0);
 }
 
 /* Our work comes after what other libraries have queued on their memory. The GIL is released. */
@@ -138,7 +138,7 @@ enum { FEW_REFS = 32 };
 static int launch_packed(launching *l) {
     uintptr_t few[FEW_REFS];
     cudago_packing *p = l->p;
-    size_t most = (p->keep ? (size_t)PyList_Size(p->keep) : 0) + (size_t)(p->n_lent + p->natives);
+    size_t most = (p->keep ? (size_t)PyList_Size(p->keep) : 0) + (size_t)(2 * p->n_lent + p->natives);
     l->refs = most <= FEW_REFS ? few : malloc(most * sizeof *l->refs);
     if (!l->refs) return PyErr_NoMemory(), -1;
     cudago_note_site();

@@ -4,8 +4,8 @@
 
 #include "kernel.h"
 
-/* Arguments that their library lends: PyTorch's tensors. What is lent is valid while the object lives and nobody changes
- * it, so a launch needs no Operand: it reads the address, keeps the object until it has ended, and looks again if other
+/* Arguments that their library lends: PyTorch's tensors. What is lent is valid while the object's storage lives, so a launch
+ * needs no Operand: it reads the address, keeps the object and the storage until it has ended, and looks again if other
  * code has run meanwhile. Everything out of the ordinary is left to operand.c, which knows what to say about it. */
 
 typedef cudago_packing packing;
@@ -27,18 +27,26 @@ static QUIET int is_plain(const packing *pk, const DLTensor *t, const cudago_cel
     return any || own->ordinal == pk->k->device;
 }
 
+/* It is for operand.c, which looks at everything again. -1 with an exception that ends the program. */
+static int leave(cudago_cell *own, PyObject *storage) {
+    int r = cudago_forgive() ? -1 : 1;
+    if (own) cudago_cell_release(own);
+    Py_XDECREF(storage);
+    return r;
+}
+
 int cudago_pack_lent(packing *pk, const cudago_param *p, PyObject *arg, uint8_t *to) {
     DLTensor t;
     cudago_cell *own = NULL;
+    PyObject *storage = NULL;
     uint64_t address;
-    if (pk->n_lent == CUDAGO_MAX_LENT || !cudago_lent_argument(arg, &t, &own, &address)) return 1;
+    /* The storage first: a mode of PyTorch's, which that may run, might exchange it. */
+    if (pk->n_lent == CUDAGO_MAX_LENT || cudago_lent_storage(arg, &storage)) return leave(NULL, NULL);
+    if (!cudago_lent_argument(arg, &t, &own, &address)) return leave(NULL, storage);
     uint8_t element = cudago_element(t.dtype);
-    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) {
-        if (own) cudago_cell_release(own);
-        return 1;
-    }
+    if (!is_plain(pk, &t, own) || (p->element && element && p->element != element)) return leave(own, storage);
     if (!own) address = (uint64_t)(uintptr_t)t.data + t.byte_offset;
-    pk->lent[pk->n_lent++] = (cudago_lent){own, t.data, (uint16_t)pk->index};
+    pk->lent[pk->n_lent++] = (cudago_lent){own, storage, t.data, (uint16_t)pk->index};
     memcpy(to, &address, 8);
     return t.device.device_type == kDLCUDA ? note_stream(pk, arg, t.device) : 0;
 }
@@ -60,19 +68,23 @@ int cudago_lent_unchanged(packing *pk) {
     return 0;
 }
 
+static void drop(const cudago_lent *l) {
+    if (l->cell) cudago_cell_release(l->cell);
+    Py_XDECREF(l->storage);
+}
+
 int cudago_lent_own(packing *pk) {
     while (pk->n_lent) {
         const cudago_lent *l = &pk->lent[pk->n_lent - 1];
         pk->index = l->index;
         if (cudago_pack_memory(pk, &pk->k->params[l->index], pk->args[l->index], pk->params[l->index])) return -1;
-        if (l->cell) cudago_cell_release(l->cell);
+        drop(l);
         pk->n_lent--;
     }
     return 0;
 }
 
 void cudago_lent_free(packing *pk) {
-    for (int i = 0; i < pk->n_lent; i++)
-        if (pk->lent[i].cell) cudago_cell_release(pk->lent[i].cell);
+    for (int i = 0; i < pk->n_lent; i++) drop(&pk->lent[i]);
     pk->n_lent = 0;
 }

@@ -86,15 +86,9 @@ static int memop_away(cudago_stream *s, OperandObject *o, const cudago_memop *m)
     uint64_t address = o->address;
     cudago_leave l = cudago_gil_leave(s);
     cudagoMemOp(s->id, address, m->value, m->width, m->waits, m->condition, &st);
-    uint64_t position = cudago_gil_back(&l, st.kind);
-    cudago_cell_note(cell, s, position);
+    cudago_cell_note(cell, s, cudago_gil_back(&l, st.kind));
     cudago_cell_release(cell);
     int r = st.kind ? cudago_raise(&st) : 0;
-    if (!r && cell->kind == CUDAGO_CELL_FOREIGN && !o->host) {
-        /* Another library frees its memory in the order of its own streams, not of ours. */
-        uintptr_t ref = (uintptr_t)NEW_REF(o);
-        cudago_keep_until(s, position, &ref, 1);
-    }
     cudago_leave_end(&l);
     return r;
 }

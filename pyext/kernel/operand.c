@@ -164,6 +164,10 @@ void cudago_operand_allow(OperandObject *o) {
     o->allowed = 1;
 }
 
+/* Work with pageable memory is done with it when the call returns. Other memory without a cell is some library's that only
+ * the object tells of: an interface's, or host memory that the driver knows, over which there is an array. */
+int cudago_outlasts(const OperandObject *o) { return !o->cell && o->nbytes && (!o->pageable || cudago_host_known(o->address)); }
+
 /* --- order with other libraries --------------------------------------------------------------------------------- */
 
 int cudago_theirs(OperandObject *o, int32_t device, uintptr_t *stream) {

@@ -405,7 +405,7 @@ QUIET int cudago_pack_now(packing *pk) {
     pk->n_used = pk->natives;
     for (int i = 0; i < pk->n_lent; i++) {
         if (pk->lent[i].cell) pk->used[pk->n_used++] = pk->lent[i].cell;
-        else pk->n_kept++;
+        else pk->n_kept += 2;
     }
     return readonly ? check_natives_read(pk) : 0;
 }
@@ -414,8 +414,11 @@ QUIET size_t cudago_kept(const packing *pk, uintptr_t *refs) {
     size_t n = 0;
     for (Py_ssize_t i = 0, kept = pk->keep ? PyList_Size(pk->keep) : 0; i < kept; i++)
         refs[n++] = (uintptr_t)NEW_REF(PyList_GetItem(pk->keep, i));
-    for (int i = 0; i < pk->n_lent; i++)
-        if (!pk->lent[i].cell) refs[n++] = (uintptr_t)NEW_REF(pk->args[pk->lent[i].index]);
+    for (int i = 0; i < pk->n_lent; i++) {
+        if (pk->lent[i].cell) continue;
+        refs[n++] = (uintptr_t)NEW_REF(pk->args[pk->lent[i].index]);
+        if (pk->lent[i].storage) refs[n++] = (uintptr_t)NEW_REF(pk->lent[i].storage);
+    }
     for (int i = 0; i < pk->natives; i++) {
         if (pk->used[i]->kind != CUDAGO_CELL_FOREIGN) continue;
         cudago_cell_retain(pk->used[i]);

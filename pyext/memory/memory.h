@@ -204,15 +204,24 @@ static inline QUIET int cudago_buffer_now(BufferObject *b, cudago_span *out) { /
 QUIET int cudago_cell_allocated(const cudago_cell *cell);
 /* Reserve announces that the cell is about to be used on s; note says that it is, up to position (0: the driver
  * refused). Its own stream needs no note, because the free is ordered on it. Reserve returns -1 with an exception if the
- * memory cannot be used in a stream now. */
+ * memory cannot be used in a stream now.
+ *
+ * Another library frees its memory in the order of its own streams, not of ours: so note keeps it until the stream has
+ * passed the position. */
 static inline QUIET int cudago_cell_reserve(cudago_cell *cell, cudago_stream *s) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (cudago_cell_has_stream(cell)) return c->stream != s ? cudago_uses_reserve(&c->uses, s) : 0;
     return cell->kind == CUDAGO_CELL_GRAPH ? cudago_cell_allocated(cell) : 0;
 }
-static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
+QUIET void cudago_cell_keep(cudago_cell *cell, cudago_stream *s, uint64_t position);
+/* Of a cell that the caller keeps itself, if it is another library's. */
+static inline QUIET void cudago_cell_note_kept(cudago_cell *cell, cudago_stream *s, uint64_t position) {
     cudago_pool_cell *c = (cudago_pool_cell *)cell;
     if (cudago_cell_has_stream(cell) && c->stream != s) cudago_uses_note(&c->uses, s, position);
+}
+static inline QUIET void cudago_cell_note(cudago_cell *cell, cudago_stream *s, uint64_t position) {
+    if (cell->kind != CUDAGO_CELL_FOREIGN) cudago_cell_note_kept(cell, s, position);
+    else if (position) cudago_cell_keep(cell, s, position);
 }
 
 /* managed.c: METH_FASTCALL and METH_NOARGS. A location is a device's ordinal, or one of these; _memory/buffer.py has the same

@@ -6,6 +6,12 @@
 
 #include "_cgo_export.h"
 
+QUIET void cudago_cell_keep(cudago_cell *cell, cudago_stream *s, uint64_t position) {
+    cudago_cell_retain(cell);
+    uintptr_t ref = (uintptr_t)cell | CUDAGO_REF_CELL;
+    cudago_keep_until(s, position, &ref, 1);
+}
+
 /* --- work that is pending on our memory --------------------------------------------------------------------------- */
 
 static QUIET int refuse_own_capture(void) {

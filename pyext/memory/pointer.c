@@ -21,12 +21,11 @@ static QUIET uint64_t address(PointerObject *self) { return base(self)->ptr + (u
 static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
     CUDAGO_ENTER(NULL);
     cudago_span b;
-    PyObject *number = PyNumber_Index(by);
-    if (!number) return NULL;
     int overflow;
-    long long d = PyLong_AsLongLongAndOverflow(number, &overflow);
-    Py_DECREF(number);
-    if (PyErr_Occurred() || cudago_buffer_now(base(self), &b)) return NULL;
+    PyObject *number = PyLong_Check(by) ? NULL : PyNumber_Index(by); /* NULL: it is one */
+    long long d = number || PyLong_Check(by) ? PyLong_AsLongLongAndOverflow(number ? number : by, &overflow) : -1;
+    Py_XDECREF(number);
+    if ((d == -1 && PyErr_Occurred()) || cudago_buffer_now(base(self), &b)) return NULL;
     int64_t to;
     if (overflow || __builtin_mul_overflow((int64_t)d, (int64_t)sign, &to) ||
         __builtin_add_overflow(self->offset, to, &to) || to < 0 || (uint64_t)to > base(self)->size) {
@@ -38,6 +37,7 @@ static PyObject *moved(PointerObject *self, PyObject *by, int sign) {
 }
 
 static PyObject *pointer_add(PyObject *a, PyObject *b) {
+    if (PyLong_Check(b)) return moved((PointerObject *)a, b, 1); /* then a is the Pointer */
     if (cudago_is(b, CLS_POINTER)) {
         PyObject *t = a;
         a = b;
@@ -98,7 +98,7 @@ static QUIET PyObject *pointer_repr(PointerObject *self) {
 
 static void pointer_dealloc(PointerObject *self) {
     Py_XDECREF(self->buffer);
-    cudago_free((PyObject *)self);
+    cudago_free_native((PyObject *)self);
 }
 
 static PyGetSetDef getset[] = {

@@ -197,8 +197,14 @@ static PyObject *get_itemsize(TensorObject *t, void *unused) {
 static PyObject *get_nbytes(TensorObject *t, void *unused) {
     return (void)unused, PyLong_FromLongLong(bytes_of(t->dtype, t->size));
 }
+/* _through_interface(): of a new tensor over memory that the array interface told of; returns it. */
+static QUIET PyObject *through_interface(TensorObject *t, PyObject *unused) {
+    (void)unused;
+    t->origin = ORIGIN_INTERFACE;
+    return NEW_REF(t);
+}
 static QUIET PyObject *get_origin(TensorObject *t, void *unused) {
-    static const char *const names[] = {"cudago", "exchange table", "capsule", "legacy capsule"};
+    static const char *const names[] = {"cudago", "exchange table", "capsule", "legacy capsule", "array interface"};
     return (void)unused, PyUnicode_FromString(names[t->origin]);
 }
 static PyObject *get_ordinal(TensorObject *t, void *unused) {
@@ -259,6 +265,7 @@ static PyMethodDef methods[] = {
      DOC_TENSOR_DLPACK},
     {"__dlpack_device__", METHOD(cudago_tensor_dlpack_device), METH_NOARGS,
      DOC_TENSOR_DLPACK_DEVICE},
+    {"_through_interface", METHOD(through_interface), METH_NOARGS, NULL},
     {"__enter__", tensor_enter, METH_NOARGS, NULL},
     {"__exit__", METHOD(tensor_exit), METH_FASTCALL, NULL},
     {0},

@@ -10,6 +10,7 @@
  *   tensor_buffer.c   from Buffer to Tensor and back
  *   tensor_export.c   __dlpack__, __dlpack_device__, to_torch
  *   tensor_import.c   from_dlpack, foreign kernel arguments
+ *   tensor_lent.c     what PyTorch lends, and its storages
  *   tensor_table.c    DLPack's C exchange table: ours, and those of other types
  *   tensor_trace.c    counts of exchanges, and notes of where they were made */
 #pragma once
@@ -49,6 +50,7 @@ enum cudago_tensor_origin {
     ORIGIN_TABLE,
     ORIGIN_CAPSULE,
     ORIGIN_LEGACY,
+    ORIGIN_INTERFACE,
 };
 
 extern PyTypeObject *cudago_tensor_type;
@@ -97,6 +99,10 @@ QUIET int cudago_lends(PyTypeObject *type);
 /* What such an object lends, with nothing run; 0 and no exception if it does not lend it so: the tensor has gaps, or only
  * other ways refuse it rightly. *own as for cudago_foreign_argument. */
 int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr);
+
+/* A new reference to what the memory of such an object is in, or NULL if it has no such thing. May run other code, so it
+ * comes before cudago_lent_argument. -1 with an exception. */
+int cudago_lent_storage(PyObject *o, PyObject **storage);
 
 /* The stream that o's library is working on now, as a CUstream number. Libraries that do not say get 1, the legacy
  * default stream. -1 with an exception. */
@@ -163,6 +169,14 @@ PyObject *cudago_tensor_span(TensorObject *t, void *unused);
 QUIET PyObject *cudago_tensor_place(cudago_cell *cell, uint64_t base, uint64_t nbytes, uint64_t ptr, DLDataType dtype, int ndim,
                                     const int64_t *shape, const int64_t *strides);
 
+/* What a consumer asks for, evaluated. */
+typedef struct {
+    int versioned, on_device, copy, has_stream; /* copy: 1 True, 0 False, -1 not given */
+    long device[2];
+    long long stream;
+} cudago_dlpack_request;
+int cudago_dlpack_read(PyObject *const *args, Py_ssize_t n, PyObject *names, cudago_dlpack_request *r); /* -1 with an exception */
+PyObject *cudago_dlpack_as(TensorObject *t, const cudago_dlpack_request *r); /* a capsule; NULL with an exception */
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names);
 QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused);
 PyObject *cudago_tensor_copy(TensorObject *t, int to_host);
@@ -184,14 +198,38 @@ PyObject *cudago_tensor_import(DLManagedTensorVersioned *m, cudago_peer *peer);
 cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent *e, cudago_peer *peer);
 
 /* What is known of the objects of a type, and kept. */
+enum cudago_storage_way { STORAGE_NONE,   /* their memory is theirs, or of an owner that the protocol keeps */
+                          STORAGE_METHOD, /* they have a method untyped_storage */
+                          STORAGE_NATIVE  /* which is PyTorch's own */
+};
 typedef struct {
     const DLPackExchangeAPI *api; /* the type's exchange table; NULL: it has none */
     cudago_peer *peer;            /* the library that the type is of */
-    int lasts;                    /* what the table lends lasts as long as the object */
+    int lasts;                    /* what the table lends lasts as long as the object and its storage */
+    int storage;                  /* enum cudago_storage_way */
 } cudago_producer;
 /* Cannot fail; runs Python the first time. */
 cudago_producer cudago_producer_of(PyTypeObject *type);
 int cudago_exchange_init(PyObject *type);
+
+/* tensor_import.c, for tensor_lent.c */
+int cudago_import_refuse(const char *why, const DLTensor *d); /* BufferError; returns -1 */
+int cudago_import_refused(PyObject *o); /* after a failure of its table: the exception as BufferError; returns -1 */
+/* Makes the consumer's stream, of which -1 is none, wait for what the producer has queued. 1 if it had to, which may have
+ * released the GIL; 0 if there was nothing to do; -1 with an exception. */
+int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream);
+
+/* tensor_lent.c */
+QUIET int cudago_may_be_negated(const DLTensor *d, const cudago_extent *e);
+/* 1: *cell is of what o lends, and keeps o and its storage; d describes it, e is its extent, and the consumer's stream is
+ * ordered. 0: use __dlpack__. -1 with an exception. Nothing may run between this and the use of d, since it might change
+ * the tensor. */
+int cudago_take_lent(const cudago_producer *p, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e, cudago_cell **cell);
+int cudago_storage_take(const cudago_producer *p, PyObject *o, PyObject **storage);
+int cudago_storage_way(PyTypeObject *type); /* runs Python */
+/* Has the cell, just taken from o in another way, keep o's storage too, if that is what the memory is in. -1 with an
+ * exception that ends the program. */
+int cudago_storage_keep(cudago_cell *c, const cudago_producer *p, PyObject *o);
 
 extern PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
 

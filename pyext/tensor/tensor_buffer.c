@@ -71,12 +71,28 @@ static QUIET TensorObject *bytes_of(PyObject *buffer) {
     return t;
 }
 
+/* What bytes_of makes, without an object: an export only reads it. */
+static QUIET PyObject *dlpack_now(BufferObject *b, const cudago_dlpack_request *r) {
+    TensorObject t = {.ndim = 1, .origin = ORIGIN_CUDAGO};
+    int64_t size = (int64_t)b->size;
+    if (cudago_cell_now(b->cell, "buffer")) return NULL;
+    t.shape = t.small;
+    t.strides = t.small + 1;
+    cudago_tensor_set(&t, b->cell, b->ptr, (DLDataType){kDLUInt, 8, 1}, &size, NULL);
+    if (b->readonly) t.flags |= TENSOR_READONLY;
+    return cudago_dlpack_as(&t, r);
+}
+
 static PyObject *buffer_dlpack(PyObject *buffer, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
+    cudago_span open;
+    cudago_dlpack_request r;
+    if (cudago_buffer_now((BufferObject *)buffer, &open) || cudago_dlpack_read(args, n, names, &r)) return NULL;
+    if (!r.on_device && r.copy != 1) return dlpack_now((BufferObject *)buffer, &r);
     TensorObject *t = bytes_of(buffer);
-    PyObject *r = t ? cudago_tensor_dlpack(t, args, n, names) : NULL;
+    PyObject *capsule = t ? cudago_dlpack_as(t, &r) : NULL;
     Py_XDECREF(t);
-    return r;
+    return capsule;
 }
 
 static QUIET PyObject *buffer_dlpack_device(PyObject *buffer, PyObject *unused) {

@@ -99,9 +99,10 @@ static void capsule_legacy_gone(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, legacy_name)) cudago_dl_delete_legacy(PyCapsule_GetPointer(capsule, legacy_name));
 }
 
+/* These take over the caller's count of cell, also when they fail. */
 static PyObject *capsule_versioned(const DLTensor *d, cudago_cell *cell, uint64_t flags) {
-    DLManagedTensorVersioned *m = cudago_export(d, cell, flags, CUDAGO_WAY_CAPSULE);
-    if (!m) return PyErr_NoMemory();
+    DLManagedTensorVersioned *m = cudago_export_held(d, cell, flags, CUDAGO_WAY_CAPSULE);
+    if (!m) return cudago_cell_let_go(cell), PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(m, versioned_name, capsule_versioned_gone);
     if (!capsule) cudago_dl_delete(m);
     else if (cudago_tracing) cudago_trace_export(m, CUDAGO_WAY_CAPSULE, cell->ordinal);
@@ -109,18 +110,19 @@ static PyObject *capsule_versioned(const DLTensor *d, cudago_cell *cell, uint64_
 }
 
 static PyObject *capsule_legacy(const DLTensor *d, cudago_cell *cell) {
-    DLManagedTensor *m = cudago_export_legacy(d, cell);
-    if (!m) return PyErr_NoMemory();
+    DLManagedTensor *m = cudago_export_legacy_held(d, cell);
+    if (!m) return cudago_cell_let_go(cell), PyErr_NoMemory();
     PyObject *capsule = PyCapsule_New(m, legacy_name, capsule_legacy_gone);
     if (!capsule) cudago_dl_delete_legacy(m);
     else if (cudago_tracing) cudago_trace_export_legacy(m, cell->ordinal);
     return capsule;
 }
 
-static PyObject *export(TensorObject *t, cudago_cell *cell, const DLTensor *d, int versioned, uint64_t flags) {
+static PyObject *export(const TensorObject *t, cudago_cell *cell, const DLTensor *d, int versioned, uint64_t flags) {
     if (t->flags & TENSOR_READONLY && !(flags & DLPACK_FLAG_BITMASK_IS_COPIED)) {
         /* JAX's arrays came without the mark, and may go so: to JAX, which asks for nothing newer. */
         if (!versioned && t->origin != ORIGIN_LEGACY) {
+            cudago_cell_let_go(cell);
             PyErr_SetString(PyExc_BufferError, "a read-only tensor needs a consumer that asks for max_version=(1, 0) or "
                                                "newer: older capsules cannot say read-only");
             return NULL;
@@ -158,21 +160,13 @@ static PyObject *export_copy(TensorObject *t, cudago_cell *cell, int to_host, in
     DLTensor d;
     cudago_cell *made = copy ? cudago_tensor_hold(copy, &d) : NULL;
     PyObject *capsule = made ? export(copy, made, &d, versioned, DLPACK_FLAG_BITMASK_IS_COPIED) : NULL;
-    if (made) cudago_cell_let_go(made);
     Py_XDECREF(copy);
     return capsule;
 }
 
-/* What a consumer asks for, evaluated. */
-typedef struct {
-    int versioned, on_device, copy, has_stream; /* copy: 1 True, 0 False, -1 not given */
-    long device[2];
-    long long stream;
-} request;
-
-static int evaluate(const wish *w, request *r) {
+static int evaluate(const wish *w, cudago_dlpack_request *r) {
     long version[2] = {0, 0};
-    *r = (request){.copy = -1, .on_device = given(w->dl_device), .has_stream = given(w->stream)};
+    *r = (cudago_dlpack_request){.copy = -1, .on_device = given(w->dl_device), .has_stream = given(w->stream)};
     if (given(w->max_version) && read_pair(w->max_version, "max_version", &version[0], &version[1])) return -1;
     r->versioned = version[0] >= 1;
     if (given(w->copy)) {
@@ -188,28 +182,41 @@ static int evaluate(const wish *w, request *r) {
     return PyErr_SetString(PyExc_ValueError, "stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one"), -1;
 }
 
-static PyObject *dlpack(TensorObject *t, cudago_cell *cell, DLTensor *d, const request *r) {
+/* 1: as it is; 0: as a copy, of which *to_host says where; -1 with an exception. */
+static int settled(TensorObject *t, cudago_cell *cell, DLTensor *d, const cudago_dlpack_request *r, int *to_host) {
     int needed = r->on_device ? relabel(t, cell, r->device, d) : 0;
-    if (needed < 0) return NULL;
+    if (needed < 0) return -1;
     if (needed && !r->copy) {
         PyErr_SetString(PyExc_BufferError, "device memory cannot be exported to the host without a copy");
-        return NULL;
+        return -1;
     }
-    if (needed || r->copy == 1) return export_copy(t, cell, d->device.device_type == kDLCPU || needed, r->versioned);
-    if (cudago_tensor_exportable(t, d) || order(cell, d, r->has_stream ? &r->stream : NULL)) return NULL;
-    return export(t, cell, d, r->versioned, 0);
+    *to_host = d->device.device_type == kDLCPU || needed;
+    if (needed || r->copy == 1) return 0;
+    return cudago_tensor_exportable(t, d) || order(cell, d, r->has_stream ? &r->stream : NULL) ? -1 : 1;
+}
+
+int cudago_dlpack_read(PyObject *const *args, Py_ssize_t n, PyObject *names, cudago_dlpack_request *r) {
+    wish w = {NULL};
+    return read_wish(args, n, names, &w) || evaluate(&w, r) ? -1 : 0;
+}
+
+PyObject *cudago_dlpack_as(TensorObject *t, const cudago_dlpack_request *r) {
+    DLTensor d;
+    int to_host = 0;
+    cudago_cell *cell = cudago_tensor_hold(t, &d);
+    if (!cell) return NULL;
+    int as_it_is = settled(t, cell, &d, r, &to_host);
+    if (as_it_is > 0) return export(t, cell, &d, r->versioned, 0);
+    PyObject *capsule = as_it_is < 0 ? NULL : export_copy(t, cell, to_host, r->versioned);
+    cudago_cell_let_go(cell);
+    return capsule;
 }
 
 PyObject *cudago_tensor_dlpack(TensorObject *t, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     CUDAGO_ENTER(NULL);
-    wish w = {NULL};
-    request r;
-    DLTensor d;
-    if (cudago_tensor_open(t) || read_wish(args, n, names, &w) || evaluate(&w, &r)) return NULL;
-    cudago_cell *cell = cudago_tensor_hold(t, &d);
-    PyObject *capsule = cell ? dlpack(t, cell, &d, &r) : NULL;
-    if (cell) cudago_cell_let_go(cell);
-    return capsule;
+    cudago_dlpack_request r;
+    if (cudago_tensor_open(t) || cudago_dlpack_read(args, n, names, &r)) return NULL;
+    return cudago_dlpack_as(t, &r);
 }
 
 QUIET PyObject *cudago_tensor_dlpack_device(TensorObject *t, PyObject *unused) {

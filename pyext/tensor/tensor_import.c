@@ -11,7 +11,7 @@ PyObject *cudago_name_dlpack, *cudago_name_dlpack_device;
  * the renaming leaves the tensor to the capsule's own destructor; after it nothing can fail. So the deleter always runs
  * exactly once. */
 
-static int refuse(const char *why, const DLTensor *d) {
+int cudago_import_refuse(const char *why, const DLTensor *d) {
     char text[400];
     cudago_tensor_text(d, text, sizeof text);
     PyErr_Format(PyExc_BufferError, "the tensor cannot be imported: %s: it has %s", why, text);
@@ -25,10 +25,10 @@ static int check_versioned(const DLManagedTensorVersioned *m, cudago_extent *e) 
         return -1;
     }
     const char *wrong = cudago_tensor_check(&m->dl_tensor, m->flags, e);
-    if (wrong) return refuse(wrong, &m->dl_tensor);
+    if (wrong) return cudago_import_refuse(wrong, &m->dl_tensor);
     /* Each of our element types has one layout, and it is not the padded one. */
     if (m->dl_tensor.dtype.bits < 8 && m->flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED)
-        return refuse("its elements of less than a byte are padded, not packed", &m->dl_tensor);
+        return cudago_import_refuse("its elements of less than a byte are padded, not packed", &m->dl_tensor);
     return 0;
 }
 
@@ -48,7 +48,7 @@ cudago_cell *cudago_capsule_take(PyObject *capsule, DLTensor *out, cudago_extent
     if (PyCapsule_IsValid(capsule, "dltensor")) {
         DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
         const char *wrong = cudago_tensor_check(&m->dl_tensor, 0, e);
-        if (wrong) return refuse(wrong, &m->dl_tensor), NULL;
+        if (wrong) return cudago_import_refuse(wrong, &m->dl_tensor), NULL;
         if (!(c = cudago_foreign_new())) return (cudago_cell *)PyErr_NoMemory();
         if (PyCapsule_SetName(capsule, "used_dltensor")) return cudago_cell_release_gil(c), NULL;
         cudago_foreign_take_legacy(c, m, e, &peer->ways[CUDAGO_WAY_LEGACY]);
@@ -172,7 +172,7 @@ static PyObject *ask(PyObject *o, intptr_t stream, PyObject *copy) {
 
 /* Makes the consumer's stream, of which -1 is none, wait for what the producer has queued. 1 if it had to, which may have
  * released the GIL; 0 if there was nothing to do; -1 with an exception. */
-static int order_theirs(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream) {
+int cudago_import_order(const DLPackExchangeAPI *api, DLDevice device, intptr_t stream) {
     void *theirs = NULL;
     if (device.device_type == kDLCPU || stream == -1) return 0;
     if (api->current_work_stream(device.device_type, device.device_id, &theirs)) return -1;
@@ -192,7 +192,7 @@ static void add_fact(char *out, size_t room, const char *word, PyObject *o, cons
 }
 
 /* A table says RuntimeError where __dlpack__ says BufferError; the first line tells the reason, the rest is a stack. */
-static int refused(PyObject *o) {
+int cudago_import_refused(PyObject *o) {
     PyObject *type, *value, *trace;
     if (!PyErr_ExceptionMatches(PyExc_RuntimeError)) return -1;
     PyErr_Fetch(&type, &value, &trace);
@@ -217,75 +217,32 @@ static int refused(PyObject *o) {
  * makes. *m NULL without an error: use __dlpack__. */
 static int through_table(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLManagedTensorVersioned **m) {
     *m = NULL;
-    if (api->managed_tensor_from_py_object_no_sync(o, m)) return refused(o);
+    if (api->managed_tensor_from_py_object_no_sync(o, m)) return cudago_import_refused(o);
     const DLTensor *d = &(*m)->dl_tensor;
     if ((*m)->version.major != DLPACK_MAJOR_VERSION) return 0; /* the import refuses it with a better message */
     /* A complex tensor of PyTorch may be conjugated lazily, and only __dlpack__ refuses that. */
-    int complex = d->dtype.code == kDLComplex, failed = !complex && order_theirs(api, d->device, stream) < 0;
+    int complex = d->dtype.code == kDLComplex, failed = !complex && cudago_import_order(api, d->device, stream) < 0;
     if (!complex && !failed) return 0;
     cudago_dl_delete(*m);
     *m = NULL;
     return failed ? -1 : 0;
 }
 
-/* --- what PyTorch lends ---------------------------------------------------------------------------------------------------- */
+/* --- the ways of an import ------------------------------------------------------------------------------------------------ */
 
-/* The imaginary part of a lazily conjugated tensor is negated lazily, and not even __dlpack__ refuses that. Such a part
- * has gaps, unless it is one element; others are not asked. */
-static int may_be_negated(const DLTensor *d, const cudago_extent *e) {
-    return (d->dtype.code == kDLFloat || d->dtype.code == kDLBfloat) && (e->size == 1 || !e->compact);
-}
-
-static int refuse_negated(PyObject *o, const DLTensor *d) {
-    PyObject *r = PyObject_CallMethod(o, "is_neg", NULL);
-    int negated = r ? r == Py_True : -1;
-    Py_XDECREF(r);
-    if (!negated) return 0;
-    if (negated > 0) refuse("its elements are negated only when they are read; x.resolve_neg() does it", d);
-    return -1;
-}
-
-static int look(const DLPackExchangeAPI *api, PyObject *o, DLTensor *d, cudago_extent *e) {
-    if (api->dltensor_from_py_object_no_sync(o, d)) return refused(o);
-    const char *wrong = cudago_tensor_check(d, 0, e);
-    return wrong ? refuse(wrong, d) : 0;
-}
-
-/* 1: d is what o lends, e its extent, and the consumer's stream is ordered; 0: use __dlpack__; -1: with an exception.
- * Nothing may run between the borrowing and the use, since it might change the tensor: whatever runs is followed by another
- * look. */
-static int borrow(const DLPackExchangeAPI *api, PyObject *o, intptr_t stream, DLTensor *d, cudago_extent *e) {
-    if (look(api, o, d, e)) return -1;
-    if (d->dtype.code == kDLComplex) return 0; /* as in through_table */
-    int asked = may_be_negated(d, e);
-    if (asked && refuse_negated(o, d)) return -1;
-    int ordered = order_theirs(api, d->device, stream);
-    if (ordered < 0) return -1;
-    return (asked || ordered) && look(api, o, d, e) ? -1 : 1;
-}
-
-static void drop_object(void *o) { Py_DECREF((PyObject *)o); }
-/* Dropping the last reference runs code of others, which must not meet an exception that is on its way. */
-static void let_object_go(void *o) {
-    if (Py_REFCNT((PyObject *)o) > 1) Py_DECREF((PyObject *)o);
-    else cudago_keep_exception(drop_object, o);
-}
-
-/* A cell of what o lends, which counts o instead of a managed tensor. */
-static cudago_cell *hold_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, const cudago_extent *e) {
-    cudago_cell *c = cudago_foreign_new();
-    if (!c) return (cudago_cell *)PyErr_NoMemory();
-    cudago_foreign_take_object(c, d, e, &peer->ways[CUDAGO_WAY_TABLE], NEW_REF(o), let_object_go);
-    return c;
-}
-
-static PyObject *import_lent(PyObject *o, cudago_peer *peer, const DLTensor *d, const cudago_extent *e) {
-    cudago_cell *c = hold_lent(o, peer, d, e);
-    TensorObject *t = c ? cudago_tensor_alloc(d->ndim) : NULL;
-    if (!t) return c ? cudago_cell_let_go(c), NULL : NULL;
-    cudago_tensor_adopt(t, c, d, e);
+/* 0: use __dlpack__ */
+static int import_lent(PyObject *o, const cudago_producer *p, intptr_t stream, PyObject **made) {
+    DLTensor d;
+    cudago_extent e;
+    cudago_cell *c;
+    int r = cudago_take_lent(p, o, stream, &d, &e, &c);
+    if (r <= 0) return r;
+    TensorObject *t = cudago_tensor_alloc(d.ndim);
+    if (!t) return cudago_cell_let_go(c), -1;
+    cudago_tensor_adopt(t, c, &d, &e);
     t->origin = ORIGIN_TABLE;
-    return (PyObject *)t;
+    *made = (PyObject *)t;
+    return 1;
 }
 
 /* JAX's arrays never change, but its capsules are of the kind that cannot say so. */
@@ -298,29 +255,36 @@ int cudago_never_changes(PyObject *o) {
     return r;
 }
 
+static QUIET cudago_cell *taken(const TensorObject *t) { return t->theirs ? t->theirs : t->cell; }
+
+/* t, just imported from o and seen by nobody else, with what its memory is in. */
+static PyObject *with_storage(PyObject *t, const cudago_producer *p, PyObject *o) {
+    if (!t || p->storage == STORAGE_NONE || !cudago_storage_keep(taken((TensorObject *)t), p, o)) return t;
+    Py_DECREF(t);
+    return NULL;
+}
+
 static PyObject *import(PyObject *o, const cudago_producer *p, intptr_t stream, PyObject *copy) {
     if (PyCapsule_CheckExact(o)) return import_capsule(o, p->peer);
     DLManagedTensorVersioned *m = NULL;
     if (copy == Py_True || !p->api) {
         /* Only __dlpack__ copies. */
     } else if (p->lasts) {
-        DLTensor d;
-        cudago_extent e;
-        int lent = borrow(p->api, o, stream, &d, &e);
-        if (lent) return lent < 0 ? NULL : import_lent(o, p->peer, &d, &e);
+        PyObject *t = NULL;
+        if (import_lent(o, p, stream, &t)) return t;
     } else if (through_table(p->api, o, stream, &m)) {
         return NULL;
     }
     if (m) {
         PyObject *t = cudago_tensor_import(m, p->peer);
         if (!t) cudago_dl_delete(m);
-        return t;
+        return with_storage(t, p, o);
     }
     PyObject *capsule = ask(o, stream, copy);
     PyObject *t = capsule ? import_capsule(capsule, p->peer) : NULL;
     cudago_drop_capsule(capsule);
     if (t && ((TensorObject *)t)->origin == ORIGIN_LEGACY && cudago_never_changes(o)) ((TensorObject *)t)->flags |= TENSOR_READONLY;
-    return t;
+    return with_storage(t, p, o);
 }
 
 static PyObject *import_object(PyObject *o, intptr_t stream, PyObject *copy) {
@@ -393,11 +357,20 @@ PyObject *cudago_from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* --- kernel arguments -------------------------------------------------------------------------------------------------------- */
 
+/* *theirs, just taken from o, with what its memory is in. */
+static int kept(const cudago_producer *p, PyObject *o, cudago_cell **theirs) {
+    if (!*theirs) return -1;
+    if (!cudago_storage_keep(*theirs, p, o)) return 0;
+    cudago_cell_let_go(*theirs);
+    *theirs = NULL;
+    return -1;
+}
+
 static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, cudago_cell **theirs, cudago_extent *e) {
     DLManagedTensorVersioned *m = NULL;
     if (p->lasts) {
-        int lent = borrow(p->api, o, -1, out, e);
-        if (lent) return lent > 0 && (*theirs = hold_lent(o, p->peer, out, e)) ? 0 : -1;
+        int lent = cudago_take_lent(p, o, -1, out, e, theirs);
+        if (lent) return lent > 0 ? 0 : -1;
     } else if (p->api && through_table(p->api, o, -1, &m)) {
         return -1;
     }
@@ -405,7 +378,7 @@ static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, c
         PyObject *capsule = ask(o, 1, Py_None);
         if (capsule) *theirs = cudago_capsule_take(capsule, out, e, p->peer);
         cudago_drop_capsule(capsule);
-        return *theirs ? 0 : -1;
+        return kept(p, o, theirs);
     }
     cudago_cell *c = check_versioned(m, e) ? NULL : cudago_foreign_new();
     if (!c) {
@@ -416,7 +389,7 @@ static int take_argument(PyObject *o, const cudago_producer *p, DLTensor *out, c
     cudago_foreign_take(c, m, e, &p->peer->ways[CUDAGO_WAY_TABLE]);
     *out = m->dl_tensor;
     *theirs = c;
-    return 0;
+    return kept(p, o, theirs);
 }
 
 /* A producer that is asked through __dlpack__ is told the legacy default stream, and cudago_foreign_stream names the
@@ -434,12 +407,17 @@ int cudago_foreign_argument(PyObject *o, DLTensor *out, cudago_cell **theirs, cu
     return 0;
 }
 
+int cudago_lent_storage(PyObject *o, PyObject **storage) {
+    cudago_producer p = cudago_producer_of(Py_TYPE(o));
+    return cudago_storage_take(&p, o, storage);
+}
+
 int cudago_lent_argument(PyObject *o, DLTensor *out, cudago_cell **own, uint64_t *ptr) {
     cudago_producer p = cudago_producer_of(Py_TYPE(o));
     cudago_extent e = {0};
     if (cudago_tracing) return 0; /* it is noted where it was made */
     if (!p.lasts || p.api->dltensor_from_py_object_no_sync(o, out)) return PyErr_Clear(), 0;
-    if (cudago_tensor_check(out, 0, &e) || !e.compact || out->dtype.code == kDLComplex || may_be_negated(out, &e)) return 0;
+    if (cudago_tensor_check(out, 0, &e) || !e.compact || out->dtype.code == kDLComplex || cudago_may_be_negated(out, &e)) return 0;
     *own = own_memory(out, &e, ptr);
     p.peer->ways[CUDAGO_WAY_TABLE].taken++;
     p.peer->ways[CUDAGO_WAY_TABLE].released++;

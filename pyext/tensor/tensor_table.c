@@ -143,8 +143,8 @@ static int text_is(PyObject *o, const char *name, const char *text) {
     return r;
 }
 
-/* What the table lends is good until control returns. Of PyTorch's own types it is good as long as the object: what it
- * gives for good holds the same tensor, without a copy of its shape or its storage (DLConvertor.cpp, toDLPackImpl). */
+/* What the table lends is good until control returns. Of PyTorch's own types it is good as long as the tensor and its
+ * storage: what the table gives for good holds the same tensor (DLConvertor.cpp, toDLPackImpl), and less. */
 static int is_torch(PyTypeObject *type) {
     PyObject *t = (PyObject *)type;
     if (text_is(t, "__module__", "torch")) return text_is(t, "__name__", "Tensor");
@@ -161,7 +161,8 @@ static cudago_peer *peer_of(PyTypeObject *type) {
 }
 
 static cudago_producer look_at(PyTypeObject *type, size_t i) {
-    cudago_producer p = {.api = ask(type), .peer = peer_of(type)};
+    cudago_producer p = {.api = ask(type), .peer = peer_of(type), .storage = cudago_storage_way(type)};
+    if (p.storage == STORAGE_NATIVE && !is_torch(type)) p.storage = STORAGE_METHOD; /* a subclass may have its own */
     p.lasts = p.api && p.api->dltensor_from_py_object_no_sync && is_torch(type);
     PyTypeObject *old = seen[i].type;
     Py_INCREF(type);

@@ -753,7 +753,8 @@ class Tensor:
 
         "cudago" if it was allocated or copied here. "exchange table", "capsule" or "legacy capsule"
         if it came from another library over DLPack: from fast to slow, and a legacy capsule cannot
-        say that it is read-only.
+        say that it is read-only. "array interface" if `asarray` took it from an object that has
+        ``__cuda_array_interface__`` alone.
         """
 
     @property
@@ -772,6 +773,7 @@ class Tensor:
     __c_dlpack_exchange_api__: CapsuleType
     @property
     def _span(self) -> tuple[_buffers.Buffer, int]: ...
+    def _through_interface(self) -> _tensor.Tensor: ...
     @property
     def _ordinal(self) -> int | None: ...
     @property

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 import cudago as cu
 from cudago._kernel.interop import _read_cuda_array_interface as read
+from cudago.testing import hold, settle
 
 GOOD = {"shape": (4, 4), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
 
@@ -103,3 +106,73 @@ def test_an_attribute_that_is_not_there_is_named(device, stream):
         pytest.raises(TypeError, match=r"src must be a Buffer.*__cuda_array_interface__, not"),
     ):
         buffer.copy_from(Without(), stream=stream)
+
+
+class Alone:
+    """Device memory of a library that has the array interface and no DLPack."""
+
+    def __init__(self, ours, stream=None, *, readonly=False, **facts):
+        self.__cuda_array_interface__ = {
+            "shape": ours.shape,
+            "typestr": "<i4",
+            "data": (ours.handle, readonly),
+            "version": 3,
+            "stream": stream,
+        } | facts
+
+
+def test_asarray_shares_what_has_the_interface_alone(device, stream):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    with device.create_stream() as theirs:
+        theirs.wait(stream)
+        with hold(theirs):
+            ours.fill(8, stream=theirs)
+            given = Alone(ours, theirs.handle)
+            t = cu.asarray(given, stream=stream)
+            assert not stream.is_done  # our work comes after theirs
+        assert (t.handle, t.shape, t.origin) == (ours.handle, (2, 3), "array interface")
+        assert t[1].origin == "array interface"
+        assert t.numpy(stream=stream).tolist() == [[8] * 3] * 2
+    seen = weakref.ref(given)
+    del given
+    view = t[1:]
+    t.close()
+    assert seen() is not None
+    view.close()
+    settle()
+    assert seen() is None
+
+
+def test_asarray_copies_what_is_read_only_or_empty(stream):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    stream.sync()
+    t = cu.asarray(Alone(ours, readonly=True), stream=stream)
+    assert (t.handle != ours.handle, t.origin) == (True, "cudago")
+    assert t.numpy(stream=stream).tolist() == [[7] * 3] * 2
+    empty = cu.asarray(Alone(ours, shape=(0, 3), data=(0, False)), stream=stream)
+    assert empty.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("facts", "error", "text"),
+    [
+        ({"strides": (4, 8)}, BufferError, "C-contiguous"),
+        ({"mask": object()}, TypeError, "masked"),
+        ({"version": 1}, TypeError, "too old"),
+        ({"stream": 0}, ValueError, "must be None, 1, 2 or a handle"),
+        ({"shape": (-1,)}, ValueError, "has no size"),
+        ({"typestr": "|O4"}, TypeError, "dtype must be"),
+    ],
+    ids=["strides", "mask", "version", "stream", "shape", "type"],
+)
+def test_what_asarray_refuses_of_the_interface(stream, facts, error, text):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    stream.sync()
+    with pytest.raises(error, match=text):
+        cu.asarray(Alone(ours, **facts), stream=stream)
+
+
+def test_asarray_does_not_convert_shared_memory(stream):
+    ours = cu.full((2, 3), 7, "i4", stream=stream)
+    with pytest.raises(TypeError, match="element type int32, not float32"):
+        cu.asarray(Alone(ours), "f4", stream=stream)

@@ -42,7 +42,7 @@ class Lender:
     To cudago that is another library's device memory, on the simulated driver too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, storage=False) -> None:
         lender = self
         self.of: dict[int, cu.Tensor] = {}
         self.stream = None  # PyTorch's current one
@@ -50,7 +50,7 @@ class Lender:
 
         def borrow(obj, out):
             try:
-                tensor = obj.ours
+                tensor = (obj.storage if storage else obj).ours
                 d = DLTensor.from_address(out)
                 d.data, d.device_type, d.device_id = tensor.handle, CUDA, obj.on
                 d.code, d.bits, d.lanes = obj.dtype_code, 32, 1
@@ -91,6 +91,10 @@ class Lender:
             "on": 0,
             "strides": None,
         }
+        if storage:  # as PyTorch's, which refer to what has the memory
+            body["untyped_storage"] = lambda t: t.ask()
+            body["ask"] = lambda t: t.storage
+            body["data_ptr"] = lambda t: t.storage.ours.handle
         self.type = type("Tensor", (), body)
 
     def __call__(self, tensor: cu.Tensor, **facts):

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._stream.stream import stream_of
+from .._kernel.interop import _read_cuda_array_interface
+from .._memory.buffer import Buffer
+from .._stream.stream import Stream, stream_of
 from .element import numpy_dtype
 from .tensor import Tensor
 
@@ -186,6 +188,24 @@ def full(
     return t
 
 
+def _from_interface(
+    obj: Any, interface: Any, stream: StreamLike, resource: MemoryResource | None
+) -> Tensor:
+    """Return a tensor over memory that only the array interface tells of, behind its work."""
+    address, nbytes, theirs, read_only, _ = _read_cuda_array_interface(interface, "obj")
+    shape, dtype = tuple(interface["shape"]), interface["typestr"]
+    if read_only or not nbytes:  # a Buffer of ours cannot say that it is read-only
+        t = empty(shape, dtype, stream=stream, resource=resource)
+        if nbytes:
+            t.buffer.copy_from(obj, stream=stream)
+        return t
+    own = stream_of(stream)
+    if theirs is not None:
+        own.wait(Stream.from_handle(theirs, device=own.device, owner=obj))
+    memory = Buffer.from_handle(address, nbytes, owner=obj, stream=own)
+    return memory.view(dtype, shape)._through_interface()
+
+
 def asarray(
     obj: Any,
     dtype: Any = None,
@@ -197,9 +217,9 @@ def asarray(
 
     Parameters
     ----------
-    obj : Tensor, array_like or object with ``__dlpack__``
+    obj : Tensor, array_like, object with ``__dlpack__`` or ``__cuda_array_interface__``
         A Tensor, or another library's object on a CUDA device, is shared; anything on the host is
-        copied.
+        copied, and so is what has only the array interface, if it is read-only.
     dtype : dtype_like, optional
         Element type of the result. Shared memory must have it already.
     stream : Stream
@@ -246,6 +266,8 @@ def asarray(
         theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
         if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
             shared = theirs
+    elif shared is None and (interface := getattr(obj, "__cuda_array_interface__", None)):
+        shared = _from_interface(obj, interface, stream, resource)
     if shared is not None:
         if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
             raise TypeError(
