@@ -142,7 +142,6 @@ def device(driver: str) -> cu.Device:
     device = cu.Device()
     with device.create_stream() as stream:
         device.allocate(1, stream=stream).close()
-    _ = device.default_stream, device.per_thread_default_stream
     return device
 
 

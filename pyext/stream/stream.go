@@ -167,17 +167,12 @@ func knownDefault(s *cuda.Stream, made *C.cudago_stream) *C.cudago_stream {
 	return b
 }
 
-// Open counts the streams that somebody holds.
+// Open counts the streams that somebody holds, except the default ones, which
+// are as permanent as their device.
 func Open() int {
-	n := Streams.Len()
 	defaults.Lock()
 	defer defaults.Unlock()
-	for _, b := range defaults.by {
-		if b.refs == 1 { // only its own
-			n--
-		}
-	}
-	return n
+	return Streams.Len() - len(defaults.by)
 }
 
 // cudagoStreamRelease takes over the last reference to a stream's block. Nobody
