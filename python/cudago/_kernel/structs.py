@@ -18,7 +18,7 @@ def _packed(value: Any) -> bytes:
     """Return the bytes of a dataclass's instance, as C lays it out. Called by the native module."""
     import numpy as np
 
-    layout = _layout(type(value))
+    layout = _layout(value.__class__)
     place = np.zeros((), layout)
     _fill(place, value, layout)
     return place.tobytes()

@@ -295,7 +295,8 @@ class Stream(MemoryOperations, _core.Stream):
         """
         if mode not in _MODES:
             raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}")
-        from .. import _graph  # noqa: F401  # the classes of what is made
+        # The classes of what is made.
+        from .. import _graph  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         return _core._capture(self, _MODES[mode])
 

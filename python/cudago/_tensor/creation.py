@@ -188,10 +188,15 @@ def full(
     return t
 
 
+def _has_interface(obj: Any) -> bool:
+    return getattr(obj, "__cuda_array_interface__", None) is not None
+
+
 def _from_interface(
-    obj: Any, interface: Any, stream: StreamLike, resource: MemoryResource | None
+    obj: Any, stream: StreamLike, resource: MemoryResource | None
 ) -> Tensor:
     """Return a tensor over memory that only the array interface tells of, behind its work."""
+    interface = obj.__cuda_array_interface__
     address, nbytes, theirs, read_only, _ = _read_cuda_array_interface(interface, "obj")
     shape, dtype = tuple(interface["shape"]), interface["typestr"]
     if read_only or not nbytes:  # a Buffer of ours cannot say that it is read-only
@@ -266,8 +271,8 @@ def asarray(
         theirs = _core.from_dlpack(obj, stream=stream if on_device else None)
         if theirs.device is not None or theirs._memory[1] in _ON_DEVICE:
             shared = theirs
-    elif shared is None and (interface := getattr(obj, "__cuda_array_interface__", None)):
-        shared = _from_interface(obj, interface, stream, resource)
+    elif shared is None and _has_interface(obj):
+        shared = _from_interface(obj, stream, resource)
     if shared is not None:
         if dtype is not None and _core._dtype(dtype)[0] != shared.dtype_name:
             raise TypeError(
