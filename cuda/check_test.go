@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/stretchr/testify/require"
 )
 
@@ -41,6 +42,37 @@ func TestChecks(t *testing.T) {
 	_, err = d.SetChecks("leaks")
 	var bad *ArgumentError
 	require.ErrorAs(t, err, &bad)
+}
+
+func TestFindingThatAnotherCallWasTold(t *testing.T) {
+	stub, c := openStub(t)
+	s := newTestStream(t, c, StreamOptions{})
+	e, err := c.NewEvent(EventOptions{})
+	require.NoError(t, err)
+	defer e.Close()
+	require.NoError(t, s.Record(e))
+	failing := ""
+	stub.on = func(call string) driver.CUresult {
+		if call == failing {
+			return driver.CUDAGO_CHECK_FAILED // and the stub's report is empty
+		}
+		return driver.CUDA_SUCCESS
+	}
+	for call, wait := range map[string]func() error{
+		"cuStreamSynchronize": s.Synchronize,
+		"cuEventSynchronize":  e.Synchronize,
+		"cuCtxSynchronize":    c.Synchronize,
+		"cuStreamQuery": func() error {
+			done, err := s.Done()
+			require.True(t, done)
+			return err
+		},
+	} {
+		failing = call
+		require.NoError(t, wait(), call)
+	}
+	failing = "cuEventRecord" // no wait: its work was not queued
+	require.ErrorIs(t, s.Record(e), ErrorCheckFailed)
 }
 
 func TestDriverWithoutChecks(t *testing.T) {

@@ -76,5 +76,10 @@ func (c *Context) Synchronize() error {
 		const why = "a stream is capturing, and the call would invalidate the capture: wait for the streams that do not capture"
 		return c.fail("cuCtxSynchronize", driver.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why)
 	}
-	return c.call("cuCtxSynchronize", c.drv.api.CuCtxSynchronize)
+	leave, err := c.Enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.waited("cuCtxSynchronize", c.drv.api.CuCtxSynchronize())
 }

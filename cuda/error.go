@@ -347,6 +347,19 @@ func (c *Context) check(op string, r driver.CUresult) error {
 	return c.fail(op, r, "")
 }
 
+// waited is check for a call that waits. The driver tells a check's finding to
+// one of the calls that fail with it: for the others the wait was all.
+func (c *Context) waited(op string, r driver.CUresult) error {
+	if r == driver.CUDA_SUCCESS {
+		return nil
+	}
+	e := c.fail(op, r, "")
+	if e.Result == ErrorCheckFailed && e.Detail == "" {
+		return nil
+	}
+	return e
+}
+
 // fail returns the error for a driver call that failed. A sticky result may
 // come from earlier work, so the driver is asked for details of the fault.
 func (c *Context) fail(op string, r driver.CUresult, detail string) *Error {

@@ -136,7 +136,7 @@ func (e *Event) Synchronize() error {
 	if err != nil {
 		return err
 	}
-	return e.ctx.check("cuEventSynchronize", r)
+	return e.ctx.waited("cuEventSynchronize", r)
 }
 
 // ElapsedMS returns the time from since to e in milliseconds, with a resolution

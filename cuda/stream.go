@@ -232,9 +232,12 @@ func (s *Stream) call(op string, f func(driver.API) driver.CUresult) error {
 // capturing, which invalidates the capture; otherwise an [*Error], which may report
 // a fault in work that was queued earlier.
 func (s *Stream) Synchronize() error {
-	return s.call("cuStreamSynchronize", func(api driver.API) driver.CUresult {
-		return api.CuStreamSynchronize(s.h)
-	})
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.ctx.waited("cuStreamSynchronize", s.ctx.drv.api.CuStreamSynchronize(s.h))
 }
 
 // Done reports whether all work queued on s has completed. It calls
@@ -251,7 +254,8 @@ func (s *Stream) Done() (bool, error) {
 	if r == driver.CUDA_ERROR_NOT_READY {
 		return false, nil
 	}
-	return r == driver.CUDA_SUCCESS, s.ctx.check("cuStreamQuery", r)
+	err = s.ctx.waited("cuStreamQuery", r)
+	return err == nil, err
 }
 
 // Wait makes work queued on s from now on wait for the latest record of e. An
