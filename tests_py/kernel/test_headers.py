@@ -234,7 +234,12 @@ FLAGS = [
 
 @pytest.mark.parametrize(("fields", "option"), FLAGS, ids=[f[1] for f in FLAGS])
 def test_fields_are_options(driver, fields, option):
-    cu.Program("", options=cu.ProgramOptions(**fields)).compile("ptx")
+    try:
+        cu.Program("", options=cu.ProgramOptions(**fields)).compile("ptx")
+    except ValueError as e:  # the NVRTC of a machine with a GPU may be older than the option
+        assert driver == "nvidia"
+        assert f"unrecognized option {option} found" in str(e)
+        return
     with pytest.raises(cu.CompileError) as e:
         cu.Program("nonsense", options=cu.ProgramOptions(**fields)).compile("ptx")
     assert option in e.value.options

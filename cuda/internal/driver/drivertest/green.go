@@ -14,7 +14,7 @@ var greens = map[string]func(*suite){
 	"SMs split into groups and a rest":                smsSplit,
 	"more SMs than there are cannot be split off":     smsTooMany,
 	"groups of one split make one green context":      greenOfGroups,
-	"groups of two splits make no green context":      greenOfTwoSplits,
+	"equal splits make equal groups":                  greenOfEqualSplits,
 	"green context needs its flag":                    greenFlags,
 	"kernels run on a stream of a green context":      greenLaunch,
 	"a green context's streams need their flag":       greenStreamFlags,
@@ -118,11 +118,10 @@ func greenOfGroups(s *suite) {
 	require.Equal(s.T, groups[0].SmCount+groups[1].SmCount, has.SmCount)
 }
 
-func greenOfTwoSplits(s *suite) {
+func greenOfEqualSplits(s *suite) {
 	groups, _ := s.split(2)
 	others, _ := s.split(2)
-	_, r := s.CuDevResourceGenerateDesc([]driver.CUdevResource{groups[0], others[0]})
-	s.code(driver.CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, r)
+	require.Equal(s.T, groups, others)
 }
 
 func greenFlags(s *suite) {

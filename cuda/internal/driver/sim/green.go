@@ -23,15 +23,13 @@ type greenContext struct {
 // partition is what a CUdevResource says of itself in its internal bytes.
 type partition struct {
 	ordinal, sms uint32
-	split        uint64 // number of the split that made it; 0 for a whole device
+	split        uint64 // what splits of the same kind have in common; 0 for a whole device
 	index        byte   // among the groups of its split
 	whole        bool   // may be split
 }
 
 // descriptor is what a green context is to be made of.
 type descriptor struct{ partition }
-
-var splitCount atomic.Uint64
 
 const partitionMark = 0x534D70617274 // tells resources of this driver from others
 
@@ -113,7 +111,7 @@ func (d *simulator) CuDevSmResourceSplitByCount(groups []driver.CUdevResource, i
 	if groups != nil {
 		made = min(made, uint32(len(groups)))
 	}
-	split := splitCount.Add(1)
+	split := uint64(size)<<32 | uint64(flags) // NVIDIA's driver, 580, also gives equal groups to equal splits
 	for i := range min(made, uint32(len(groups))) {
 		groups[i] = d.resource(partition{ordinal: p.ordinal, sms: size, split: split, index: byte(i)})
 	}
