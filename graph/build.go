@@ -148,13 +148,18 @@ func (g *Graph) addChild(sub *Graph, o NodeOptions, b *bundle) (*Node, error) {
 			return nil, err
 		}
 	}
+	var child *Graph
 	n, err := g.addLocked(cuda.ChildGraphNode, o, b, nil, func(deps []cuda.NodeHandle) (cuda.NodeHandle, error) {
-		return g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
+		h, err := g.h.ctx.AddChildGraphNode(g.handle, deps, sub.handle)
+		if err == nil {
+			child = sub.view(g.h) // here: sub may be g, which does not have the new node yet
+		}
+		return h, err
 	})
 	if err != nil {
 		return nil, sub.explainRefusal("cuGraphAddChildGraphNode", "be embedded", err)
 	}
-	n.child = sub.view(g.h)
+	n.child = child
 	g.watch.notify(n.child.bundles(), nil)
 	return n, nil
 }

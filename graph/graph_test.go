@@ -290,8 +290,9 @@ func TestGraphInItself(t *testing.T) {
 	_, err := g.Host(hostFunc(func() {}), NodeOptions{Operands: operands(k...)})
 	require.NoError(t, err)
 	// The driver embeds a copy, or refuses; either way counts stay right.
-	if _, err := g.Child(g, NodeOptions{}); err == nil {
+	if n, err := g.Child(g, NodeOptions{}); err == nil {
 		require.Len(t, g.Retained(), 2)
+		require.Len(t, n.Child().Nodes(), 1, "as it was before")
 	}
 	require.NoError(t, g.Close())
 	released(t, k...)

@@ -176,6 +176,17 @@ def test_graphs_inside_graphs(graph, again, code, device, stream):
     assert (result.numpy(stream=stream) == 2).all()
 
 
+def test_a_graph_that_embeds_itself(graph, again, stream):
+    """As it was before: the copy inside does not have the node that it is in."""
+    x = cu.zeros(4, "i4", stream=stream)
+    graph.memset(x, 7, name="fill")
+    inner = graph.embed(graph, name="inner").params.graph
+    assert [node.name for node in inner.nodes] == ["fill"]
+    loaded = again(graph)
+    assert [node.name for node in loaded["inner"].params.graph.nodes] == ["fill"]
+    run(loaded, stream)
+
+
 def test_conditional_nodes(graph, again, code, stream):
     n = cu.asarray([5, 0], "i4", stream=stream)
     x = cu.zeros(N, "i4", stream=stream)
