@@ -7,8 +7,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/cudago/cudago/cuda/internal/driver"
 	"github.com/stretchr/testify/require"
+
+	"github.com/cudago/cudago/cuda/internal/driver"
 )
 
 func TestChecks(t *testing.T) {
