@@ -21,10 +21,19 @@ type PointerExport struct {
 	Data [SharedBytes]byte // the driver's
 	Size uint64            // bytes of the whole allocation
 	Slot int64             // of its lease
+	Pool PoolID
 }
 
 // IsShareable reports whether other processes can import the pool.
 func (mr *DeviceMemoryResource) IsShareable() bool { return mr.lessor != nil }
+
+// ShareID is the pool's id in all processes; zero if it is not for sharing.
+func (mr *DeviceMemoryResource) ShareID() PoolID {
+	if mr.lessor == nil {
+		return PoolID{}
+	}
+	return mr.lessor.id
+}
 
 // share prepares for a pool that other processes can import.
 func (mr *DeviceMemoryResource) share(props *driver.CUmemPoolProps) error {
@@ -89,7 +98,7 @@ func (mr *DeviceMemoryResource) ExportPointer(base, size uint64) (PointerExport,
 		return PointerExport{}, err
 	}
 	slot, err := mr.lessor.slot(base)
-	return PointerExport{Data: data.Reserved, Size: size, Slot: slot}, err
+	return PointerExport{Data: data.Reserved, Size: size, Slot: slot, Pool: mr.lessor.id}, err
 }
 
 // MayFree reports whether the allocation that starts at base can be freed, because
@@ -141,6 +150,14 @@ func ImportPool(d *Device, pool, leases int) (*ImportedMemoryResource, error) {
 	return mr, nil
 }
 
+// ShareID is the pool's id in all processes; zero if it is not known.
+func (mr *ImportedMemoryResource) ShareID() PoolID {
+	if mr.lessee == nil {
+		return PoolID{}
+	}
+	return mr.lessee.id
+}
+
 // Kind returns [DeviceMemory].
 func (mr *ImportedMemoryResource) Kind() MemoryKind { return DeviceMemory }
 
@@ -181,6 +198,9 @@ func (mr *ImportedMemoryResource) Import(e PointerExport, s *Stream) (*Buffer, e
 	defer mr.end()
 	mr.ctx.Drain()
 	a := &allocation{ctx: mr.ctx, kind: DeviceMemory, size: e.Size, resource: mr}
+	if mr.lessee != nil && mr.lessee.id != e.Pool {
+		return nil, badValue("descriptor", "is of memory in another pool")
+	}
 	if err := mr.lease(e.Slot); err != nil {
 		return nil, err
 	}

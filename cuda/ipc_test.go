@@ -76,6 +76,10 @@ func TestImportOfFreedMemory(t *testing.T) {
 	require.NoError(t, b.Close())
 	_, err = imported.Import(e, s)
 	require.ErrorContains(t, err, "the process that shared the memory has freed it")
+	other := e
+	other.Pool[3]++
+	_, err = imported.Import(other, s)
+	require.ErrorContains(t, err, "in another pool")
 	e.Slot = 1000
 	_, err = imported.Import(e, s)
 	require.ErrorContains(t, err, "freed it")

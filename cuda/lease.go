@@ -4,6 +4,7 @@
 package cuda
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -17,8 +18,15 @@ import (
 // and does not check it. So every pool that is exported has a file of leases,
 // one word for each exported allocation, which says whether there is one. Who
 // has imported it holds a lock on the word; who wants to free it must get the
-// lock. The system releases the locks of a process that dies.
+// lock. The system releases the locks of a process that dies. Before the words
+// stands the pool's id.
 const leaseBytes = 8
+
+// A PoolID is a random number, the same in all processes that share the pool.
+type PoolID [16]byte
+
+// offset is where the word of a slot is.
+func offset(slot int64) int64 { return int64(len(PoolID{})) + slot*leaseBytes }
 
 // Commands of fcntl for locks that belong to an open file and not to a process,
 // from linux/fcntl.h.
@@ -29,7 +37,7 @@ const (
 
 func lockWord(f *os.File, command int, kind int16, slot int64) error {
 	for {
-		lock := syscall.Flock_t{Type: kind, Start: slot * leaseBytes, Len: leaseBytes}
+		lock := syscall.Flock_t{Type: kind, Start: offset(slot), Len: leaseBytes}
 		err := syscall.FcntlFlock(f.Fd(), command, &lock)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
@@ -40,6 +48,7 @@ func lockWord(f *os.File, command int, kind int16, slot int64) error {
 // lessor is the exporting side.
 type lessor struct {
 	file *os.File
+	id   PoolID
 
 	mu    sync.Mutex
 	slots map[uint64]int64 // guarded by mu; of the exported allocations, by address
@@ -51,7 +60,13 @@ func newLessor() (*lessor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lessor{file: f, slots: map[uint64]int64{}}, nil
+	l := &lessor{file: f, slots: map[uint64]int64{}}
+	_, _ = rand.Read(l.id[:]) // never fails
+	if _, err := f.WriteAt(l.id[:], 0); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // slot returns the slot of an allocation, the same each time.
@@ -71,7 +86,7 @@ func (l *lessor) slot(base uint64) (int64, error) {
 }
 
 func (l *lessor) write(slot int64, word uint64) error {
-	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(nil, word), slot*leaseBytes)
+	_, err := l.file.WriteAt(binary.LittleEndian.AppendUint64(nil, word), offset(slot))
 	return err
 }
 
@@ -97,6 +112,7 @@ func (l *lessor) end(base uint64) bool {
 // lessee is the importing side.
 type lessee struct {
 	file *os.File
+	id   PoolID
 
 	mu    sync.Mutex
 	count map[int64]int // guarded by mu; the lock belongs to the file, which has it once
@@ -109,7 +125,12 @@ func newLessee(fd int) (*lessee, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lessee{file: f, count: map[int64]int{}}, nil
+	l := &lessee{file: f, count: map[int64]int{}}
+	if _, err := f.ReadAt(l.id[:], 0); err != nil {
+		_ = f.Close()
+		return nil, errors.New("the second descriptor is not that of a pool's leases")
+	}
+	return l, nil
 }
 
 // errFreed is returned by take for an allocation that is gone.
@@ -124,7 +145,7 @@ func (l *lessee) take(slot int64) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 		word := make([]byte, leaseBytes)
-		if _, err := l.file.ReadAt(word, slot*leaseBytes); err != nil || binary.LittleEndian.Uint64(word) != 1 {
+		if _, err := l.file.ReadAt(word, offset(slot)); err != nil || binary.LittleEndian.Uint64(word) != 1 {
 			_ = lockWord(l.file, setLock, syscall.F_UNLCK, slot)
 			return errFreed
 		}
