@@ -90,7 +90,7 @@ static uint64_t import_away(ResourceObject *self, cudago_shared *e, cudago_strea
     return 0;
 }
 
-static cudago_cell *import_now(ResourceObject *self, cudago_shared *e, StreamObject *stream) {
+static cudago_cell *import_cell(ResourceObject *self, cudago_shared *e, StreamObject *stream) {
     cudago_stream *s = may_import(self, stream);
     if (!s) return NULL;
     cudago_virtual_cell *c = calloc(1, sizeof *c);
@@ -129,7 +129,7 @@ PyObject *cudago_buffer_import(PyObject *module, PyObject *args) {
     memcpy(e.pool, pool, sizeof e.pool);
     StreamObject *stream = cudago_stream_arg(on, &keep);
     cudago_note_site();
-    cudago_cell *cell = stream ? import_now((ResourceObject *)resource, &e, stream) : NULL;
+    cudago_cell *cell = stream ? import_cell((ResourceObject *)resource, &e, stream) : NULL;
     Py_XDECREF(keep);
     return cell ? cudago_buffer_new(cell, cell->ptr, cell->size, cell->ordinal) : NULL;
 }

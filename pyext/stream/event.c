@@ -121,12 +121,15 @@ static PyObject *event_elapsed(EventObject *self, PyObject *start) {
     return PyFloat_FromDouble(ms);
 }
 
+/* Go's handle of an open event, which may be of a capture; 0 with ClosedError. */
+static QUIET uint64_t open_event(EventObject *self) { return cudago_event_now(self) ? 0 : self->id; }
+
 /* _export() -> the handle by which another process opens the event */
 static PyObject *event_export(EventObject *self, PyObject *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (cudago_event_now(self)) return NULL;
-    uint64_t id = self->id;
+    uint64_t id = open_event(self);
+    if (!id) return NULL;
     uint8_t data[CUDAGO_EVENT_HANDLE] = {0};
     cudago_status st = {0};
     Py_BEGIN_ALLOW_THREADS
@@ -139,9 +142,10 @@ static PyObject *event_export(EventObject *self, PyObject *unused) {
 static PyObject *event_is_ipc_enabled(EventObject *self, void *unused) {
     (void)unused;
     CUDAGO_ENTER(NULL);
-    if (cudago_event_now(self)) return NULL;
+    uint64_t id = open_event(self);
+    if (!id) return NULL;
     cudago_status st = {0};
-    int is = cudagoEventShareable(self->id, &st);
+    int is = cudagoEventShareable(id, &st);
     if (st.kind) return cudago_raise(&st), NULL;
     return PyBool_FromLong(is);
 }

@@ -234,7 +234,8 @@ def test_by_handle_and_descriptor(two):
                 for ask in (lambda: pool.options, lambda: pool.statistics, pool.trim):
                     raises(TypeError, "is a pool of another process", ask)
                 raises(ValueError, "created by another process", pool.get_allocation_handle)
-                raises(ValueError, "only the process that allocated it", lambda: buffer.ipc_descriptor)
+                raises(ValueError, "only the process that allocated it",
+                    lambda: buffer.ipc_descriptor)
                 raises(TypeError, "cannot grow", lambda: buffer.grow(1 << 20))
                 wrong = cu.IPCBufferDescriptor(descriptor.data, bytes(16), 4096, 0, 0, 4096)
                 raises(ValueError, "in another pool",
@@ -328,9 +329,9 @@ def test_what_is_not_shared(device, stream, pinned):
         assert not pool.is_ipc_enabled and not pool.is_imported
         with pytest.raises(ValueError, match="created without ipc_enabled"):
             pool.get_allocation_handle()
-        with pool.allocate(4, stream=stream) as buffer:
-            with pytest.raises(ValueError, match="not created for sharing"):
-                _ = buffer.ipc_descriptor
+        buffer = pool.allocate(4, stream=stream)
+        with buffer, pytest.raises(ValueError, match="not created for sharing"):
+            _ = buffer.ipc_descriptor
     for other in (pinned, device.allocate(0, stream=stream)):
         with pytest.raises(ValueError, match="ipc_enabled"):
             _ = other.ipc_descriptor
@@ -363,24 +364,31 @@ def test_options_say_so(device):
 
 
 def test_the_process_itself_needs_no_import(device, stream):
-    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
-        with pool.allocate(64, stream=stream) as buffer:
-            descriptor = buffer[4:8].ipc_descriptor
-            assert (descriptor.offset, descriptor.size, descriptor.allocation_size) == (4, 4, 64)
-            assert descriptor == pickle.loads(pickle.dumps(descriptor))
-            with pytest.raises(ValueError, match="this process has allocated the memory itself"):
-                cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
-            for thing in (pool.get_allocation_handle(), pool, buffer):
-                with pytest.raises(TypeError, match="cannot pickle"):
-                    pickle.dumps(thing)
+    options = cu.PoolOptions(ipc_enabled=True)
+    with (
+        cu.DeviceMemoryResource(device, pool=options) as pool,
+        pool.allocate(64, stream=stream) as buffer,
+    ):
+        descriptor = buffer[4:8].ipc_descriptor
+        assert (descriptor.offset, descriptor.size, descriptor.allocation_size) == (4, 4, 64)
+        assert descriptor == pickle.loads(pickle.dumps(descriptor))
+        with pytest.raises(ValueError, match="this process has allocated the memory itself"):
+            cu.Buffer.from_ipc_descriptor(pool, descriptor, stream=stream)
+        for thing in (pool.get_allocation_handle(), pool, buffer):
             with pytest.raises(TypeError, match="cannot pickle"):
-                copy.copy(pool.get_allocation_handle())
+                pickle.dumps(thing)
+        with pytest.raises(TypeError, match="cannot pickle"):
+            copy.copy(pool.get_allocation_handle())
 
 
 def test_allocation_in_a_capture_is_refused(device, stream):
-    with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
-        with pytest.raises(cu.CUDAError), stream.capture():
-            pool.allocate(64, stream=stream)
+    options = cu.PoolOptions(ipc_enabled=True)
+    with (
+        cu.DeviceMemoryResource(device, pool=options) as pool,
+        pytest.raises(cu.CUDAError),
+        stream.capture(),
+    ):
+        pool.allocate(64, stream=stream)
 
 
 @pytest.mark.parametrize(
@@ -407,9 +415,9 @@ def test_a_file_is_no_pool(device, stream, tmp_path):
         file.write(bytes(np.arange(200, dtype="u1")))
         file.flush()
         for leases in (-1, os.dup(file.fileno())):
-            with cu.IPCAllocationHandle(os.dup(file.fileno()), leases) as handle:
-                with pytest.raises(cu.CUDAError):
-                    cu.DeviceMemoryResource.from_allocation_handle(device, handle)
+            handle = cu.IPCAllocationHandle(os.dup(file.fileno()), leases)
+            with handle, pytest.raises(cu.CUDAError):
+                cu.DeviceMemoryResource.from_allocation_handle(device, handle)
     with cu.DeviceMemoryResource(device, pool=cu.PoolOptions(ipc_enabled=True)) as pool:
         bad = cu.IPCBufferDescriptor(bytes(64), bytes(16), 64, 0, 60, 8)
         with pytest.raises(ValueError, match="bytes 60 to 68 of 64"):

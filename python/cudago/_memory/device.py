@@ -329,15 +329,15 @@ class Device(_core.Device):
             Whether other processes can open the event: see `Event.ipc_descriptor`. Then it cannot
             measure time.
 
-        Raises
-        ------
-        UnsupportedError
-            If the device shares no events with other processes.
-
         Returns
         -------
         Event
             Not yet recorded, which counts as complete.
+
+        Raises
+        ------
+        UnsupportedError
+            If the device shares no events with other processes.
 
         References
         ----------

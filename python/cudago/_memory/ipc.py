@@ -65,7 +65,13 @@ class IPCAllocationHandle:
         self._pool, self._leases, self._id = pool, leases, id
 
     def fileno(self) -> int:
-        """Return the driver's file descriptor of the pool."""
+        """Return the driver's file descriptor of the pool.
+
+        Returns
+        -------
+        int
+            Open as long as the handle is.
+        """
         self._need_open()
         return self._pool
 
@@ -103,7 +109,7 @@ class IPCAllocationHandle:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "cannot pickle 'IPCAllocationHandle' object: file descriptors are sent by multiprocessing"
+            "cannot pickle 'IPCAllocationHandle' object: multiprocessing sends file descriptors"
         )
 
     def __repr__(self) -> str:
@@ -148,7 +154,8 @@ def share(resource: DeviceMemoryResource) -> IPCAllocationHandle:
 
 def remember(resource: DeviceMemoryResource, id: bytes) -> None:
     """Find the pool again by its number, and let multiprocessing send what belongs to it."""
-    if id != _UNKNOWN:
+    known = _known.get(id)
+    if id != _UNKNOWN and (known is None or known.is_closed):
         _known[id] = resource
     sends(IPCAllocationHandle, _reduce_handle)
     sends(DeviceMemoryResource, _reduce_resource)
@@ -166,9 +173,7 @@ def import_buffer(
 ) -> Buffer:
     """Return a buffer over memory of another process."""
     if not isinstance(resource, DeviceMemoryResource):
-        raise TypeError(
-            f"resource must be a DeviceMemoryResource, not {type(resource).__name__}"
-        )
+        raise TypeError(f"resource must be a DeviceMemoryResource, not {type(resource).__name__}")
     if not isinstance(descriptor, IPCBufferDescriptor):
         raise TypeError(
             f"descriptor must be an IPCBufferDescriptor, not {type(descriptor).__name__}"
@@ -212,7 +217,9 @@ def _reduce_buffer(buffer: Buffer) -> tuple[Any, ...]:
     descriptor = describe(buffer)
     resource = _known.get(descriptor.pool)
     if resource is None or resource.is_closed:
-        raise ValueError("cannot send a buffer to another process after its memory resource is gone")
+        raise ValueError(
+            "cannot send a buffer to another process after its memory resource is gone"
+        )
     return _rebuild_buffer, (resource, descriptor)
 
 
